@@ -1,0 +1,164 @@
+r"""The graph that masks are prepared on: connectivity, weights, and which node belongs to which graph of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+__all__ = ['Graph']
+
+State = TypeVar('State')
+
+
+class Graph:
+    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that are given the same object share what was
+    prepared.
+
+    Args:
+        edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Row 0 holds the node that attends (or walks), row 1 the node
+            that is attended (or reached): :math:`A_{ij}` is the weight of the edges :math:`(i, j)`.
+        num_nodes (int): The number of nodes :math:`N`.
+        edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        num_graphs (int, optional): The number of graphs, where trailing ones are empty. (default: :obj:`None`)
+        data (torch_geometric.data.Data, optional): Where transforms have stored prepared states. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        data: Data | None = None,
+    ) -> None:
+        self.edge_index = edge_index
+        self.num_nodes = num_nodes
+        self.edge_weight = edge_weight
+        self.batch = batch
+        self.data = data
+        self._states: dict[Hashable, Any] = {}
+        self._check()
+        found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
+        self.num_graphs = found if num_graphs is None else num_graphs
+        if self.num_graphs < found:
+            raise ValueError(f'num_graphs: got {num_graphs}, but batch names graph {found - 1}; accepted is at least {found}')
+
+    @classmethod
+    def from_tensors(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Graph:
+        r"""Makes a graph from what a PyG layer is given."""
+        return cls(edge_index, num_nodes, edge_weight, batch)
+
+    @classmethod
+    def from_data(cls, data: Data) -> Graph:
+        r"""Makes a graph from a :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`. Data without
+        edges has an empty :obj:`edge_index`.
+        """
+        if not isinstance(data, Data):
+            raise ValueError(f'data: got {type(data).__name__}; accepted are torch_geometric.data.Data and Batch')
+        num_nodes = data.num_nodes or 0
+        batch = data.batch if 'batch' in data else None
+        edge_index = data.edge_index if 'edge_index' in data else None
+        if edge_index is None:
+            device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
+        edge_weight = data.edge_weight if 'edge_weight' in data else None
+        num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
+        return cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.size(1)
+
+    @property
+    def device(self) -> torch.device:
+        return self.edge_index.device
+
+    @property
+    def weight(self) -> Tensor:
+        r"""The edge weights, ones where none were given, :obj:`[E]`."""
+        if self.edge_weight is not None:
+            return self.edge_weight
+        return torch.ones(self.num_edges, device=self.device)
+
+    @property
+    def local_id(self) -> Tensor:
+        r"""The position of each node within its graph, :obj:`[N]`."""
+        position = torch.arange(self.num_nodes, device=self.device)
+        if self.batch is None:
+            return position
+        first = torch.searchsorted(self.batch, torch.arange(self.num_graphs, device=self.device))
+        return position - first[self.batch]
+
+    def normalized_weight(self, normalization: str | None) -> Tensor:
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights.
+
+        Args:
+            normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
+                :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
+        """
+        weight = self.weight
+        if normalization is None:
+            return weight
+        (source, target), size = self.edge_index, weight.abs()
+        out_degree = size.new_zeros(self.num_nodes).index_add(0, source, size)
+        if normalization == 'rw':
+            return weight / out_degree[source].clamp(min=torch.finfo(weight.dtype).tiny)
+        if normalization == 'sym':
+            in_degree = size.new_zeros(self.num_nodes).index_add(0, target, size)
+            # Two roots instead of the root of a product, which overflows for large weights.
+            root = out_degree[source].sqrt() * in_degree[target].sqrt()
+            return weight / root.clamp(min=torch.finfo(weight.dtype).tiny)
+        raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
+
+    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
+        r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call."""
+        if settings not in self._states:
+            self._states[settings] = prepare()
+        state: State = self._states[settings]
+        return state
+
+    def _check(self) -> None:
+        edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
+        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+            raise ValueError(
+                f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are integers of shape [2, E]'
+            )
+        if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= self.num_nodes):
+            raise ValueError(
+                f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are 0 to '
+                f'{self.num_nodes - 1}'
+            )
+        if weight is not None:
+            if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
+                raise ValueError(
+                    f'edge_weight: got shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges; accepted '
+                    f'are floating point numbers of shape [E]'
+                )
+            if not bool(weight.isfinite().all()):
+                bad = int((~weight.isfinite()).nonzero()[0])
+                raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
+        if batch is not None:
+            if batch.shape != (self.num_nodes,):
+                raise ValueError(f'batch: got shape {tuple(batch.shape)}; accepted is [{self.num_nodes}]')
+            if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
+                raise ValueError('batch: got a vector that is not ascending; accepted are graph ids 0, 1, ... in ascending order')
+            if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+                raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'

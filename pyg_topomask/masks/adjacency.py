@@ -1,0 +1,89 @@
+r"""The adjacency matrix as a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import Entries, MaskOperator, SparsePattern
+from pyg_topomask.ops.sparse import SparseStructure
+
+__all__ = ['AdjacencyMask']
+
+
+@dataclass(frozen=True)
+class AdjacencyState:
+    r"""The distinct edges, self-loops included, and their weights: of self-loops added, and of the rest."""
+
+    pattern: SparsePattern
+    weight: Tensor
+    loop: Tensor
+
+
+class AdjacencyMask(Mask):
+    r"""Attention along the edges: :math:`\mathbf{M} = \mathbf{W} + s \, \mathbf{I}`, where :math:`W_{ij}` is the weight of the
+    edges :math:`(i, j)`, so that node :math:`i` attends to the nodes that its edges point at. Parallel edges add up. Use
+    :attr:`T` to attend against the direction of the edges, as message passing from sources to targets does.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        self_loop (float, optional): The initial weight :math:`s` of a node for itself, learned per head; :obj:`None` for none.
+            (default: :obj:`1.0`)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
+            :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> AdjacencyMask()(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)).to_dense()
+        tensor([[[1., 1.],
+                 [0., 1.]]], grad_fn=<PermuteBackward0>)
+    """
+
+    def __init__(self, heads: int = 1, self_loop: float | None = 1.0, normalization: str | None = None) -> None:
+        super().__init__(heads)
+        self.normalization = normalization
+        self.initial = self_loop
+        self.self_loop = None if self_loop is None else torch.nn.Parameter(torch.empty(heads))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        if self.self_loop is not None:
+            torch.nn.init.constant_(self.self_loop, self.initial)
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.normalization, self.self_loop is None
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
+        (row, col), weight = graph.edge_index, graph.normalized_weight(self.normalization)
+        loop = torch.zeros_like(weight)
+        if self.self_loop is not None:
+            nodes = torch.arange(graph.num_nodes, device=graph.device)
+            row, col = torch.cat([row, nodes]), torch.cat([col, nodes])
+            weight = torch.cat([weight, weight.new_zeros(graph.num_nodes)])
+            loop = torch.cat([loop, weight.new_ones(graph.num_nodes)])
+        key, slot = torch.unique(row * graph.num_nodes + col, return_inverse=True)
+        row = torch.div(key, max(graph.num_nodes, 1), rounding_mode='floor')
+        pattern = SparsePattern.from_sorted(row, key - row * graph.num_nodes, graph.num_nodes, graph.num_nodes)
+        zero = weight.new_zeros(key.numel())
+        return AdjacencyState(pattern, zero.index_add(0, slot, weight), zero.index_add(0, slot, loop))
+
+    def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
+        value = state.weight.unsqueeze(1).expand(-1, self.heads)
+        if self.self_loop is not None:
+            value = value + state.loop.unsqueeze(1) * self.self_loop
+        return MaskOperator(
+            SparseStructure(),
+            (value, *state.pattern.tensors),
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
+            cost=state.pattern.nnz,
+            entries=lambda: Entries(state.pattern, value),
+            num_entries=state.pattern.nnz,
+        )

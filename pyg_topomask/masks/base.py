@@ -1,0 +1,166 @@
+r"""The protocol of a mask, and the algebra of masks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.operators import MaskOperator
+
+__all__ = ['HadamardMask', 'Mask', 'ScaledMask', 'SumMask', 'TransposedMask']
+
+
+class Mask(torch.nn.Module, ABC):
+    r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entry by entry.
+
+    A mask works in two steps. :meth:`prepare` is free of parameters (walks, orders, bounds); its result may be stored or shared
+    between layers. :meth:`bind` applies the learnable parameters, one set per head, and returns a
+    :class:`~pyg_topomask.operators.MaskOperator`. Calling a mask does both: :obj:`mask(data)`.
+
+    Masks add, scale, transpose (:attr:`T`) and multiply entry by entry with masks of low rank, as operators do.
+
+    Args:
+        heads (int): The number of heads :math:`H`. (default: :obj:`1`)
+
+    Raises:
+        ValueError: If :obj:`heads` is below 1.
+    """
+
+    def __init__(self, heads: int = 1) -> None:
+        super().__init__()
+        if heads < 1:
+            raise ValueError(f'heads: got {heads}; accepted are numbers from 1')
+        self.heads = heads
+
+    @abstractmethod
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
+        r"""Computes what binding needs and no parameter changes.
+
+        Args:
+            graph (Graph): The graphs.
+            generator (torch.Generator, optional): The source of random numbers, where there are any. (default: :obj:`None`)
+        """
+
+    @abstractmethod
+    def bind(self, graph: Graph, state: Any) -> MaskOperator:
+        r"""Applies the parameters to a prepared state."""
+
+    def settings(self) -> Hashable:
+        r"""Masks with equal settings prepare equal states, and share them on a common :class:`~pyg_topomask.graph.Graph`."""
+        return type(self).__name__
+
+    def forward(self, graph: Graph | Data, generator: torch.Generator | None = None) -> MaskOperator:
+        r"""Prepares, unless :obj:`graph` holds the state already, and binds.
+
+        Args:
+            graph (Graph or torch_geometric.data.Data): The graphs.
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+        """
+        if not isinstance(graph, Graph):
+            graph = Graph.from_data(graph)
+        return self.bind(graph, graph.prepared(self.settings(), lambda: self.prepare(graph, generator)))
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters."""
+
+    @property
+    def T(self) -> Mask:
+        r"""The transposed mask."""
+        return TransposedMask(self)
+
+    def __add__(self, other: Mask) -> Mask:
+        return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
+
+    def __mul__(self, other: Mask | Tensor | float) -> Mask:
+        return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Mask:
+        return ScaledMask(self, -1.0)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}'
+
+
+class _ComposedMask(Mask):
+    r"""A mask made of others, each prepared on its own and so shared on its own."""
+
+    def __init__(self, *parts: Mask) -> None:
+        heads = {part.heads for part in parts} - {1}
+        if len(heads) > 1:
+            raise ValueError(f'heads: got masks with {sorted(heads)} heads; accepted are equal numbers, or 1')
+        super().__init__(max(part.heads for part in parts))
+        self.parts = torch.nn.ModuleList(parts)
+
+    def settings(self) -> Hashable:
+        return (type(self).__name__, *(part.settings() for part in self.parts))
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
+        return [graph.prepared(part.settings(), lambda part=part: part.prepare(graph, generator)) for part in self.parts]
+
+    def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
+        return [part.bind(graph, own) for part, own in zip(self.parts, state, strict=True)]
+
+    def reset_parameters(self) -> None:
+        for part in self.parts:
+            part.reset_parameters()
+
+
+class SumMask(_ComposedMask):
+    r"""The sum of masks."""
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        first, *rest = self._bound(graph, state)
+        return sum(rest, start=first)
+
+
+class HadamardMask(_ComposedMask):
+    r"""The entrywise product of masks, all but one of low rank."""
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        product, *rest = self._bound(graph, state)
+        for operator in rest:
+            product = product * operator
+        return product
+
+
+class TransposedMask(_ComposedMask):
+    r"""The transpose of a mask."""
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        return self._bound(graph, state)[0].T
+
+
+class ScaledMask(_ComposedMask):
+    r"""A mask times a number, or times one number per head.
+
+    Args:
+        mask (Mask): The mask.
+        scale (float or torch.Tensor): The factor; a tensor has no dimensions or shape :obj:`[heads]`, and may require a
+            gradient.
+    """
+
+    def __init__(self, mask: Mask, scale: Tensor | float) -> None:
+        super().__init__(mask)
+        if not isinstance(scale, Tensor):
+            scale = torch.tensor(float(scale))
+        if scale.dim() > 1 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):
+            raise ValueError(
+                f'scale: got a tensor of shape {tuple(scale.shape)} for {mask.heads} heads; accepted are a number, a tensor '
+                f'without dimensions, and a tensor of shape [heads]'
+            )
+        self.heads = max(mask.heads, scale.numel())
+        if isinstance(scale, torch.nn.Parameter):
+            self.scale = scale
+        else:
+            self.register_buffer('scale', scale)
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        return self._bound(graph, state)[0] * self.scale

@@ -1,0 +1,79 @@
+r"""A given matrix as a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import MaskOperator, MaskStructure
+
+__all__ = ['DenseMask']
+
+
+@dataclass(frozen=True)
+class DenseStructure(MaskStructure):
+    r"""An explicit matrix, :obj:`[H or 1, N, N]`."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        (matrix,) = tensors
+        return torch.matmul(matrix.to(x.dtype), x.transpose(0, 1)).transpose(0, 1)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply((tensors[0].abs(),), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return self, (tensors[0].transpose(1, 2),)
+
+
+class DenseMask(Mask):
+    r"""A given :math:`N \times N` matrix as a mask. Its entries between different graphs of a batch are taken as zero. It costs
+    :math:`O(N^2)` and is meant for small graphs, for comparisons, and for matrices that have no structure.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        matrix (torch.Tensor): The matrix over all nodes of the batch, :obj:`[N, N]` or :obj:`[heads, N, N]`; a
+            :class:`~torch.nn.Parameter` is learned.
+
+    Raises:
+        ValueError: If the matrix is missing, or does not fit the heads or the nodes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> DenseMask(matrix=torch.tensor([[0., 1.], [2., 3.]]))(Data(num_nodes=2)).to_dense()
+        tensor([[[0., 1.],
+                 [2., 3.]]])
+    """
+
+    def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
+        super().__init__(heads)
+        shape = None if matrix is None else tuple(matrix.shape)
+        if matrix is None or matrix.dim() not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
+            raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
+        if isinstance(matrix, torch.nn.Parameter):
+            self.matrix = matrix
+        else:
+            self.register_buffer('matrix', matrix)
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
+        return None
+
+    def bind(self, graph: Graph, state: None) -> MaskOperator:
+        matrix = self.matrix if self.matrix.dim() == 3 else self.matrix.unsqueeze(0)
+        if matrix.size(-1) != graph.num_nodes:
+            raise ValueError(f'matrix: got {matrix.size(-1)} rows for {graph.num_nodes} nodes; accepted is one row per node')
+        if graph.batch is not None:
+            matrix = matrix * (graph.batch.unsqueeze(0) == graph.batch.unsqueeze(1))
+        return MaskOperator(
+            DenseStructure(),
+            (matrix.expand(self.heads, -1, -1),),
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
+            cost=graph.num_nodes**2,
+        )

@@ -1,0 +1,232 @@
+r"""Masks estimated by graph random features."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, SparsePattern
+from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings
+from pyg_topomask.walks.features import count_pairs
+
+__all__ = ['GRFMask', 'GRFState']
+
+
+@dataclass(frozen=True)
+class GRFStructure(MaskStructure):
+    r""":math:`\hat{\Phi} \hat{\Psi}^{\top}` of sparse features. Tensors: values and pattern of the one, then of the other."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        (query, query_pattern), (key, key_pattern) = _halves(tensors)
+        collected = spmm(key_pattern, key.to(x.dtype), x, transpose=True)
+        return spmm(query_pattern, query.to(x.dtype), collected)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply([tensor.abs() if tensor.is_floating_point() else tensor for tensor in tensors], x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        half = len(tensors) // 2
+        return self, (*tensors[half:], *tensors[:half])
+
+
+def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:
+    half = len(tensors) // 2
+    return [(part[0], SparsePattern(*part[1:])) for part in (tensors[:half], tensors[half:])]
+
+
+@dataclass
+class GRFState:
+    r"""The walks that a :class:`GRFMask` is bound to: those of the queries and those of the keys, which may be the same."""
+
+    query: WalkFeatures
+    key: WalkFeatures
+
+    @cached_property
+    def num_pairs(self) -> int:
+        return count_pairs(self.query, self.key)
+
+    @cached_property
+    def pairs(self) -> PairLoads:
+        return PairLoads(self.query, self.key)
+
+    def store(self, data: Data) -> None:
+        r"""Stores the walks on the data of one graph, under names that PyG batches and slices correctly."""
+        num_edges = data.num_edges if 'edge_index' in data else 0
+        ensembles = [self.query] if self.key is self.query else [self.query, self.key]
+        for name, walks in zip(_NAMES, ensembles, strict=False):
+            data[f'{name}_index'] = torch.stack([walks.start, walks.visited])
+            data[f'{name}_length'] = walks.length
+            data[f'{name}_load'] = walks.load
+            data[f'{name}_sizes'] = torch.tensor(
+                [[walks.num_nodes, num_edges, walks.nnz, walks.max_walk_length]], device=walks.load.device
+            )
+
+    @classmethod
+    def load(cls, graph: Graph) -> GRFState | None:
+        r"""Returns the walks stored on the data that :obj:`graph` was made from, or :obj:`None`.
+
+        Raises:
+            ValueError: If the data has changed since they were stored.
+        """
+        data = graph.data
+        if data is None or f'{_NAMES[0]}_index' not in data:
+            return None
+        ensembles = [_load(graph, data, name) for name in _NAMES if f'{name}_index' in data]
+        return cls(ensembles[0], ensembles[-1])
+
+
+_NAMES = ('grf', 'grf_key')
+
+
+def _load(graph: Graph, data: Data, name: str) -> WalkFeatures:
+    index, length, load, sizes = (data[f'{name}_{part}'] for part in ('index', 'length', 'load', 'sizes'))
+    sizes = sizes.view(-1, 4)
+    counts = torch.bincount(graph.batch, minlength=graph.num_graphs) if graph.batch is not None else None
+    same_nodes = sizes[:, 0].equal(counts) if counts is not None else int(sizes[:, 0].sum()) == graph.num_nodes
+    total_edges, total_entries = int(sizes[:, 1].sum()), int(sizes[:, 2].sum())
+    found = (index.size(1), length.numel(), load.numel())
+    if not same_nodes or total_edges != graph.num_edges or any(size != total_entries for size in found):
+        raise ValueError(
+            f'data: got walks of {int(sizes[:, 0].sum())} nodes, {total_edges} edges and {total_entries} visits on a graph of '
+            f'{graph.num_nodes} nodes and {graph.num_edges} edges with {found} stored visits; the graph has changed since they '
+            f'were stored: run AddGraphRandomFeatures again, after the transforms that change it'
+        )
+    longest = int(sizes[:, 3].min()) if sizes.numel() > 0 else 0
+    walks = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(sizes[:, 3].max()) if sizes.numel() > 0 else 0)
+    return walks.truncate(longest)
+
+
+class GRFMask(Mask):
+    r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
+
+    .. math::
+        \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
+
+    On an undirected graph :math:`\mathbb{E} \, \hat{M}_{ij} = \sum_k \alpha_k (\mathbf{W}^k)_{ij}` with
+    :math:`\alpha = f * f`; on a directed one it is the entry of
+    :math:`(\sum_l f_l \mathbf{W}^l) (\sum_l f_l \mathbf{W}^l)^{\top}`. With one ensemble of walks (:math:`\hat{\Psi} =
+    \hat{\Phi}`) this holds for :math:`i \ne j`, and the diagonal is biased upwards; two independent ensembles are unbiased
+    everywhere.
+
+    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any.
+
+    Args:
+        heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
+        num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+            :obj:`max_walk_length` hops. (default: :obj:`0.5`)
+        max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
+        modulation (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
+            :math:`f_l = 2^{-l}`. (default: :obj:`None`)
+        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other: :obj:`"iid"`. (default: :obj:`"iid"`)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
+            \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
+            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`"sym"`)
+        resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
+            the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode).
+            (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the modulation does not have :math:`L + 1` entries per head.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = GRFMask(heads=2, num_walks=8, p_halt=0.5, max_walk_length=3)
+        >>> mask(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)).to_dense().shape
+        torch.Size([2, 2, 2])
+    """
+
+    def __init__(
+        self,
+        heads: int = 1,
+        num_walks: int = 4,
+        p_halt: float = 0.5,
+        max_walk_length: int = 4,
+        modulation: Tensor | None = None,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        normalization: str | None = 'sym',
+        resample: str = 'never',
+        seed: int = 0,
+    ) -> None:
+        super().__init__(heads)
+        self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, independent_ensembles, sampler, normalization)
+        if resample not in ('never', 'forward'):
+            raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
+        self.resample = resample
+        self.seed = seed
+        if modulation is None:
+            modulation = 0.5 ** torch.arange(max_walk_length + 1)
+        if modulation.shape not in ((max_walk_length + 1,), (heads, max_walk_length + 1)):
+            raise ValueError(
+                f'modulation: got shape {tuple(modulation.shape)}; accepted are [{max_walk_length + 1}] and '
+                f'[{heads}, {max_walk_length + 1}] (max_walk_length + 1 numbers)'
+            )
+        self.register_buffer('initial', modulation.detach().clone().float().expand(heads, -1), persistent=False)
+        self.modulation = torch.nn.Parameter(torch.empty(heads, max_walk_length + 1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.modulation.copy_(self.initial)
+
+    @property
+    def _fresh(self) -> bool:
+        return self.resample == 'forward' and self.training
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.walk_settings, self.seed, self._fresh
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
+        if generator is None and not self._fresh:
+            stored = GRFState.load(graph)
+            return GRFState(*self.walk_settings.sample(graph, self.seed)) if stored is None else self._fit(stored)
+        return GRFState(*self.walk_settings.sample(graph, None, generator))
+
+    def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
+        modulation = self.modulation.t()
+        query = state.query.values(modulation)
+        key = query if state.key is state.query else state.key.values(modulation)
+        query_pattern, key_pattern = state.query.pattern, state.key.pattern
+        return MaskOperator(
+            GRFStructure(),
+            (query, *query_pattern.tensors, key, *key_pattern.tensors),
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
+            cost=query_pattern.nnz + key_pattern.nnz,
+            entries=lambda: Entries(state.pairs.pattern, state.pairs.values(modulation, modulation)),
+            num_entries=state.num_pairs,
+        )
+
+    def _fit(self, state: GRFState) -> GRFState:
+        wanted, found = self.walk_settings, min(state.query.max_walk_length, state.key.max_walk_length)
+        if found < wanted.max_walk_length:
+            raise ValueError(
+                f'max_walk_length: got {wanted.max_walk_length}, but the stored walks end after {found} hops; accepted are '
+                f'at most {found}, or walks that AddGraphRandomFeatures stored with a larger max_walk_length'
+            )
+        if wanted.independent_ensembles and state.key is state.query:
+            raise ValueError(
+                'independent_ensembles: got True, but the data stores one ensemble; run AddGraphRandomFeatures again with '
+                'independent_ensembles=True'
+            )
+        query = state.query.truncate(wanted.max_walk_length)
+        if not wanted.independent_ensembles:
+            return GRFState(query, query)
+        return GRFState(query, state.key.truncate(wanted.max_walk_length))
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, {self.walk_settings}, resample={self.resample!r}'

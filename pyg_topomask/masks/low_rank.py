@@ -1,0 +1,138 @@
+r"""Masks of low rank, and the block of ones that keeps the graphs of a batch apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import MaskOperator, MaskStructure
+
+__all__ = ['LowRankMask', 'PackingMask', 'low_rank_operator']
+
+
+@dataclass(frozen=True)
+class LowRankStructure(MaskStructure):
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: A, B, :obj:`[N, H or 1, r]`, and the graph of each node."""
+
+    num_graphs: int
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, batch = tensors
+        left, right = left.to(x.dtype), right.to(x.dtype)
+        out = torch.zeros_like(x)
+        for rank in range(left.size(-1)):
+            weighted = right[..., rank, None] * x
+            if self.num_graphs == 1:
+                per_node = weighted.sum(0, keepdim=True)
+            else:
+                sums = x.new_zeros(self.num_graphs, *x.shape[1:]).index_add(0, batch, weighted)
+                per_node = sums.index_select(0, batch)
+            out = out + left[..., rank, None] * per_node
+        return out
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, batch = tensors
+        return self.apply((left.abs(), right.abs(), batch), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        left, right, batch = tensors
+        return self, (right, left, batch)
+
+
+def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
+    r"""Binds :math:`\mathbf{A} \mathbf{B}^{\top}`, kept within each graph, for factors of shape :obj:`[N, H or 1, r]`."""
+    batch = graph.batch
+    if batch is None:
+        batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
+    return MaskOperator(
+        LowRankStructure(graph.num_graphs),
+        (left, right, batch),
+        graph.num_nodes,
+        max(left.size(1), right.size(1)),
+        graph.batch,
+        graph.num_graphs,
+        cost=graph.num_nodes * left.size(-1),
+        factors=(left, right),
+    )
+
+
+class PackingMask(Mask):
+    r"""Ones within each graph and zeros across: unmasked linear attention that never mixes the graphs of a batch, from `"From
+    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3).
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> PackingMask()(Data(num_nodes=2)).to_dense()
+        tensor([[[1., 1.],
+                 [1., 1.]]])
+    """
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
+        return None
+
+    def bind(self, graph: Graph, state: None) -> MaskOperator:
+        ones = torch.ones(graph.num_nodes, 1, 1, device=graph.device)
+        return low_rank_operator(graph, ones.expand(-1, self.heads, -1), ones.expand(-1, self.heads, -1))
+
+
+class LowRankMask(Mask):
+    r"""A mask of given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
+
+    The factors are tensors, or names of node attributes of the data, so that they are batched and moved with it.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        left (torch.Tensor or str): :math:`\mathbf{A}`, :obj:`[N, r]` or :obj:`[N, heads, r]`. (default: :obj:`"mask_left"`)
+        right (torch.Tensor or str): :math:`\mathbf{B}`, likewise. (default: :obj:`"mask_right"`)
+
+    Raises:
+        ValueError: If the factors are missing from the data, or do not fit each other, the nodes or the heads.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> LowRankMask(left=torch.tensor([[1.], [2.]]), right=torch.tensor([[3.], [4.]]))(Data(num_nodes=2)).to_dense()
+        tensor([[[3., 4.],
+                 [6., 8.]]])
+    """
+
+    def __init__(self, heads: int = 1, left: Tensor | str = 'mask_left', right: Tensor | str = 'mask_right') -> None:
+        super().__init__(heads)
+        self._names: dict[str, str] = {}
+        for name, factor in (('left', left), ('right', right)):
+            if isinstance(factor, str):
+                self._names[name] = factor
+            elif isinstance(factor, torch.nn.Parameter):
+                self.register_parameter(name, factor)
+            else:
+                self.register_buffer(name, factor)
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
+        return None
+
+    def bind(self, graph: Graph, state: None) -> MaskOperator:
+        left, right = self._factor(graph, 'left'), self._factor(graph, 'right')
+        if left.size(-1) != right.size(-1):
+            raise ValueError(f'right: got rank {right.size(-1)} for left of rank {left.size(-1)}; accepted are equal ranks')
+        return low_rank_operator(graph, left, right)
+
+    def _factor(self, graph: Graph, name: str) -> Tensor:
+        attribute = self._names.get(name)
+        factor = getattr(self, name) if attribute is None else getattr(graph.data, attribute, None)
+        if factor is None:
+            raise ValueError(f'{name}: got the attribute name {attribute!r}, which the data lacks; accepted are its attributes')
+        if factor.dim() == 2:
+            factor = factor.unsqueeze(1)
+        if factor.dim() != 3 or factor.size(0) != graph.num_nodes or factor.size(1) not in (1, self.heads):
+            raise ValueError(
+                f'{name}: got shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads; accepted are '
+                f'[N, r] and [N, heads, r]'
+            )
+        return factor.expand(-1, self.heads, -1)

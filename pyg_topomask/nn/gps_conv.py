@@ -1,0 +1,127 @@
+r"""A GPS layer that takes any attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn import Module
+from torch_geometric.nn import GPSConv
+from torch_geometric.nn.conv import MessagePassing
+
+from pyg_topomask.graph import Graph
+
+__all__ = ['TopoGPSConv']
+
+
+class TopoGPSConv(GPSConv):
+    r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_
+    with the attention of your choice: local message passing and global attention side by side, each with a residual connection
+    and a norm, summed and followed by an MLP. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
+    :obj:`attn`.
+
+    Args:
+        channels (int): Size of each input sample.
+        conv (MessagePassing, optional): The local message passing layer.
+        heads (int, optional): Number of heads of PyG's own attention. (default: :obj:`1`)
+        dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
+        act (str, optional): The non-linear activation function. (default: :obj:`"relu"`)
+        act_kwargs (dict, optional): Arguments of the activation function. (default: :obj:`None`)
+        norm (str, optional): The normalization function. (default: :obj:`"batch_norm"`)
+        norm_kwargs (dict, optional): Arguments of the normalization function. (default: :obj:`None`)
+        attn_type (str, optional): PyG's own attention where :obj:`attn` is not given: :obj:`"multihead"`,
+            :obj:`"performer"`, or :obj:`None` for no global attention. (default: :obj:`"multihead"`)
+        attn_kwargs (dict, optional): Arguments of PyG's own attention. (default: :obj:`None`)
+        attn (torch.nn.Module, optional): An attention layer called as
+            :obj:`attn(x, edge_index, batch=batch, graph=graph)`, in place of PyG's own. (default: :obj:`None`)
+
+    Example:
+        >>> import torch
+        >>> from pyg_topomask.nn import GRFAttention
+        >>> layer = TopoGPSConv(16, conv=None, attn=GRFAttention(16, heads=4), norm='layer_norm')
+        >>> layer(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        conv: MessagePassing | None,
+        heads: int = 1,
+        dropout: float = 0.0,
+        act: str = 'relu',
+        act_kwargs: dict[str, Any] | None = None,
+        norm: str | None = 'batch_norm',
+        norm_kwargs: dict[str, Any] | None = None,
+        attn_type: str | None = 'multihead',
+        attn_kwargs: dict[str, Any] | None = None,
+        *,
+        attn: Module | None = None,
+    ) -> None:
+        own = attn is not None or attn_type is None
+        # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
+        super().__init__(
+            channels,
+            conv,
+            1 if own else heads,
+            dropout,
+            act,
+            act_kwargs,
+            norm,
+            norm_kwargs,
+            'multihead' if own else attn_type,
+            None if own else attn_kwargs,
+        )
+        self.heads = heads
+        self.own_attention = own
+        if own:
+            self.attn = attn
+            self.attn_type = None if attn is None else type(attn).__name__
+
+    def reset_parameters(self) -> None:
+        if self.attn is not None:
+            super().reset_parameters()
+            return
+        for module in (self.conv, *self.mlp, self.norm1, self.norm2, self.norm3):
+            if hasattr(module, 'reset_parameters'):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        *,
+        graph: Graph | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        r"""Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The node features, :obj:`[N, channels]`.
+            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
+            graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
+                (default: :obj:`None`)
+            **kwargs: Passed on to :obj:`conv`.
+        """
+        if not self.own_attention:
+            return super().forward(x, edge_index, batch, **kwargs)
+        hs = []
+        if self.conv is not None:
+            hs.append(self._residual(self.conv(x, edge_index, **kwargs), x, self.norm1, batch))
+        if self.attn is not None:
+            hs.append(self._residual(self.attn(x, edge_index, batch=batch, graph=graph), x, self.norm2, batch))
+        out = sum(hs) if hs else x
+        out = out + self.mlp(out)
+        return self._norm(out, self.norm3, batch)
+
+    def _residual(self, h: Tensor, x: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
+        return self._norm(F.dropout(h, p=self.dropout, training=self.training) + x, norm, batch)
+
+    def _norm(self, h: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
+        if norm is None:
+            return h
+        out: Tensor = norm(h, batch=batch) if self.norm_with_batch else norm(h)
+        return out

@@ -1,0 +1,143 @@
+r"""Multi-head linear attention under any mask."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.nn.dense import Linear
+
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.masked_linear_attention import ROUTES
+
+__all__ = ['MaskedLinearAttention']
+
+
+class MaskedLinearAttention(torch.nn.Module):
+    r"""Multi-head linear attention whose scores are multiplied by a topological mask, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
+        \, \mathbf{W}_v \mathbf{x}_j}{\sum_j M_{ij} \, \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)}
+
+    Time and memory are linear in the number of nodes whenever multiplying by the mask is. Nodes attend within their own graph
+    only, and the output for a graph does not depend on the batch it is in.
+
+    Args:
+        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
+        heads (int): The number of heads. (default: :obj:`1`)
+        mask (Mask, optional): The mask, with as many heads, or one that all share; :obj:`None` is unmasked linear attention
+            within each graph. (default: :obj:`None`)
+        feature_map (str or FeatureMap): :math:`\phi`: a name in :obj:`pyg_topomask.feature_maps.FEATURE_MAPS` or a module.
+            (default: :obj:`"relu"`)
+        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
+        bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
+        route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
+            (default: :obj:`"auto"`)
+        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Raises:
+        ValueError: If the heads do not divide the channels or do not fit the mask, or a name is unknown.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
+
+    Example:
+        >>> from pyg_topomask.masks import GRFMask
+        >>> attention = MaskedLinearAttention(16, heads=4, mask=GRFMask(heads=4))
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        mask: Mask | None = None,
+        feature_map: str | FeatureMap = 'relu',
+        dropout: float = 0.0,
+        bias: bool = True,
+        route: str = 'auto',
+        out_channels: int | None = None,
+    ) -> None:
+        super().__init__()
+        out_channels = channels if out_channels is None else out_channels
+        if channels == -1 and out_channels == -1:
+            raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
+        if heads < 1 or out_channels < 1 or out_channels % heads != 0:
+            raise ValueError(f'heads: got {heads} for {out_channels} channels; accepted are divisors of the channels')
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        if route not in ROUTES:
+            raise ValueError(f'route: got {route!r}; accepted are {sorted(ROUTES)}')
+        self.channels = channels
+        self.out_channels = out_channels
+        self.heads = heads
+        self.dropout = dropout
+        self.route = route
+        self.mask = PackingMask() if mask is None else mask
+        if self.mask.heads not in (1, heads):
+            raise ValueError(f'mask: got a mask of {self.mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+        self.feature_map = _resolve_feature_map(feature_map, out_channels // heads)
+        self.lin_q = Linear(channels, out_channels, bias=bias)
+        self.lin_k = Linear(channels, out_channels, bias=bias)
+        self.lin_v = Linear(channels, out_channels, bias=bias)
+        self.lin_out = Linear(out_channels, out_channels, bias=bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.feature_map, self.mask):
+            module.reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        self.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        graph: Graph | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        r"""Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The node features, :obj:`[N, channels]`.
+            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
+            batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
+            graph (Graph, optional): The same connectivity, checked already and shared between layers, which then share what
+                masks prepare; replaces the three arguments above. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers of masks that draw any.
+                (default: :obj:`None`)
+        """
+        if graph is None:
+            graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+        if x.dim() != 2 or x.size(0) != graph.num_nodes:
+            raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
+        q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        out = masked_linear_attention(q, k, v, self.mask(graph, generator), self.route).flatten(1)
+        return torch.nn.functional.dropout(self.lin_out(out), self.dropout, self.training)
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads}, mask={self.mask}, '
+            f'feature_map={self.feature_map})'
+        )
+
+
+def _resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> FeatureMap:
+    if isinstance(feature_map, FeatureMap):
+        return feature_map
+    if feature_map not in FEATURE_MAPS:
+        raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and FeatureMap modules')
+    return FEATURE_MAPS[feature_map](channels)

@@ -1,0 +1,394 @@
+r"""The contract of a bound mask operator, and the algebra of operators.
+
+A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. It is given by *tensors* and a
+hashable *structure*, which knows one pure function: :meth:`MaskStructure.apply`, the product :math:`\mathbf{M} \mathbf{x}`.
+Everything else (masked attention, transposes, sums, the dense oracle) follows from it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    'Entries',
+    'MaskOperator',
+    'MaskStructure',
+    'SparsePattern',
+    'structure_from_key',
+]
+
+_STRUCTURES: dict[str, MaskStructure] = {}
+
+
+def structure_from_key(key: str) -> MaskStructure:
+    r"""Returns the structure whose :attr:`MaskStructure.key` is :obj:`key`."""
+    return _STRUCTURES[key]
+
+
+@dataclass(frozen=True)
+class MaskStructure(ABC):
+    r"""The static description of an operator: how its tensors multiply. Frozen, hashable, holds no tensor."""
+
+    @abstractmethod
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns :math:`\mathbf{M} \mathbf{x}` for :obj:`x` of shape :obj:`[N, H, c]`. Pure and differentiable."""
+
+    @abstractmethod
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound to which the rounding
+        error of :meth:`apply` is relative. Rows that weigh nothing are told from it.
+        """
+
+    @abstractmethod
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        r"""Returns structure and tensors of :math:`\mathbf{M}^{\top}`."""
+
+    @property
+    def key(self) -> str:
+        r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
+        key = f'{type(self).__qualname__}({", ".join(_key(getattr(self, field.name)) for field in fields(self))})'
+        _STRUCTURES.setdefault(key, self)
+        return key
+
+
+def _key(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f'({", ".join(_key(part) for part in value)})'
+    return value.key if isinstance(value, MaskStructure) else repr(value)
+
+
+@dataclass(frozen=True)
+class SparsePattern:
+    r"""The positions of the entries of a sparse matrix in CSR order, together with those of its transpose.
+
+    Args:
+        rowptr (torch.Tensor): Row pointers, :obj:`[num_rows + 1]`.
+        col (torch.Tensor): Column of each entry, ascending within a row, :obj:`[nnz]`.
+        rowptr_t (torch.Tensor): Row pointers of the transpose, :obj:`[num_cols + 1]`.
+        col_t (torch.Tensor): Columns of the transpose, :obj:`[nnz]`.
+        perm_t (torch.Tensor): Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`.
+    """
+
+    rowptr: Tensor
+    col: Tensor
+    rowptr_t: Tensor
+    col_t: Tensor
+    perm_t: Tensor
+
+    @classmethod
+    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+        r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
+        index = torch.int32 if max(row.numel(), num_rows, num_cols) < 2**31 else torch.int64
+        row, col = row.to(index), col.to(index)
+        col_sorted, perm = torch.sort(col, stable=True)
+        return cls(
+            _pointers(row, num_rows), col, _pointers(col_sorted, num_cols), row.index_select(0, perm), perm.to(index)
+        )
+
+    @property
+    def nnz(self) -> int:
+        return self.col.numel()
+
+    @property
+    def num_rows(self) -> int:
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_cols(self) -> int:
+        return self.rowptr_t.numel() - 1
+
+    @property
+    def row(self) -> Tensor:
+        r"""The row of each entry, :obj:`[nnz]`."""
+        rows = torch.arange(self.num_rows, device=self.col.device, dtype=self.col.dtype)
+        return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def T(self) -> SparsePattern:
+        perm = torch.empty_like(self.perm_t)
+        perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
+        return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
+
+    def to(self, device: torch.device | str) -> SparsePattern:
+        return SparsePattern(*(tensor.to(device) for tensor in self.tensors))
+
+
+def _pointers(sorted_index: Tensor, size: int) -> Tensor:
+    bounds = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
+    return torch.searchsorted(sorted_index, bounds).to(sorted_index.dtype)
+
+
+@dataclass(frozen=True)
+class Entries:
+    r"""The entries of a sparse mask: a :class:`SparsePattern` and their values of shape :obj:`[nnz, H]` or :obj:`[nnz, 1]`."""
+
+    pattern: SparsePattern
+    value: Tensor
+
+
+class MaskOperator:
+    r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
+
+    Operators add (:obj:`a + b`), scale (:obj:`2.0 * a`, or a tensor with one number per head), transpose (:obj:`a.T`), and
+    multiply entry by entry (:obj:`a * b`) when one of the two has low rank.
+
+    Args:
+        structure (MaskStructure): How the tensors multiply.
+        tensors (tuple of torch.Tensor): What they are.
+        num_nodes (int): The number of nodes :math:`N`.
+        heads (int): The number of heads :math:`H`; :obj:`1` acts alike on any number of heads. (default: :obj:`1`)
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        num_graphs (int, optional): The number of graphs. (default: :obj:`1`)
+        cost (int, optional): Multiplications per head and column of :meth:`matmul`, which the choice of route compares.
+            (default: :obj:`num_nodes`)
+        factors (tuple of torch.Tensor, optional): :math:`\mathbf{A}, \mathbf{B}` of shape :obj:`[N, H or 1, r]` where the mask
+            is :math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. (default: :obj:`None`)
+        entries (callable, optional): Returns the :class:`Entries` of a sparse mask; called when they are needed.
+            (default: :obj:`None`)
+        num_entries (int, optional): An upper bound of the number of entries per head. (default: :obj:`None`)
+    """
+
+    def __init__(
+        self,
+        structure: MaskStructure,
+        tensors: Sequence[Tensor],
+        num_nodes: int,
+        heads: int = 1,
+        batch: Tensor | None = None,
+        num_graphs: int = 1,
+        *,
+        cost: int | None = None,
+        factors: tuple[Tensor, Tensor] | None = None,
+        entries: Callable[[], Entries] | None = None,
+        num_entries: int | None = None,
+    ) -> None:
+        self.structure = structure
+        self.tensors = tuple(tensors)
+        self.num_nodes = num_nodes
+        self.heads = heads
+        self.batch = batch
+        self.num_graphs = num_graphs
+        self.cost = num_nodes if cost is None else cost
+        self.factors = factors
+        self.entries = entries
+        self.num_entries = num_entries
+
+    def matmul(self, x: Tensor) -> Tensor:
+        r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
+        if x.dim() != 3 or x.size(0) != self.num_nodes or (self.heads != 1 and x.size(1) != self.heads):
+            heads = 'H' if self.heads == 1 else self.heads
+            raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{self.num_nodes}, {heads}, channels]')
+        return self.structure.apply(self.tensors, x)
+
+    def to_dense(self) -> Tensor:
+        r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""
+        eye = torch.eye(self.num_nodes, dtype=self._dtype, device=self._device)
+        return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
+
+    @property
+    def T(self) -> MaskOperator:
+        r"""The transpose, head by head."""
+        structure, tensors = self.structure.transpose(self.tensors)
+
+        def entries(own: Entries) -> Entries:
+            return Entries(own.pattern.T, own.value.index_select(0, own.pattern.perm_t))
+
+        factors = None if self.factors is None else (self.factors[1], self.factors[0])
+        return self._derive(structure, tensors, self.heads, factors=factors, entries=entries)
+
+    def __add__(self, other: MaskOperator) -> MaskOperator:
+        if not isinstance(other, MaskOperator):
+            return NotImplemented
+        heads = self._common_heads(other)
+        structure = _Sum((self.structure, other.structure), (len(self.tensors), len(other.tensors)))
+        factors = None
+        if self.factors is not None and other.factors is not None:
+            factors = _concatenate(self.factors[0], other.factors[0]), _concatenate(self.factors[1], other.factors[1])
+        tensors = self.tensors + other.tensors
+        return self._derive(structure, tensors, heads, cost=self.cost + other.cost, factors=factors)
+
+    def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
+        if isinstance(other, MaskOperator):
+            if other.factors is not None:
+                return self._hadamard(other, *other.factors)
+            if self.factors is not None:
+                return other._hadamard(self, *self.factors)
+            raise ValueError(
+                f'mask: got the entrywise product of {self!r} and {other!r}; accepted are products with a mask of low '
+                f'rank, a number, or a tensor with one number per head'
+            )
+        if isinstance(other, (int, float)):
+            other = torch.tensor(float(other), dtype=self._dtype, device=self._device)
+        return self._scaled(other) if isinstance(other, Tensor) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> MaskOperator:
+        return self * -1.0
+
+    def _scaled(self, scale: Tensor) -> MaskOperator:
+        if scale.dim() > 1 or (scale.numel() != 1 and self.heads not in (1, scale.numel())):
+            raise ValueError(
+                f'scale: got a tensor of shape {tuple(scale.shape)} for {self.heads} heads; accepted are a number, a tensor '
+                f'without dimensions, and a tensor of shape [heads]'
+            )
+
+        def entries(own: Entries) -> Entries:
+            return Entries(own.pattern, own.value * scale.to(own.value.dtype))
+
+        factors = None
+        if self.factors is not None:
+            factors = self.factors[0] * scale.to(self.factors[0].dtype).unsqueeze(-1), self.factors[1]
+        heads = max(self.heads, scale.numel())
+        return self._derive(_Scaled(self.structure), (scale, *self.tensors), heads, factors=factors, entries=entries)
+
+    def _hadamard(self, other: MaskOperator, left: Tensor, right: Tensor) -> MaskOperator:
+        def entries(own: Entries) -> Entries:
+            row, col = own.pattern.row, own.pattern.col
+            return Entries(own.pattern, own.value * (left.index_select(0, row) * right.index_select(0, col)).sum(-1))
+
+        factors = None
+        if self.factors is not None:
+            factors = _expand(left, self.factors[0]), _expand(right, self.factors[1])
+        return self._derive(
+            _HadamardLowRank(self.structure),
+            (left, right, *self.tensors),
+            self._common_heads(other),
+            cost=self.cost * left.size(-1),
+            factors=factors,
+            entries=entries,
+        )
+
+    def _derive(
+        self,
+        structure: MaskStructure,
+        tensors: Sequence[Tensor],
+        heads: int,
+        *,
+        cost: int | None = None,
+        factors: tuple[Tensor, Tensor] | None = None,
+        entries: Callable[[Entries], Entries] | None = None,
+    ) -> MaskOperator:
+        own = self.entries
+        return MaskOperator(
+            structure,
+            tensors,
+            self.num_nodes,
+            heads,
+            self.batch,
+            self.num_graphs,
+            cost=self.cost if cost is None else cost,
+            factors=factors,
+            entries=None if own is None or entries is None else lambda: entries(own()),
+            num_entries=None if entries is None else self.num_entries,
+        )
+
+    def _common_heads(self, other: MaskOperator) -> int:
+        if self.num_nodes != other.num_nodes or self.num_graphs != other.num_graphs:
+            raise ValueError(
+                f'mask: {self!r} and {other!r} are bound to different graphs; accepted are masks bound to the same batch'
+            )
+        if self.heads != other.heads and 1 not in (self.heads, other.heads):
+            raise ValueError(f'heads: got masks with {self.heads} and {other.heads} heads; accepted are equal numbers, or 1')
+        return max(self.heads, other.heads)
+
+    @property
+    def _device(self) -> torch.device | None:
+        return self.tensors[0].device if self.tensors else None
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        floating = [tensor.dtype for tensor in self.tensors if tensor.is_floating_point()]
+        return reduce(torch.promote_types, floating) if floating else torch.get_default_dtype()
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self.structure!r}, heads={self.heads}, num_nodes={self.num_nodes}, '
+            f'num_graphs={self.num_graphs})'
+        )
+
+
+def _concatenate(left: Tensor, right: Tensor) -> Tensor:
+    heads = max(left.size(1), right.size(1))
+    return torch.cat([left.expand(-1, heads, -1), right.expand(-1, heads, -1)], dim=-1)
+
+
+@dataclass(frozen=True)
+class _Sum(MaskStructure):
+    parts: tuple[MaskStructure, ...]
+    lengths: tuple[int, ...]
+
+    def _split(self, tensors: Sequence[Tensor]) -> list[tuple[MaskStructure, Sequence[Tensor]]]:
+        split, start = [], 0
+        for part, length in zip(self.parts, self.lengths, strict=True):
+            split.append((part, tensors[start : start + length]))
+            start += length
+        return split
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (part.apply(own, x) for part, own in self._split(tensors))
+        return sum(rest, start=first)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (part.magnitude(own, x) for part, own in self._split(tensors))
+        return sum(rest, start=first)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        parts = [part.transpose(own) for part, own in self._split(tensors)]
+        structure = _Sum(tuple(part for part, _ in parts), tuple(len(own) for _, own in parts))
+        return structure, tuple(tensor for _, own in parts for tensor in own)
+
+
+@dataclass(frozen=True)
+class _Scaled(MaskStructure):
+    inner: MaskStructure
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        scale, *own = tensors
+        return self.inner.apply(own, x) * scale.to(x.dtype).unsqueeze(-1)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        scale, *own = tensors
+        return self.inner.magnitude(own, x) * scale.to(x.dtype).abs().unsqueeze(-1)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, own = self.inner.transpose(tensors[1:])
+        return _Scaled(inner), (tensors[0], *own)
+
+
+@dataclass(frozen=True)
+class _HadamardLowRank(MaskStructure):
+    r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x} = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`."""
+
+    inner: MaskStructure
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, *own = tensors
+        return _contract(left, self.inner.apply(own, _expand(right, x)), x)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, *own = tensors
+        return _contract(left.abs(), self.inner.magnitude(own, _expand(right.abs(), x)), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, own = self.inner.transpose(tensors[2:])
+        return _HadamardLowRank(inner), (tensors[1], tensors[0], *own)
+
+
+def _expand(factor: Tensor, x: Tensor) -> Tensor:
+    return (factor.to(x.dtype).unsqueeze(-1) * x.unsqueeze(-2)).flatten(2)
+
+
+def _contract(factor: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    return (factor.to(x.dtype).unsqueeze(-1) * y.unflatten(2, (factor.size(-1), x.size(-1)))).sum(2)

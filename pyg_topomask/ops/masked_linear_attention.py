@@ -1,0 +1,340 @@
+r"""The combine step: linear attention under any mask operator, without forming the attention matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, SparsePattern, structure_from_key
+from pyg_topomask.ops.normalize import normalize
+from pyg_topomask.ops.sparse import sddmm, spmm
+
+__all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
+
+ROUTES = ('auto', 'features', 'edges', 'low_rank')
+
+# A product of the features route costs this much less than one of the edges route, which gathers rows twice.
+_EDGES_COST = 2.0
+# Sparse entries are formed only up to this number per head.
+_MAX_ENTRIES = 2**28
+# Numbers in the block of mask inputs that the features route holds at a time.
+_BLOCK = 2**21
+
+
+def masked_linear_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: MaskOperator,
+    route: str = 'auto',
+) -> Tensor:
+    r"""Linear attention whose scores are multiplied by a mask, from `"From block-Toeplitz matrices to differential equations
+    on graphs" <https://arxiv.org/abs/2107.07999>`_ (Algorithm 1) and `"Linear Transformer Topological Masking with Graph
+    Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2, 7 and 12):
+
+    .. math::
+        \mathbf{y}_i = \frac{\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j)}
+
+    The :math:`N \times N` matrix is never formed, and memory stays :math:`O(N H (m + d))` plus the mask's own tensors, also
+    for the backward pass, which recomputes what it needs. Sums are accumulated in float32 or better, also under autocast. A
+    row whose weights are all zero gives 0, with gradient 0.
+
+    Args:
+        q (torch.Tensor): Query features :math:`\phi(\mathbf{q})`, :obj:`[N, H, m]`.
+        k (torch.Tensor): Key features :math:`\phi(\mathbf{k})`, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        mask (MaskOperator): The bound mask, :math:`H \times N \times N`.
+        route (str): One of :obj:`"auto"`, :obj:`"features"` (the mask multiplies one slice of features at a time; any mask),
+            :obj:`"edges"` (scores at the entries of a sparse mask), :obj:`"low_rank"` (sums over each graph; masks of low
+            rank). (default: :obj:`"auto"`)
+
+    Returns:
+        torch.Tensor: :obj:`[N, H, d]`, in the data type of :obj:`v`.
+
+    Raises:
+        ValueError: If shapes disagree, or the mask does not offer the route.
+
+    Example:
+        >>> import torch
+        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.masks import PackingMask
+        >>> q = k = v = torch.ones(3, 2, 4)
+        >>> mask = PackingMask(heads=2)(Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=3))
+        >>> masked_linear_attention(q, k, v, mask).shape
+        torch.Size([3, 2, 4])
+    """
+    _check_shapes(q, k, v, mask)
+    route = choose_route(mask, q.size(-1), v.size(-1), route)
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        features_q, features_k = q.to(dtype), k.to(dtype)
+        # The column of ones makes the denominator one more value.
+        values = torch.cat([v.to(dtype), v.new_ones((*v.shape[:-1], 1), dtype=dtype)], dim=-1)
+        if route == 'edges':
+            assert mask.entries is not None
+            total, magnitude = _attend_entries(features_q, features_k, values, mask.entries())
+        elif route == 'low_rank':
+            total, magnitude = _attend_low_rank(features_q, features_k, values, mask)
+        else:
+            total, magnitude = _attend_features(features_q, features_k, values, mask)
+        return normalize(total[..., :-1], total[..., -1], magnitude).to(v.dtype)
+
+
+def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
+    r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
+
+    Args:
+        mask (MaskOperator): The bound mask.
+        num_features (int): The number of query and key features :math:`m`.
+        num_channels (int): The number of value channels :math:`d`.
+        route (str): The route asked for. (default: :obj:`"auto"`)
+
+    Returns:
+        str: :obj:`"features"`, :obj:`"edges"` or :obj:`"low_rank"`.
+    """
+    offered = {'features'}
+    if mask.entries is not None:
+        offered.add('edges')
+    # Sums over graphs need one graph, or graphs large enough that their m x d sums do not outgrow the nodes.
+    if mask.factors is not None:
+        offered.add('low_rank')
+    if route not in ROUTES or (route != 'auto' and route not in offered):
+        raise ValueError(f'route: got {route!r}; this mask accepts {sorted({"auto", *offered})}')
+    if route != 'auto':
+        return route
+    if mask.factors is not None and _low_rank_fits(mask, num_features, num_channels):
+        return 'low_rank'
+    if mask.entries is not None and mask.num_entries is not None:
+        by_features = mask.cost * num_features * (num_channels + 1)
+        by_edges = _EDGES_COST * mask.num_entries * (num_features + num_channels + 1)
+        if by_edges <= by_features and mask.num_entries <= _MAX_ENTRIES:
+            return 'edges'
+    return 'features'
+
+
+def _low_rank_fits(mask: MaskOperator, num_features: int, num_channels: int) -> bool:
+    assert mask.factors is not None
+    sums = mask.num_graphs * mask.factors[0].size(-1) * num_features * (num_channels + 1)
+    return sums <= 2 * mask.num_nodes * (num_features + num_channels + 1)
+
+
+def _check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
+    if q.dim() != 3 or q.shape != k.shape:
+        raise ValueError(f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted are equal shapes [N, H, m]')
+    if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
+        raise ValueError(f'v: got shape {tuple(v.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d]')
+    if mask.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
+        raise ValueError(
+            f'mask: got {mask.heads} heads and {mask.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a mask '
+            f'bound to the same nodes, with 1 or {q.size(1)} heads'
+        )
+
+
+# The low-rank route ---------------------------------------------------------------------------------------------------
+
+
+def _attend_low_rank(q: Tensor, k: Tensor, values: Tensor, mask: MaskOperator) -> tuple[Tensor, Tensor]:
+    assert mask.factors is not None
+    total, magnitude = torch.zeros_like(values), q.new_zeros(q.shape[:2])
+    for left, right in zip(*(factor.to(q.dtype).unbind(-1) for factor in mask.factors), strict=True):
+        left = left.unsqueeze(-1)
+        state = _graph_sums(right.unsqueeze(-1) * k, values, mask)
+        total = total + left * _per_graph(q, state, mask)
+        with torch.no_grad():
+            bound = _per_graph(q.abs(), state[..., -1:].abs(), mask)
+            magnitude += (left.abs() * bound).squeeze(-1)
+    return total, magnitude
+
+
+def _graph_sums(k: Tensor, values: Tensor, mask: MaskOperator) -> Tensor:
+    r"""Returns :math:`\sum_{j \in g} \mathbf{k}_j \mathbf{v}_j^{\top}`, :obj:`[B, H, m, d]`."""
+    if mask.batch is None or mask.num_graphs == 1:
+        return torch.einsum('nhm,nhd->hmd', k, values).unsqueeze(0)
+    sums = [
+        k.new_zeros(mask.num_graphs, *values.shape[1:]).index_add(0, mask.batch, column.unsqueeze(-1) * values)
+        for column in k.unbind(-1)
+    ]
+    return torch.stack(sums, dim=2)
+
+
+def _per_graph(q: Tensor, state: Tensor, mask: MaskOperator) -> Tensor:
+    if state.size(0) == 1:
+        return torch.einsum('nhm,hmd->nhd', q, state[0])
+    out = q.new_zeros(*q.shape[:2], state.size(-1))
+    for column, row in zip(q.unbind(-1), state.unbind(2), strict=True):
+        out = torch.addcmul(out, column.unsqueeze(-1), row.index_select(0, mask.batch))
+    return out
+
+
+# The edges route ------------------------------------------------------------------------------------------------------
+
+
+def _attend_entries(q: Tensor, k: Tensor, values: Tensor, entries: Entries) -> tuple[Tensor, Tensor]:
+    result: tuple[Tensor, Tensor] = torch.ops.pyg_topomask.attend_entries(
+        q, k, values, entries.value.to(q.dtype), list(entries.pattern.tensors)
+    )
+    return result
+
+
+@torch.library.custom_op('pyg_topomask::attend_entries', mutates_args=())
+def _attend_entries_op(
+    q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    own = SparsePattern(*pattern)
+    weight = mask * sddmm(own, q, k)
+    total = spmm(own, weight, values)
+    magnitude = spmm(own, weight.abs_(), values.new_ones(*values.shape[:2], 1)).squeeze(-1)
+    return total, magnitude
+
+
+@_attend_entries_op.register_fake
+def _(q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(values), q.new_empty(q.shape[:2])
+
+
+@torch.library.custom_op('pyg_topomask::attend_entries_backward', mutates_args=())
+def _attend_entries_backward(
+    grad: Tensor, q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    own = SparsePattern(*pattern)
+    score = sddmm(own, q, k)
+    grad_weight = sddmm(own, grad, values)
+    grad_mask = grad_weight * score
+    if mask.size(1) == 1:
+        grad_mask = grad_mask.sum(1, keepdim=True)
+    grad_values = spmm(own, score.mul_(mask), grad, transpose=True)
+    grad_score = grad_weight.mul_(mask)
+    grad_q = spmm(own, grad_score, k)
+    grad_k = spmm(own, grad_score, q, transpose=True)
+    return grad_q, grad_k, grad_values, grad_mask
+
+
+@_attend_entries_backward.register_fake
+def _(
+    grad: Tensor, q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(values), torch.empty_like(mask)
+
+
+def _setup_entries(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    *tensors, pattern = inputs
+    ctx.save_for_backward(*tensors, *pattern)
+
+
+def _backward_entries(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
+    q, k, values, mask, *pattern = ctx.saved_tensors
+    grads = torch.ops.pyg_topomask.attend_entries_backward(grad.contiguous(), q, k, values, mask, pattern)
+    return (*grads, [None] * len(pattern))
+
+
+_attend_entries_op.register_autograd(_backward_entries, setup_context=_setup_entries)
+
+
+# The features route ---------------------------------------------------------------------------------------------------
+
+
+def _attend_features(q: Tensor, k: Tensor, values: Tensor, mask: MaskOperator) -> tuple[Tensor, Tensor]:
+    result: tuple[Tensor, Tensor] = torch.ops.pyg_topomask.attend_features(
+        q, k, values, list(mask.tensors), mask.structure.key
+    )
+    return result
+
+
+def _slices(k: Tensor, values: Tensor) -> list[slice]:
+    r"""Cuts the features so that a block of outer products fits the cache, and small graphs take one step."""
+    width = max(1, _BLOCK // max(1, values.numel()))
+    return [slice(start, start + width) for start in range(0, k.size(-1), width)]
+
+
+def _outer(k: Tensor, values: Tensor) -> Tensor:
+    return (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
+
+
+@torch.library.custom_op('pyg_topomask::attend_features', mutates_args=())
+def _attend_features_op(
+    q: Tensor, k: Tensor, values: Tensor, tensors: Sequence[Tensor], structure: str
+) -> tuple[Tensor, Tensor]:
+    mask = structure_from_key(structure)
+    total = torch.zeros_like(values)
+    for part in _slices(k, values):
+        product = mask.apply(tensors, _outer(k[..., part], values)).unflatten(2, (-1, values.size(-1)))
+        total += torch.einsum('nhs,nhsd->nhd', q[..., part], product)
+    magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
+    return total, magnitude
+
+
+@_attend_features_op.register_fake
+def _(q: Tensor, k: Tensor, values: Tensor, tensors: Sequence[Tensor], structure: str) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(values), q.new_empty(q.shape[:2])
+
+
+@torch.library.custom_op('pyg_topomask::attend_features_backward', mutates_args=())
+def _attend_features_backward(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    values: Tensor,
+    tensors: Sequence[Tensor],
+    learnable: Sequence[int],
+    structure: str,
+) -> list[Tensor]:
+    own: MaskStructure = structure_from_key(structure)
+    grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
+    grads = [torch.zeros_like(tensors[index]) for index in learnable]
+
+    def apply(x: Tensor, *changed: Tensor) -> Tensor:
+        merged = list(tensors)
+        for index, tensor in zip(learnable, changed, strict=True):
+            merged[index] = tensor
+        return own.apply(merged, x)
+
+    for part in _slices(k, values):
+        x = _outer(k[..., part], values)
+        product, pull = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
+        product = product.unflatten(2, (-1, values.size(-1)))
+        grad_q[..., part] = torch.einsum('nhd,nhsd->nhs', grad, product)
+        grad_x, *slice_grads = pull(_outer(q[..., part], grad))
+        grad_x = grad_x.unflatten(2, (-1, values.size(-1)))
+        grad_k[..., part] = torch.einsum('nhsd,nhd->nhs', grad_x, values)
+        grad_values += torch.einsum('nhsd,nhs->nhd', grad_x, k[..., part])
+        for total, slice_grad in zip(grads, slice_grads, strict=True):
+            total += slice_grad
+    return [grad_q, grad_k, grad_values, *grads]
+
+
+@_attend_features_backward.register_fake
+def _(
+    grad: Tensor,
+    q: Tensor,
+    k: Tensor,
+    values: Tensor,
+    tensors: Sequence[Tensor],
+    learnable: Sequence[int],
+    structure: str,
+) -> list[Tensor]:
+    return [torch.empty_like(tensor) for tensor in (q, k, values, *(tensors[index] for index in learnable))]
+
+
+def _setup_features(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    q, k, values, tensors, structure = inputs
+    ctx.save_for_backward(q, k, values, *tensors)
+    ctx.structure = structure
+    ctx.learnable = [index for index, tensor in enumerate(tensors) if tensor.requires_grad]
+
+
+def _backward_features(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
+    q, k, values, *tensors = ctx.saved_tensors
+    grads = torch.ops.pyg_topomask.attend_features_backward(
+        grad.contiguous(), q, k, values, tensors, ctx.learnable, ctx.structure
+    )
+    grad_tensors: list[Tensor | None] = [None] * len(tensors)
+    for index, own in zip(ctx.learnable, grads[3:], strict=True):
+        grad_tensors[index] = own
+    return (*grads[:3], grad_tensors, None)
+
+
+_attend_features_op.register_autograd(_backward_features, setup_context=_setup_features)

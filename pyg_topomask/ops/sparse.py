@@ -1,0 +1,136 @@
+r"""Products with a sparse matrix whose values differ between heads, and their gradients, which are again such products."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import MaskStructure, SparsePattern
+
+__all__ = ['SparseStructure', 'sddmm', 'spmm']
+
+warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
+
+
+def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
+    r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        value (torch.Tensor): Their values, :obj:`[nnz, H]`, or :obj:`[nnz, 1]` for all heads.
+        x (torch.Tensor): The dense matrix, :obj:`[num_cols, H, c]`.
+        transpose (bool): Multiply by the transpose; :obj:`x` is then :obj:`[num_rows, H, c]`. (default: :obj:`False`)
+
+    Returns:
+        torch.Tensor: :obj:`[num_rows, H, c]`, differentiable in :obj:`value` and :obj:`x`.
+    """
+    result: Tensor = _SpMM.apply(value, x, transpose, *pattern.tensors)
+    return result
+
+
+def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
+    r"""Sampled dense-dense product, per head: :math:`s_{ij} = \mathbf{a}_i^{\top} \mathbf{b}_j` at the entries of the pattern.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        a (torch.Tensor): Left factors, :obj:`[num_rows, H, c]`.
+        b (torch.Tensor): Right factors, :obj:`[num_cols, H, c]`.
+
+    Returns:
+        torch.Tensor: :obj:`[nnz, H]`, differentiable in both factors.
+    """
+    result: Tensor = _SDDMM.apply(a, b, *pattern.tensors)
+    return result
+
+
+def _spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool) -> Tensor:
+    if transpose:
+        rowptr, col, value = pattern.rowptr_t, pattern.col_t, value.index_select(0, pattern.perm_t)
+    else:
+        rowptr, col = pattern.rowptr, pattern.col
+    num_rows, heads = rowptr.numel() - 1, x.size(1)
+    out = x.new_empty(num_rows, heads, x.size(2))
+    if col.numel() == 0 or out.numel() == 0:
+        return out.zero_()
+    # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
+    for head in range(heads):
+        own = value[:, head if value.size(1) > 1 else 0].contiguous()
+        matrix = torch.sparse_csr_tensor(rowptr, col, own, (num_rows, x.size(0)), check_invariants=False)
+        out[:, head] = matrix @ x[:, head].contiguous()
+    return out
+
+
+def _sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
+    out = a.new_empty(pattern.nnz, a.size(1))
+    if out.numel() == 0 or a.size(2) == 0:
+        return out.zero_()
+    zero, size = a.new_zeros(pattern.nnz), (pattern.num_rows, pattern.num_cols)
+    sampled = torch.sparse_csr_tensor(pattern.rowptr, pattern.col, zero, size, check_invariants=False)
+    for head in range(a.size(1)):
+        left, right = a[:, head].contiguous(), b[:, head].contiguous().t()
+        out[:, head] = torch.sparse.sampled_addmm(sampled, left, right, beta=0.0).values()
+    return out
+
+
+class _SpMM(torch.autograd.Function):
+    @staticmethod
+    def forward(value: Tensor, x: Tensor, transpose: bool, *pattern: Tensor) -> Tensor:
+        return _spmm(SparsePattern(*pattern), value, x, transpose)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, x, ctx.transpose, *pattern = inputs
+        ctx.save_for_backward(value, x, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        value, x, *tensors = ctx.saved_tensors
+        pattern, (grad,) = SparsePattern(*tensors), grads
+        grad_value = grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_value = _sddmm(pattern, x, grad) if ctx.transpose else _sddmm(pattern, grad, x)
+            if value.size(1) == 1:
+                grad_value = grad_value.sum(1, keepdim=True)
+        if ctx.needs_input_grad[1]:
+            grad_x = _spmm(pattern, value, grad, not ctx.transpose)
+        return (grad_value, grad_x, None) + (None,) * len(tensors)
+
+
+class _SDDMM(torch.autograd.Function):
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, *pattern: Tensor) -> Tensor:
+        return _sddmm(SparsePattern(*pattern), a, b)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        a, b, *tensors = ctx.saved_tensors
+        pattern, (grad,) = SparsePattern(*tensors), grads
+        grad_a = _spmm(pattern, grad, b, False) if ctx.needs_input_grad[0] else None
+        grad_b = _spmm(pattern, grad, a, True) if ctx.needs_input_grad[1] else None
+        return (grad_a, grad_b) + (None,) * len(tensors)
+
+
+@dataclass(frozen=True)
+class SparseStructure(MaskStructure):
+    r"""An explicit sparse mask: the tensors are the values, :obj:`[nnz, H or 1]`, and those of a :class:`SparsePattern`."""
+
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        value, *pattern = tensors
+        return spmm(SparsePattern(*pattern), value.to(x.dtype), x, self.transposed)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply((tensors[0].abs(), *tensors[1:]), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return SparseStructure(not self.transposed), tuple(tensors)

@@ -1,0 +1,71 @@
+r"""A transform that stores the walks of graph random features."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.walks import WalkSettings
+
+__all__ = ['AddGraphRandomFeatures']
+
+
+@functional_transform('add_graph_random_features')
+class AddGraphRandomFeatures(BaseTransform):
+    r"""Walks from every node and stores the loads that the walks deposit, from `"Linear Transformer Topological Masking with
+    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10), for :class:`~pyg_topomask.masks.GRFMask`
+    (functional name: :obj:`add_graph_random_features`).
+
+    The walks are a function of the seed and the graph alone. Stored are :obj:`grf_index`, :obj:`grf_length`,
+    :obj:`grf_load` and :obj:`grf_sizes` (of the second ensemble :obj:`grf_key_*`). Run this after the transforms that change
+    nodes or edges; walks that do not fit the graph any more raise an error where they are used.
+
+    Args:
+        num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
+            (default: :obj:`0.5`)
+        max_walk_length (int): The largest number of hops. (default: :obj:`4`)
+        seed (int): The seed. (default: :obj:`0`)
+        independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the data is heterogeneous.
+
+    Example:
+        >>> import torch
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> AddGraphRandomFeatures(num_walks=8)(data).grf_sizes.shape
+        torch.Size([1, 4])
+    """
+
+    def __init__(
+        self,
+        num_walks: int = 4,
+        p_halt: float = 0.5,
+        max_walk_length: int = 4,
+        seed: int = 0,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        normalization: str | None = 'sym',
+    ) -> None:
+        self.settings = WalkSettings(num_walks, p_halt, max_walk_length, independent_ensembles, sampler, normalization)
+        self.seed = seed
+
+    def forward(self, data: Data) -> Data:
+        if not isinstance(data, Data):
+            raise ValueError(
+                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+            )
+        graph = Graph.from_data(data)
+        if graph.num_graphs > 1:
+            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
+        GRFState(*self.settings.sample(graph, self.seed)).store(data)
+        return data
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.settings}, seed={self.seed})'

@@ -1,0 +1,158 @@
+r"""What walks leave behind: sparse graph random features, and the entries of the masks that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import SparsePattern
+from pyg_topomask.ops.sparse import spmm
+
+__all__ = ['PairLoads', 'WalkFeatures']
+
+
+@dataclass
+class WalkFeatures:
+    r"""The loads that walks deposit, from `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (Eq. 10), before the modulation :math:`f` is applied:
+
+    .. math::
+        P_{l,iq} = \frac{1}{n} \sum_{k=1}^{n} \sum_{\omega_{iq} : len(\omega_{iq}) = l}
+        \frac{\tilde{\omega}(\omega_{iq})}{p(\omega_{iq})} \, \mathbb{I}(\omega_{iq} \text{ prefix subwalk of } \omega_k^{(i)}),
+        \qquad \mathbb{E} \, P_{l} = \mathbf{W}^l
+
+    Entries are distinct and ascend by start, visited node and length.
+
+    Args:
+        start (torch.Tensor): The node :math:`i` that the walks leave from, :obj:`[nnz]`.
+        visited (torch.Tensor): The node :math:`q` that they visit, :obj:`[nnz]`.
+        length (torch.Tensor): The hops :math:`l` made so far, :obj:`[nnz]`.
+        load (torch.Tensor): :math:`P_{l,iq}`, :obj:`[nnz]`.
+        num_nodes (int): The number of nodes.
+        max_walk_length (int): The largest number of hops :math:`L`.
+    """
+
+    start: Tensor
+    visited: Tensor
+    length: Tensor
+    load: Tensor
+    num_nodes: int
+    max_walk_length: int
+
+    @classmethod
+    def from_visits(
+        cls, start: Tensor, visited: Tensor, length: Tensor, load: Tensor, num_nodes: int, max_walk_length: int
+    ) -> WalkFeatures:
+        r"""Adds up the loads of visits to the same node after the same number of hops."""
+        key = (start.long() * num_nodes + visited) * (max_walk_length + 1) + length
+        key, order = torch.sort(key, stable=True)
+        key, group = torch.unique_consecutive(key, return_inverse=True)
+        total = load.new_zeros(key.numel()).index_add_(0, group, load.index_select(0, order))
+        pair = torch.div(key, max_walk_length + 1, rounding_mode='floor')
+        length = key - pair * (max_walk_length + 1)
+        start = torch.div(pair, num_nodes, rounding_mode='floor')
+        return cls(start, pair - start * num_nodes, length, total, num_nodes, max_walk_length)
+
+    @property
+    def nnz(self) -> int:
+        return self.load.numel()
+
+    @cached_property
+    def _slots(self) -> tuple[SparsePattern, SparsePattern]:
+        r"""The pattern of the features :math:`\hat{\Phi}` (start, visited), and of the loads (slot of the former, length)."""
+        new = torch.ones(self.nnz, dtype=torch.bool, device=self.load.device)
+        new[1:] = (self.start[1:] != self.start[:-1]) | (self.visited[1:] != self.visited[:-1])
+        slot = new.cumsum(0) - 1
+        first = new.nonzero().squeeze(1)
+        features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
+        return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
+
+    @property
+    def pattern(self) -> SparsePattern:
+        r"""The positions of the features, :math:`N \times N`."""
+        return self._slots[0]
+
+    def values(self, modulation: Tensor) -> Tensor:
+        r"""Returns the features :math:`\hat{\Phi}_{iq} = \sum_l f_l P_{l,iq}` at :attr:`pattern`.
+
+        Args:
+            modulation (torch.Tensor): :math:`f`, :obj:`[L + 1, H]`.
+
+        Returns:
+            torch.Tensor: :obj:`[nnz, H]`, differentiable in :obj:`modulation`.
+        """
+        loads = self.load.to(modulation.dtype).unsqueeze(1)
+        return spmm(self._slots[1], loads, modulation.unsqueeze(1)).squeeze(1)
+
+    def truncate(self, max_walk_length: int) -> WalkFeatures:
+        r"""Returns the features of the first :obj:`max_walk_length` hops."""
+        if max_walk_length >= self.max_walk_length:
+            return self
+        keep = self.length <= max_walk_length
+        entries = (tensor[keep] for tensor in (self.start, self.visited, self.length, self.load))
+        return WalkFeatures(*entries, self.num_nodes, max_walk_length)
+
+    def to(self, device: torch.device | str) -> WalkFeatures:
+        values = (getattr(self, field.name) for field in fields(self))
+        return WalkFeatures(*(value.to(device) if isinstance(value, Tensor) else value for value in values))
+
+
+class PairLoads:
+    r"""The entries of :math:`\hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}` as a linear function of the modulations:
+
+    .. math::
+        \hat{M}_{ij} = \sum_{l, l'} f_l f'_{l'} \sum_u P_{l,iu} P'_{l',ju}
+
+    The inner sums do not depend on parameters. They are formed once, by one sparse product, and serve every head, every layer
+    and every step.
+
+    Args:
+        query (WalkFeatures): The loads :math:`P` of the queries' walks.
+        key (WalkFeatures): The loads :math:`P'` of the keys' walks.
+    """
+
+    def __init__(self, query: WalkFeatures, key: WalkFeatures) -> None:
+        num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
+        left = _by_length(query)
+        right = left if key is query else _by_length(key)
+        product = left @ right.t().to_sparse_csr()
+        row = torch.arange(product.size(0), device=query.load.device).repeat_interleave(product.crow_indices().diff().long())
+        col = product.col_indices().long()
+        start, first = torch.div(row, lengths[0], rounding_mode='floor'), row % lengths[0]
+        other, second = torch.div(col, lengths[1], rounding_mode='floor'), col % lengths[1]
+        combination = first.mul_(lengths[1]).add_(second)
+        size = lengths[0] * lengths[1]
+        position, order = torch.sort(start.mul_(num_nodes).add_(other).mul_(size).add_(combination), stable=True)
+        pair = torch.div(position, size, rounding_mode='floor')
+        combination = position.sub_(pair * size)
+        pair, slot = torch.unique_consecutive(pair, return_inverse=True)
+        row = torch.div(pair, num_nodes, rounding_mode='floor')
+        self.pattern = SparsePattern.from_sorted(row, pair - row * num_nodes, num_nodes, num_nodes)
+        self._loads = SparsePattern.from_sorted(slot, combination, pair.numel(), size)
+        self._load = product.values().index_select(0, order)
+
+    def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
+        r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[nnz, H]`, for modulations :obj:`[L + 1, H]`."""
+        outer = (query_modulation.unsqueeze(1) * key_modulation.unsqueeze(0)).flatten(0, 1)
+        return spmm(self._loads, self._load.to(outer.dtype).unsqueeze(1), outer.unsqueeze(1)).squeeze(1)
+
+
+def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
+    r"""Returns the number of products that :class:`PairLoads` adds up, which bounds its entries."""
+    visits = torch.bincount(query.visited, minlength=query.num_nodes)
+    if key is not query:
+        return int((visits * torch.bincount(key.visited, minlength=key.num_nodes)).sum())
+    return int(visits.square().sum())
+
+
+def _by_length(walks: WalkFeatures) -> Tensor:
+    r"""The loads as a sparse matrix with a row for each (start, length) and a column for each visited node."""
+    lengths = walks.max_walk_length + 1
+    row, order = torch.sort(walks.start * lengths + walks.length, stable=True)
+    pattern = SparsePattern.from_sorted(row, walks.visited.index_select(0, order), walks.num_nodes * lengths, walks.num_nodes)
+    size = (pattern.num_rows, pattern.num_cols)
+    load = walks.load.index_select(0, order)
+    return torch.sparse_csr_tensor(pattern.rowptr, pattern.col, load, size, check_invariants=False)

@@ -1,0 +1,96 @@
+r"""Random walks from every node at once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.lengths import lengths_from_uniform
+from pyg_topomask.walks.uniform import Uniform
+
+__all__ = ['SAMPLERS', 'IIDSampler', 'sample_walks']
+
+
+class IIDSampler:
+    r"""Independent walkers: lengths and hops are drawn independently for every walk."""
+
+    def lengths(self, uniform: Uniform, walkers: Tensor, survival: Tensor) -> Tensor:
+        r"""Returns the number of hops of each walker."""
+        return lengths_from_uniform(uniform(0, walkers), survival)
+
+    def hops(self, uniform: Uniform, step: int, walkers: Tensor, degree: Tensor) -> Tensor:
+        r"""Returns which of its :obj:`degree` out-edges each walker takes."""
+        number = uniform(step, walkers)
+        # The product may round up to the degree itself.
+        return torch.minimum((number * degree).to(degree.dtype), degree - 1)
+
+
+SAMPLERS: dict[str, type[IIDSampler]] = {'iid': IIDSampler}
+
+
+def sample_walks(
+    graph: Graph,
+    num_walks: int,
+    survival: Tensor,
+    uniform: Uniform,
+    normalization: str | None = 'sym',
+    sampler: str = 'iid',
+) -> WalkFeatures:
+    r"""Walks from every node and weighs every visit by the inverse of its probability, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10): a prefix of :math:`l` hops has
+    the load :math:`\prod_{t=1}^{l} W_{\omega_t \omega_{t+1}} \, deg(\omega_t) \, / \, S_l`, where :math:`S_l` is the
+    probability that a walk makes at least :math:`l` hops. A walk ends early at a node without out-edges.
+
+    Args:
+        graph (Graph): The graphs to walk on.
+        num_walks (int): Walks per node :math:`n`.
+        survival (torch.Tensor): :math:`S_0, \dots, S_L`, see :func:`~pyg_topomask.walks.geometric_survival`.
+        uniform (callable): The source of random numbers.
+        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights, see
+            :meth:`~pyg_topomask.graph.Graph.normalized_weight`. (default: :obj:`"sym"`)
+        sampler (str): A name in :obj:`SAMPLERS`. (default: :obj:`"iid"`)
+
+    Example:
+        >>> from pyg_topomask.walks import generator_uniform, geometric_survival
+        >>> graph = Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> uniform = generator_uniform(torch.Generator().manual_seed(0), graph.device)
+        >>> sample_walks(graph, 4, geometric_survival(0.0, 1), uniform).load
+        tensor([1., 1., 1., 1.])
+    """
+    draw = SAMPLERS[sampler]()
+    table, target, factor = _transitions(graph, normalization)
+    index, device, max_walk_length = target.dtype, graph.device, survival.numel() - 1
+
+    walker = torch.arange(graph.num_nodes * num_walks, device=device, dtype=index)
+    length = draw.lengths(uniform, walker, survival).to(index)
+    position = torch.div(walker, num_walks, rounding_mode='floor')
+    load = factor.new_ones(walker.numel())
+    nodes = torch.arange(graph.num_nodes, device=device, dtype=index)
+    visits = [(nodes, nodes, torch.zeros_like(nodes), factor.new_ones(graph.num_nodes))]
+    for step in range(1, max_walk_length + 1):
+        row_start, degree = table.index_select(0, position).unbind(1)
+        going = ((length >= step) & (degree > 0)).nonzero().squeeze(1)
+        if going.numel() == 0:
+            break
+        walker, length, load, row_start, degree = (
+            tensor.index_select(0, going) for tensor in (walker, length, load, row_start, degree)
+        )
+        edge = row_start + draw.hops(uniform, step, walker, degree)
+        position, load = target.index_select(0, edge), load * factor.index_select(0, edge)
+        start = torch.div(walker, num_walks, rounding_mode='floor')
+        visits.append((start, position, torch.full_like(start, step), load / (num_walks * float(survival[step]))))
+    return WalkFeatures.from_visits(*(torch.cat(column) for column in zip(*visits, strict=True)), graph.num_nodes, max_walk_length)
+
+
+def _transitions(graph: Graph, normalization: str | None) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the first out-edge and out-degree of each node, :obj:`[N, 2]`, and target and load factor
+    :math:`W_{ij} \, deg(i)` of each edge in the order of its source.
+    """
+    index = torch.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 else torch.int64
+    source, order = torch.sort(graph.edge_index[0], stable=True)
+    degree = torch.bincount(source, minlength=graph.num_nodes)
+    table = torch.stack([degree.cumsum(0) - degree, degree], dim=1).to(index)
+    factor = graph.normalized_weight(normalization)[order] * degree[source].to(graph.weight.dtype)
+    return table, graph.edge_index[1][order].to(index), factor
