@@ -156,7 +156,7 @@ class Graph:
             if batch.shape != (self.num_nodes,):
                 raise ValueError(f'batch: got shape {tuple(batch.shape)}; accepted is [{self.num_nodes}]')
             if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
-                raise ValueError('batch: got a vector that is not ascending; accepted are graph ids 0, 1, ... in ascending order')
+                raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')
             if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
                 raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')
 

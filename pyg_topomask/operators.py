@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.sparse_pattern import SparsePattern
+
 __all__ = [
     'Entries',
     'MaskOperator',
     'MaskStructure',
-    'SparsePattern',
     'structure_from_key',
 ]
 
@@ -62,71 +63,6 @@ def _key(value: Any) -> str:
     if isinstance(value, tuple):
         return f'({", ".join(_key(part) for part in value)})'
     return value.key if isinstance(value, MaskStructure) else repr(value)
-
-
-@dataclass(frozen=True)
-class SparsePattern:
-    r"""The positions of the entries of a sparse matrix in CSR order, together with those of its transpose.
-
-    Args:
-        rowptr (torch.Tensor): Row pointers, :obj:`[num_rows + 1]`.
-        col (torch.Tensor): Column of each entry, ascending within a row, :obj:`[nnz]`.
-        rowptr_t (torch.Tensor): Row pointers of the transpose, :obj:`[num_cols + 1]`.
-        col_t (torch.Tensor): Columns of the transpose, :obj:`[nnz]`.
-        perm_t (torch.Tensor): Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`.
-    """
-
-    rowptr: Tensor
-    col: Tensor
-    rowptr_t: Tensor
-    col_t: Tensor
-    perm_t: Tensor
-
-    @classmethod
-    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
-        r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
-        index = torch.int32 if max(row.numel(), num_rows, num_cols) < 2**31 else torch.int64
-        row, col = row.to(index), col.to(index)
-        col_sorted, perm = torch.sort(col, stable=True)
-        return cls(
-            _pointers(row, num_rows), col, _pointers(col_sorted, num_cols), row.index_select(0, perm), perm.to(index)
-        )
-
-    @property
-    def nnz(self) -> int:
-        return self.col.numel()
-
-    @property
-    def num_rows(self) -> int:
-        return self.rowptr.numel() - 1
-
-    @property
-    def num_cols(self) -> int:
-        return self.rowptr_t.numel() - 1
-
-    @property
-    def row(self) -> Tensor:
-        r"""The row of each entry, :obj:`[nnz]`."""
-        rows = torch.arange(self.num_rows, device=self.col.device, dtype=self.col.dtype)
-        return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
-
-    @property
-    def T(self) -> SparsePattern:
-        perm = torch.empty_like(self.perm_t)
-        perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
-        return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
-
-    def to(self, device: torch.device | str) -> SparsePattern:
-        return SparsePattern(*(tensor.to(device) for tensor in self.tensors))
-
-
-def _pointers(sorted_index: Tensor, size: int) -> Tensor:
-    bounds = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
-    return torch.searchsorted(sorted_index, bounds).to(sorted_index.dtype)
 
 
 @dataclass(frozen=True)
@@ -369,7 +305,9 @@ class _Scaled(MaskStructure):
 
 @dataclass(frozen=True)
 class _HadamardLowRank(MaskStructure):
-    r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x} = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`."""
+    r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
+    = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`.
+    """
 
     inner: MaskStructure
 
@@ -391,4 +329,5 @@ def _expand(factor: Tensor, x: Tensor) -> Tensor:
 
 
 def _contract(factor: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    return (factor.to(x.dtype).unsqueeze(-1) * y.unflatten(2, (factor.size(-1), x.size(-1)))).sum(2)
+    weighted: Tensor = factor.to(x.dtype).unsqueeze(-1) * y.unflatten(2, (factor.size(-1), x.size(-1)))
+    return weighted.sum(2)

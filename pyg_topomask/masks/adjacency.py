@@ -10,8 +10,9 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import Entries, MaskOperator, SparsePattern
+from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['AdjacencyMask']
 
@@ -52,7 +53,7 @@ class AdjacencyMask(Mask):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        if self.self_loop is not None:
+        if self.self_loop is not None and self.initial is not None:
             torch.nn.init.constant_(self.self_loop, self.initial)
 
     def settings(self) -> Hashable:

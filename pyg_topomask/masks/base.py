@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -64,7 +65,7 @@ class Mask(torch.nn.Module, ABC):
         """
         if not isinstance(graph, Graph):
             graph = Graph.from_data(graph)
-        return self.bind(graph, graph.prepared(self.settings(), lambda: self.prepare(graph, generator)))
+        return self.bind(graph, graph.prepared(self.settings(), partial(self.prepare, graph, generator)))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -99,17 +100,21 @@ class _ComposedMask(Mask):
         super().__init__(max(part.heads for part in parts))
         self.parts = torch.nn.ModuleList(parts)
 
+    @property
+    def _masks(self) -> list[Mask]:
+        return cast('list[Mask]', list(self.parts))
+
     def settings(self) -> Hashable:
-        return (type(self).__name__, *(part.settings() for part in self.parts))
+        return (type(self).__name__, *(part.settings() for part in self._masks))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
-        return [graph.prepared(part.settings(), lambda part=part: part.prepare(graph, generator)) for part in self.parts]
+        return [graph.prepared(part.settings(), partial(part.prepare, graph, generator)) for part in self._masks]
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
-        return [part.bind(graph, own) for part, own in zip(self.parts, state, strict=True)]
+        return [part.bind(graph, own) for part, own in zip(self._masks, state, strict=True)]
 
     def reset_parameters(self) -> None:
-        for part in self.parts:
+        for part in self._masks:
             part.reset_parameters()
 
 

@@ -49,10 +49,12 @@ class DenseMask(Mask):
                  [2., 3.]]])
     """
 
+    matrix: Tensor
+
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
         super().__init__(heads)
-        shape = None if matrix is None else tuple(matrix.shape)
-        if matrix is None or matrix.dim() not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
+        shape = () if matrix is None else tuple(matrix.shape)
+        if matrix is None or len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix

@@ -3,7 +3,7 @@ r"""Masks estimated by graph random features."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, SparsePattern
+from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
 from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings
 from pyg_topomask.walks.features import count_pairs
 
@@ -48,14 +49,19 @@ class GRFState:
 
     query: WalkFeatures
     key: WalkFeatures
+    _pairs: dict[torch.dtype, PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_pairs(self) -> int:
         return count_pairs(self.query, self.key)
 
-    @cached_property
-    def pairs(self) -> PairLoads:
-        return PairLoads(self.query, self.key)
+    def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
+        r"""Returns the entries of the mask for modulations of shape :obj:`[L + 1, H]`."""
+        dtype = query_modulation.dtype
+        if dtype not in self._pairs:
+            self._pairs[dtype] = PairLoads(self.query, self.key, dtype)
+        pairs = self._pairs[dtype]
+        return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
     def store(self, data: Data) -> None:
         r"""Stores the walks on the data of one graph, under names that PyG batches and slices correctly."""
@@ -147,6 +153,8 @@ class GRFMask(Mask):
         torch.Size([2, 2, 2])
     """
 
+    initial: Tensor
+
     def __init__(
         self,
         heads: int = 1,
@@ -207,7 +215,7 @@ class GRFMask(Mask):
             graph.batch,
             graph.num_graphs,
             cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: Entries(state.pairs.pattern, state.pairs.values(modulation, modulation)),
+            entries=lambda: state.entries(modulation, modulation),
             num_entries=state.num_pairs,
         )
 

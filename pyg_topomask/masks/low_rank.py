@@ -17,7 +17,7 @@ __all__ = ['LowRankMask', 'PackingMask', 'low_rank_operator']
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: A, B, :obj:`[N, H or 1, r]`, and the graph of each node."""
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, and the graph of each node."""
 
     num_graphs: int
 
@@ -125,7 +125,7 @@ class LowRankMask(Mask):
 
     def _factor(self, graph: Graph, name: str) -> Tensor:
         attribute = self._names.get(name)
-        factor = getattr(self, name) if attribute is None else getattr(graph.data, attribute, None)
+        factor: Tensor | None = getattr(self, name) if attribute is None else getattr(graph.data, attribute, None)
         if factor is None:
             raise ValueError(f'{name}: got the attribute name {attribute!r}, which the data lacks; accepted are its attributes')
         if factor.dim() == 2:

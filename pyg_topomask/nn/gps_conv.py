@@ -107,7 +107,8 @@ class TopoGPSConv(GPSConv):
             **kwargs: Passed on to :obj:`conv`.
         """
         if not self.own_attention:
-            return super().forward(x, edge_index, batch, **kwargs)
+            own: Tensor = super().forward(x, edge_index, batch, **kwargs)
+            return own
         hs = []
         if self.conv is not None:
             hs.append(self._residual(self.conv(x, edge_index, **kwargs), x, self.norm1, batch))

@@ -20,8 +20,8 @@ class MaskedLinearAttention(torch.nn.Module):
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
-        \, \mathbf{W}_v \mathbf{x}_j}{\sum_j M_{ij} \, \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)}
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, s_{ij} \, \mathbf{W}_v \mathbf{x}_j}{\sum_j M_{ij} \, s_{ij}},
+        \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
     Time and memory are linear in the number of nodes whenever multiplying by the mask is. Nodes attend within their own graph
     only, and the output for a graph does not depend on the batch it is in.

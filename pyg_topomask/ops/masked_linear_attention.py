@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, SparsePattern, structure_from_key
+from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, structure_from_key
 from pyg_topomask.ops.normalize import normalize
 from pyg_topomask.ops.sparse import sddmm, spmm
+from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
@@ -162,7 +163,7 @@ def _graph_sums(k: Tensor, values: Tensor, mask: MaskOperator) -> Tensor:
 
 
 def _per_graph(q: Tensor, state: Tensor, mask: MaskOperator) -> Tensor:
-    if state.size(0) == 1:
+    if mask.batch is None or state.size(0) == 1:
         return torch.einsum('nhm,hmd->nhd', q, state[0])
     out = q.new_zeros(*q.shape[:2], state.size(-1))
     for column, row in zip(q.unbind(-1), state.unbind(2), strict=True):
@@ -221,8 +222,8 @@ def _(
 
 
 def _setup_entries(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    *tensors, pattern = inputs
-    ctx.save_for_backward(*tensors, *pattern)
+    q, k, values, mask, pattern = inputs
+    ctx.save_for_backward(q, k, values, mask, *pattern)
 
 
 def _backward_entries(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
@@ -297,8 +298,8 @@ def _attend_features_backward(
         product, pull = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
         product = product.unflatten(2, (-1, values.size(-1)))
         grad_q[..., part] = torch.einsum('nhd,nhsd->nhs', grad, product)
-        grad_x, *slice_grads = pull(_outer(q[..., part], grad))
-        grad_x = grad_x.unflatten(2, (-1, values.size(-1)))
+        slice_grads: list[Tensor] = list(pull(_outer(q[..., part], grad)))
+        grad_x = slice_grads.pop(0).unflatten(2, (-1, values.size(-1)))
         grad_k[..., part] = torch.einsum('nhsd,nhd->nhs', grad_x, values)
         grad_values += torch.einsum('nhsd,nhs->nhd', grad_x, k[..., part])
         for total, slice_grad in zip(grads, slice_grads, strict=True):

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import MaskStructure, SparsePattern
+from pyg_topomask.operators import MaskStructure
+from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['SparseStructure', 'sddmm', 'spmm']
 

@@ -2,14 +2,14 @@ r"""What walks leave behind: sparse graph random features, and the entries of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import SparsePattern
 from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 __all__ = ['PairLoads', 'WalkFeatures']
 
@@ -48,8 +48,8 @@ class WalkFeatures:
     ) -> WalkFeatures:
         r"""Adds up the loads of visits to the same node after the same number of hops."""
         key = (start.long() * num_nodes + visited) * (max_walk_length + 1) + length
-        key, order = torch.sort(key, stable=True)
-        key, group = torch.unique_consecutive(key, return_inverse=True)
+        order = stable_argsort(key)
+        key, group = torch.unique_consecutive(key.index_select(0, order), return_inverse=True)
         total = load.new_zeros(key.numel()).index_add_(0, group, load.index_select(0, order))
         pair = torch.div(key, max_walk_length + 1, rounding_mode='floor')
         length = key - pair * (max_walk_length + 1)
@@ -92,12 +92,8 @@ class WalkFeatures:
         if max_walk_length >= self.max_walk_length:
             return self
         keep = self.length <= max_walk_length
-        entries = (tensor[keep] for tensor in (self.start, self.visited, self.length, self.load))
-        return WalkFeatures(*entries, self.num_nodes, max_walk_length)
-
-    def to(self, device: torch.device | str) -> WalkFeatures:
-        values = (getattr(self, field.name) for field in fields(self))
-        return WalkFeatures(*(value.to(device) if isinstance(value, Tensor) else value for value in values))
+        start, visited, length, load = (tensor[keep] for tensor in (self.start, self.visited, self.length, self.load))
+        return WalkFeatures(start, visited, length, load, self.num_nodes, max_walk_length)
 
 
 class PairLoads:
@@ -112,22 +108,25 @@ class PairLoads:
     Args:
         query (WalkFeatures): The loads :math:`P` of the queries' walks.
         key (WalkFeatures): The loads :math:`P'` of the keys' walks.
+        dtype (torch.dtype): The data type to compute in. (default: :obj:`torch.float32`)
     """
 
-    def __init__(self, query: WalkFeatures, key: WalkFeatures) -> None:
+    def __init__(self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32) -> None:
         num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
-        left = _by_length(query)
-        right = left if key is query else _by_length(key)
+        left = _by_length(query, dtype)
+        right = left if key is query else _by_length(key, dtype)
         product = left @ right.t().to_sparse_csr()
-        row = torch.arange(product.size(0), device=query.load.device).repeat_interleave(product.crow_indices().diff().long())
-        col = product.col_indices().long()
-        start, first = torch.div(row, lengths[0], rounding_mode='floor'), row % lengths[0]
-        other, second = torch.div(col, lengths[1], rounding_mode='floor'), col % lengths[1]
-        combination = first.mul_(lengths[1]).add_(second)
-        size = lengths[0] * lengths[1]
-        position, order = torch.sort(start.mul_(num_nodes).add_(other).mul_(size).add_(combination), stable=True)
-        pair = torch.div(position, size, rounding_mode='floor')
-        combination = position.sub_(pair * size)
+        size, col = lengths[0] * lengths[1], product.col_indices().long()
+        # One code a product, (start, other node, hops from either), from the parts that depend on row and column alone.
+        rows = torch.arange(product.size(0), device=col.device)
+        row_key = rows // lengths[0] * (num_nodes * size) + rows % lengths[0] * lengths[1]
+        other = torch.div(col, lengths[1], rounding_mode='floor')
+        code = row_key.repeat_interleave(product.crow_indices().diff(), output_size=col.numel())
+        code += other * (size - lengths[1]) + col
+        order = stable_argsort(code)
+        code = code.index_select(0, order)
+        pair = torch.div(code, size, rounding_mode='floor')
+        combination = code.sub_(pair * size)
         pair, slot = torch.unique_consecutive(pair, return_inverse=True)
         row = torch.div(pair, num_nodes, rounding_mode='floor')
         self.pattern = SparsePattern.from_sorted(row, pair - row * num_nodes, num_nodes, num_nodes)
@@ -137,7 +136,7 @@ class PairLoads:
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[nnz, H]`, for modulations :obj:`[L + 1, H]`."""
         outer = (query_modulation.unsqueeze(1) * key_modulation.unsqueeze(0)).flatten(0, 1)
-        return spmm(self._loads, self._load.to(outer.dtype).unsqueeze(1), outer.unsqueeze(1)).squeeze(1)
+        return spmm(self._loads, self._load.unsqueeze(1), outer.unsqueeze(1)).squeeze(1)
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
@@ -148,11 +147,13 @@ def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     return int(visits.square().sum())
 
 
-def _by_length(walks: WalkFeatures) -> Tensor:
+def _by_length(walks: WalkFeatures, dtype: torch.dtype) -> Tensor:
     r"""The loads as a sparse matrix with a row for each (start, length) and a column for each visited node."""
     lengths = walks.max_walk_length + 1
-    row, order = torch.sort(walks.start * lengths + walks.length, stable=True)
+    row = walks.start * lengths + walks.length
+    order = stable_argsort(row)
+    row = row.index_select(0, order)
     pattern = SparsePattern.from_sorted(row, walks.visited.index_select(0, order), walks.num_nodes * lengths, walks.num_nodes)
     size = (pattern.num_rows, pattern.num_cols)
-    load = walks.load.index_select(0, order)
+    load = walks.load.index_select(0, order).to(dtype)
     return torch.sparse_csr_tensor(pattern.rowptr, pattern.col, load, size, check_invariants=False)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.lengths import lengths_from_uniform
 from pyg_topomask.walks.uniform import Uniform
@@ -81,7 +82,8 @@ def sample_walks(
         position, load = target.index_select(0, edge), load * factor.index_select(0, edge)
         start = torch.div(walker, num_walks, rounding_mode='floor')
         visits.append((start, position, torch.full_like(start, step), load / (num_walks * float(survival[step]))))
-    return WalkFeatures.from_visits(*(torch.cat(column) for column in zip(*visits, strict=True)), graph.num_nodes, max_walk_length)
+    start, visited, hops, load = (torch.cat(column) for column in zip(*visits, strict=True))
+    return WalkFeatures.from_visits(start, visited, hops, load, graph.num_nodes, max_walk_length)
 
 
 def _transitions(graph: Graph, normalization: str | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -89,7 +91,8 @@ def _transitions(graph: Graph, normalization: str | None) -> tuple[Tensor, Tenso
     :math:`W_{ij} \, deg(i)` of each edge in the order of its source.
     """
     index = torch.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 else torch.int64
-    source, order = torch.sort(graph.edge_index[0], stable=True)
+    order = stable_argsort(graph.edge_index[0])
+    source = graph.edge_index[0].index_select(0, order)
     degree = torch.bincount(source, minlength=graph.num_nodes)
     table = torch.stack([degree.cumsum(0) - degree, degree], dim=1).to(index)
     factor = graph.normalized_weight(normalization)[order] * degree[source].to(graph.weight.dtype)

@@ -1,0 +1,186 @@
+r"""Properties that masks and attention layers of this package have, as assertions for your own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.masks.low_rank import low_rank_operator
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.masked_linear_attention import ROUTES
+
+__all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant']
+
+Layer = Callable[..., Tensor]
+
+
+def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> None:
+    r"""Asserts that a mask, bound to the given data, behaves as the matrix that it stands for: products, transpose, sums,
+    scalings, Hadamard products with low rank, entries, factors, separation of the graphs of a batch, every route of masked
+    linear attention and its gradients, in float64.
+
+    Args:
+        mask (Mask): The mask; it is converted to float64.
+        data (torch_geometric.data.Data): The graphs, at most a few dozen nodes.
+        tolerance (float): The largest difference accepted, relative to the larger of 1 and the reference.
+            (default: :obj:`1e-9`)
+
+    Raises:
+        AssertionError: If a property fails; the message names it.
+
+    Example:
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> assert_mask_operator(AdjacencyMask(heads=2), Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3))
+    """
+    mask = mask.double()
+    graph = Graph.from_data(data)
+    operator = mask(graph)
+    matrix = operator.to_dense().double()
+    heads, num_nodes = operator.heads, operator.num_nodes
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*size: int) -> Tensor:
+        return torch.randn(*size, generator=generator, dtype=torch.float64)
+
+    def check(name: str, actual: Tensor, expected: Tensor) -> None:
+        _assert_close(name, actual, expected, tolerance)
+
+    assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
+    batch = operator.batch
+    if batch is not None:
+        across = batch.unsqueeze(0) != batch.unsqueeze(1)
+        assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'
+
+    x = random(num_nodes, heads, 3)
+    check('matmul', operator.matmul(x), _product(matrix, x))
+    check('T', operator.T.matmul(x), _product(matrix.transpose(1, 2), x))
+    check('T.T', operator.T.T.matmul(x), _product(matrix, x))
+    check('sum', (operator + operator.T).matmul(x), _product(matrix + matrix.transpose(1, 2), x))
+    scale = random(heads)
+    check('scale', (scale * operator).matmul(x), _product(scale.view(-1, 1, 1) * matrix, x))
+    left, right = random(num_nodes, heads, 2), random(num_nodes, heads, 2)
+    low_rank = low_rank_operator(graph, left, right)
+    check('Hadamard', (operator * low_rank).matmul(x), _product(matrix * low_rank.to_dense(), x))
+    bound = operator.structure.magnitude(operator.tensors, x.abs())
+    assert (_product(matrix, x).abs() <= bound * (1 + 1e-9) + 1e-12).all(), 'magnitude: smaller than the product it bounds'
+    _check_gradient('matmul', operator, x)
+
+    for name, form in (('entries', operator), ('entries of T', operator.T), ('entries of scaled', 2.0 * operator)):
+        if form.entries is not None:
+            entries = form.entries()
+            dense = torch.zeros(heads, num_nodes, num_nodes, dtype=torch.float64)
+            row, col = entries.pattern.row.long(), entries.pattern.col.long()
+            dense[:, row, col] = entries.value.t().expand(heads, -1).double()
+            check(name, dense, form.to_dense())
+            assert entries.pattern.nnz <= (form.num_entries or 0), f'{name}: more than num_entries'
+    if operator.factors is not None:
+        dense = torch.einsum('nhr,khr->hnk', *(factor.double().expand(-1, heads, -1) for factor in operator.factors))
+        check('factors', dense if batch is None else dense * ~across, matrix)
+
+    q, k, v = random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 3)
+    expected, certain = _dense_attention(q, k, v, matrix)
+    for route in ROUTES:
+        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and operator.factors is None):
+            continue
+        out = masked_linear_attention(q, k, v, operator, route)
+        assert out.isfinite().all(), f'route {route}: the output is not finite'
+        check(f'route {route}', out[certain], expected[certain])
+
+
+def assert_permutation_equivariant(
+    layer: Layer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, tolerance: float = 1e-4
+) -> None:
+    r"""Asserts that renaming the nodes of a graph renames the rows of the output, and changes nothing else. Layers that draw
+    random numbers per node must be exact, or be given enough tolerance.
+
+    Args:
+        layer (callable): Called as :obj:`layer(x, edge_index, edge_weight)`.
+        x (torch.Tensor): The node features, :obj:`[N, F]`.
+        edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+        edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
+        tolerance (float): The largest difference accepted, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
+
+    Example:
+        >>> from pyg_topomask.nn import MaskedLinearAttention
+        >>> layer = MaskedLinearAttention(4)
+        >>> assert_permutation_equivariant(layer, torch.randn(3, 4), torch.tensor([[0, 1], [1, 2]]))
+    """
+    permutation = torch.randperm(x.size(0), generator=torch.Generator().manual_seed(0)).to(x.device)
+    inverse = torch.argsort(permutation)
+    expected = layer(x, edge_index, edge_weight)[permutation]
+    actual = layer(x[permutation], inverse[edge_index], edge_weight)
+    _assert_close('permutation equivariance', actual, expected, tolerance)
+
+
+def assert_batch_invariant(
+    layer: Layer, graphs: Sequence[Data], tolerance: float = 1e-4, orders: Sequence[Sequence[int]] | None = None
+) -> None:
+    r"""Asserts that the output for a graph is the same alone, in any batch, and in any order.
+
+    Args:
+        layer (callable): Called as :obj:`layer(x, edge_index, edge_weight, batch, graph=graph)`.
+        graphs (list of torch_geometric.data.Data): The graphs, best of very different sizes.
+        tolerance (float): The largest difference accepted, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
+        orders (list of lists of int, optional): The batches to try, as positions in :obj:`graphs`.
+            (default: as given, reversed, and each graph twice)
+
+    Example:
+        >>> from pyg_topomask.nn import MaskedLinearAttention
+        >>> graphs = [Data(x=torch.randn(n, 4), edge_index=torch.empty(2, 0, dtype=torch.long)) for n in (1, 5)]
+        >>> assert_batch_invariant(MaskedLinearAttention(4), graphs)
+    """
+    forwards = list(range(len(graphs)))
+    alone = [_call(layer, data) for data in graphs]
+    for order in orders or (forwards, forwards[::-1], forwards + forwards):
+        batch = Batch.from_data_list([graphs[index] for index in order])
+        outputs = _call(layer, batch).split(batch.ptr.diff().tolist())
+        for index, actual in zip(order, outputs, strict=True):
+            _assert_close(f'batch invariance of graph {index} in {list(order)}', actual, alone[index], tolerance)
+
+
+def _call(layer: Layer, data: Data) -> Tensor:
+    graph = Graph.from_data(data)
+    return layer(data.x, graph.edge_index, graph.edge_weight, graph.batch, graph=graph)
+
+
+def _product(matrix: Tensor, x: Tensor) -> Tensor:
+    return torch.einsum('hnk,khc->nhc', matrix, x)
+
+
+def _dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Masked attention through the matrix, and the rows whose denominator is not lost to cancellation."""
+    weight = torch.einsum('nhm,khm->hnk', q, k) * matrix
+    total = weight.sum(-1)
+    empty = ~weight.bool().any(-1)
+    certain = empty | (total.abs() > 1e-6 * weight.abs().sum(-1))
+    out = torch.einsum('hnk,khd->hnd', weight, v) / total.masked_fill(empty, 1.0).unsqueeze(-1)
+    return out.transpose(0, 1), certain.t()
+
+
+def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
+    learnable = [index for index, tensor in enumerate(operator.tensors) if tensor.is_floating_point()]
+
+    def apply(x: Tensor, *changed: Tensor) -> Tensor:
+        tensors = list(operator.tensors)
+        for index, tensor in zip(learnable, changed, strict=True):
+            tensors[index] = tensor
+        return operator.structure.apply(tensors, x)
+
+    inputs = [x, *(operator.tensors[index] for index in learnable)]
+    inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
+    if x.numel() > 0:
+        assert torch.autograd.gradcheck(apply, inputs, atol=1e-6), f'{name}: wrong gradient'
+
+
+def _assert_close(name: str, actual: Tensor, expected: Tensor, tolerance: float) -> None:
+    actual, expected = actual.detach(), expected.detach()
+    assert actual.shape == expected.shape, f'{name}: got shape {tuple(actual.shape)}, expected {tuple(expected.shape)}'
+    scale = max(1.0, float(expected.abs().max())) if expected.numel() > 0 else 1.0
+    difference = float((actual - expected).abs().max()) if expected.numel() > 0 else 0.0
+    assert difference <= tolerance * scale, f'{name}: differs by {difference:.2e}, accepted is {tolerance * scale:.2e}'
