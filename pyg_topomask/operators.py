@@ -67,7 +67,7 @@ def _key(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Entries:
-    r"""The entries of a sparse mask: a :class:`SparsePattern` and their values of shape :obj:`[nnz, H]` or :obj:`[nnz, 1]`."""
+    r"""The entries of a sparse mask: a :class:`SparsePattern` and their values of shape :obj:`[H, nnz]` or :obj:`[1, nnz]`."""
 
     pattern: SparsePattern
     value: Tensor
@@ -138,7 +138,7 @@ class MaskOperator:
         structure, tensors = self.structure.transpose(self.tensors)
 
         def entries(own: Entries) -> Entries:
-            return Entries(own.pattern.T, own.value.index_select(0, own.pattern.perm_t))
+            return Entries(own.pattern.T, own.value.index_select(1, own.pattern.perm_t))
 
         factors = None if self.factors is None else (self.factors[1], self.factors[0])
         return self._derive(structure, tensors, self.heads, factors=factors, entries=entries)
@@ -181,7 +181,7 @@ class MaskOperator:
             )
 
         def entries(own: Entries) -> Entries:
-            return Entries(own.pattern, own.value * scale.to(own.value.dtype))
+            return Entries(own.pattern, own.value * scale.to(own.value.dtype).unsqueeze(-1))
 
         factors = None
         if self.factors is not None:
@@ -192,7 +192,8 @@ class MaskOperator:
     def _hadamard(self, other: MaskOperator, left: Tensor, right: Tensor) -> MaskOperator:
         def entries(own: Entries) -> Entries:
             row, col = own.pattern.row, own.pattern.col
-            return Entries(own.pattern, own.value * (left.index_select(0, row) * right.index_select(0, col)).sum(-1))
+            factor = (left.index_select(0, row) * right.index_select(0, col)).sum(-1)
+            return Entries(own.pattern, own.value * factor.t())
 
         factors = None
         if self.factors is not None:

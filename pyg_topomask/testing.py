@@ -76,7 +76,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
             entries = form.entries()
             dense = torch.zeros(heads, num_nodes, num_nodes, dtype=torch.float64)
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
-            dense[:, row, col] = entries.value.t().expand(heads, -1).double()
+            dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
             assert entries.pattern.nnz <= (form.num_entries or 0), f'{name}: more than num_entries'
     if operator.factors is not None:

@@ -74,9 +74,9 @@ class AdjacencyMask(Mask):
         return AdjacencyState(pattern, zero.index_add(0, slot, weight), zero.index_add(0, slot, loop))
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
-        value = state.weight.unsqueeze(1).expand(-1, self.heads)
+        value = state.weight.unsqueeze(0)
         if self.self_loop is not None:
-            value = value + state.loop.unsqueeze(1) * self.self_loop
+            value = value + self.self_loop.unsqueeze(1) * state.loop
         return MaskOperator(
             SparseStructure(),
             (value, *state.pattern.tensors),

@@ -56,7 +56,7 @@ class GRFState:
         return count_pairs(self.query, self.key)
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
-        r"""Returns the entries of the mask for modulations of shape :obj:`[L + 1, H]`."""
+        r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         dtype = query_modulation.dtype
         if dtype not in self._pairs:
             self._pairs[dtype] = PairLoads(self.query, self.key, dtype)
@@ -203,9 +203,8 @@ class GRFMask(Mask):
         return GRFState(*self.walk_settings.sample(graph, None, generator))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
-        modulation = self.modulation.t()
-        query = state.query.values(modulation)
-        key = query if state.key is state.query else state.key.values(modulation)
+        query = state.query.values(self.modulation)
+        key = query if state.key is state.query else state.key.values(self.modulation)
         query_pattern, key_pattern = state.query.pattern, state.key.pattern
         return MaskOperator(
             GRFStructure(),
@@ -215,7 +214,7 @@ class GRFMask(Mask):
             graph.batch,
             graph.num_graphs,
             cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(modulation, modulation),
+            entries=lambda: state.entries(self.modulation, self.modulation),
             num_entries=state.num_pairs,
         )
 

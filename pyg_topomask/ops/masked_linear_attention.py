@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure, structure_from_key
-from pyg_topomask.ops.normalize import normalize
+from pyg_topomask.operators import MaskOperator, structure_from_key
+from pyg_topomask.ops.normalize import inverse_weight
 from pyg_topomask.ops.sparse import sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -72,17 +72,17 @@ def masked_linear_attention(
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        features_q, features_k = q.to(dtype), k.to(dtype)
-        # The column of ones makes the denominator one more value.
-        values = torch.cat([v.to(dtype), v.new_ones((*v.shape[:-1], 1), dtype=dtype)], dim=-1)
+        out: Tensor
+        q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if route == 'edges':
             assert mask.entries is not None
-            total, magnitude = _attend_entries(features_q, features_k, values, mask.entries())
+            entries = mask.entries()
+            out = _attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
         elif route == 'low_rank':
-            total, magnitude = _attend_low_rank(features_q, features_k, values, mask)
+            out = _attend_low_rank(q, k, values, mask)
         else:
-            total, magnitude = _attend_features(features_q, features_k, values, mask)
-        return normalize(total[..., :-1], total[..., -1], magnitude).to(v.dtype)
+            out = _attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
+        return out.to(v.dtype)
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
@@ -135,20 +135,33 @@ def _check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
         )
 
 
+def _with_ones(v: Tensor) -> Tensor:
+    r"""Appends a column of ones, which makes the denominator one more value."""
+    return torch.cat([v, v.new_ones((*v.shape[:-1], 1))], dim=-1)
+
+
+def _grad_total(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of numerator, :obj:`[N, H, d]`, and denominator, :obj:`[N, H]`."""
+    grad_numerator = grad * inverse.unsqueeze(-1)
+    return grad_numerator, -(grad_numerator * out).sum(-1)
+
+
 # The low-rank route ---------------------------------------------------------------------------------------------------
 
 
-def _attend_low_rank(q: Tensor, k: Tensor, values: Tensor, mask: MaskOperator) -> tuple[Tensor, Tensor]:
+def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     assert mask.factors is not None
+    values = _with_ones(v)
     total, magnitude = torch.zeros_like(values), q.new_zeros(q.shape[:2])
-    for left, right in zip(*(factor.to(q.dtype).unbind(-1) for factor in mask.factors), strict=True):
-        left = left.unsqueeze(-1)
-        state = _graph_sums(right.unsqueeze(-1) * k, values, mask)
+    for left, right in zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in mask.factors), strict=True):
+        state = _graph_sums(right * k, values, mask)
         total = total + left * _per_graph(q, state, mask)
         with torch.no_grad():
             bound = _per_graph(q.abs(), state[..., -1:].abs(), mask)
             magnitude += (left.abs() * bound).squeeze(-1)
-    return total, magnitude
+    denominator = total[..., -1]
+    empty = inverse_weight(denominator.detach(), magnitude) == 0
+    return (total[..., :-1] / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
 
 
 def _graph_sums(k: Tensor, values: Tensor, mask: MaskOperator) -> Tensor:
@@ -174,80 +187,65 @@ def _per_graph(q: Tensor, state: Tensor, mask: MaskOperator) -> Tensor:
 # The edges route ------------------------------------------------------------------------------------------------------
 
 
-def _attend_entries(q: Tensor, k: Tensor, values: Tensor, entries: Entries) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = torch.ops.pyg_topomask.attend_entries(
-        q, k, values, entries.value.to(q.dtype), list(entries.pattern.tensors)
-    )
-    return result
-
-
 @torch.library.custom_op('pyg_topomask::attend_entries', mutates_args=())
-def _attend_entries_op(
-    q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
-    own = SparsePattern(*pattern)
-    weight = mask * sddmm(own, q, k)
-    total = spmm(own, weight, values)
-    magnitude = spmm(own, weight.abs_(), values.new_ones(*values.shape[:2], 1)).squeeze(-1)
-    return total, magnitude
+def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    own, ones = SparsePattern(*pattern), v.new_ones(*v.shape[:2], 1)
+    weight = sddmm(own, q, k).mul_(mask)
+    out = spmm(own, weight, v)
+    denominator = spmm(own, weight, ones).squeeze(-1)
+    inverse = inverse_weight(denominator, spmm(own, weight.abs_(), ones).squeeze(-1))
+    return out.mul_(inverse.unsqueeze(-1)), inverse
 
 
-@_attend_entries_op.register_fake
-def _(q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(values), q.new_empty(q.shape[:2])
+@_attend_entries.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    return v.new_empty(v.shape), q.new_empty(q.shape[:2])
 
 
 @torch.library.custom_op('pyg_topomask::attend_entries_backward', mutates_args=())
 def _attend_entries_backward(
-    grad: Tensor, q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
+    grad: Tensor, out: Tensor, inverse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     own = SparsePattern(*pattern)
-    score = sddmm(own, q, k)
-    grad_weight = sddmm(own, grad, values)
-    grad_mask = grad_weight * score
-    if mask.size(1) == 1:
-        grad_mask = grad_mask.sum(1, keepdim=True)
-    grad_values = spmm(own, score.mul_(mask), grad, transpose=True)
-    grad_score = grad_weight.mul_(mask)
-    grad_q = spmm(own, grad_score, k)
-    grad_k = spmm(own, grad_score, q, transpose=True)
-    return grad_q, grad_k, grad_values, grad_mask
+    grad_numerator, grad_denominator = _grad_total(grad, out, inverse)
+    grad_weight = sddmm(own, grad_numerator, v)
+    for own_grad, per_row in zip(grad_weight, grad_denominator.unbind(1), strict=True):
+        own_grad += per_row.repeat_interleave(own.rowptr.diff(), output_size=own.nnz)
+    weight = sddmm(own, q, k)
+    grad_mask = grad_weight * weight
+    if mask.size(0) == 1:
+        grad_mask = grad_mask.sum(0, keepdim=True)
+    grad_v = spmm(own, weight.mul_(mask), grad_numerator, transpose=True)
+    grad_weight.mul_(mask)
+    return spmm(own, grad_weight, k), spmm(own, grad_weight, q, transpose=True), grad_v, grad_mask
 
 
 @_attend_entries_backward.register_fake
 def _(
-    grad: Tensor, q: Tensor, k: Tensor, values: Tensor, mask: Tensor, pattern: Sequence[Tensor]
+    grad: Tensor, out: Tensor, inverse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(values), torch.empty_like(mask)
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), mask.new_empty(mask.shape)
 
 
 def _setup_entries(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    q, k, values, mask, pattern = inputs
-    ctx.save_for_backward(q, k, values, mask, *pattern)
+    q, k, v, mask, pattern = inputs
+    ctx.save_for_backward(*output, q, k, v, mask, *pattern)
 
 
 def _backward_entries(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
-    q, k, values, mask, *pattern = ctx.saved_tensors
-    grads = torch.ops.pyg_topomask.attend_entries_backward(grad.contiguous(), q, k, values, mask, pattern)
-    return (*grads, [None] * len(pattern))
+    out, inverse, q, k, v, mask, *pattern = ctx.saved_tensors
+    return (*_attend_entries_backward(grad, out, inverse, q, k, v, mask, pattern), [None] * len(pattern))
 
 
-_attend_entries_op.register_autograd(_backward_entries, setup_context=_setup_entries)
+_attend_entries.register_autograd(_backward_entries, setup_context=_setup_entries)
 
 
 # The features route ---------------------------------------------------------------------------------------------------
 
 
-def _attend_features(q: Tensor, k: Tensor, values: Tensor, mask: MaskOperator) -> tuple[Tensor, Tensor]:
-    result: tuple[Tensor, Tensor] = torch.ops.pyg_topomask.attend_features(
-        q, k, values, list(mask.tensors), mask.structure.key
-    )
-    return result
-
-
-def _slices(k: Tensor, values: Tensor) -> list[slice]:
+def _slices(k: Tensor, v: Tensor) -> list[slice]:
     r"""Cuts the features so that a block of outer products fits the cache, and small graphs take one step."""
-    width = max(1, _BLOCK // max(1, values.numel()))
+    width = max(1, _BLOCK // max(1, v.numel()))
     return [slice(start, start + width) for start in range(0, k.size(-1), width)]
 
 
@@ -256,34 +254,39 @@ def _outer(k: Tensor, values: Tensor) -> Tensor:
 
 
 @torch.library.custom_op('pyg_topomask::attend_features', mutates_args=())
-def _attend_features_op(
-    q: Tensor, k: Tensor, values: Tensor, tensors: Sequence[Tensor], structure: str
+def _attend_features(
+    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str
 ) -> tuple[Tensor, Tensor]:
-    mask = structure_from_key(structure)
+    mask, values = structure_from_key(structure), _with_ones(v)
     total = torch.zeros_like(values)
     for part in _slices(k, values):
         product = mask.apply(tensors, _outer(k[..., part], values)).unflatten(2, (-1, values.size(-1)))
         total += torch.einsum('nhs,nhsd->nhd', q[..., part], product)
     magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
-    return total, magnitude
+    inverse = inverse_weight(total[..., -1], magnitude)
+    return total[..., :-1] * inverse.unsqueeze(-1), inverse
 
 
-@_attend_features_op.register_fake
-def _(q: Tensor, k: Tensor, values: Tensor, tensors: Sequence[Tensor], structure: str) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(values), q.new_empty(q.shape[:2])
+@_attend_features.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str) -> tuple[Tensor, Tensor]:
+    return v.new_empty(v.shape), q.new_empty(q.shape[:2])
 
 
 @torch.library.custom_op('pyg_topomask::attend_features_backward', mutates_args=())
 def _attend_features_backward(
     grad: Tensor,
+    out: Tensor,
+    inverse: Tensor,
     q: Tensor,
     k: Tensor,
-    values: Tensor,
+    v: Tensor,
     tensors: Sequence[Tensor],
     learnable: Sequence[int],
     structure: str,
 ) -> list[Tensor]:
-    own: MaskStructure = structure_from_key(structure)
+    own, values = structure_from_key(structure), _with_ones(v)
+    numerator, denominator = _grad_total(grad, out, inverse)
+    grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
     grads = [torch.zeros_like(tensors[index]) for index in learnable]
 
@@ -295,7 +298,8 @@ def _attend_features_backward(
 
     for part in _slices(k, values):
         x = _outer(k[..., part], values)
-        product, pull = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
+        forward: Any = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
+        product, pull = forward
         product = product.unflatten(2, (-1, values.size(-1)))
         grad_q[..., part] = torch.einsum('nhd,nhsd->nhs', grad, product)
         slice_grads: list[Tensor] = list(pull(_outer(q[..., part], grad)))
@@ -304,38 +308,38 @@ def _attend_features_backward(
         grad_values += torch.einsum('nhsd,nhs->nhd', grad_x, k[..., part])
         for total, slice_grad in zip(grads, slice_grads, strict=True):
             total += slice_grad
-    return [grad_q, grad_k, grad_values, *grads]
+    return [grad_q, grad_k, grad_values[..., :-1].contiguous(), *grads]
 
 
 @_attend_features_backward.register_fake
 def _(
     grad: Tensor,
+    out: Tensor,
+    inverse: Tensor,
     q: Tensor,
     k: Tensor,
-    values: Tensor,
+    v: Tensor,
     tensors: Sequence[Tensor],
     learnable: Sequence[int],
     structure: str,
 ) -> list[Tensor]:
-    return [torch.empty_like(tensor) for tensor in (q, k, values, *(tensors[index] for index in learnable))]
+    return [tensor.new_empty(tensor.shape) for tensor in (q, k, v, *(tensors[index] for index in learnable))]
 
 
 def _setup_features(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    q, k, values, tensors, structure = inputs
-    ctx.save_for_backward(q, k, values, *tensors)
+    q, k, v, tensors, structure = inputs
+    ctx.save_for_backward(*output, q, k, v, *tensors)
     ctx.structure = structure
     ctx.learnable = [index for index, tensor in enumerate(tensors) if tensor.requires_grad]
 
 
 def _backward_features(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Any, ...]:
-    q, k, values, *tensors = ctx.saved_tensors
-    grads = torch.ops.pyg_topomask.attend_features_backward(
-        grad.contiguous(), q, k, values, tensors, ctx.learnable, ctx.structure
-    )
+    out, inverse, q, k, v, *tensors = ctx.saved_tensors
+    grads = _attend_features_backward(grad, out, inverse, q, k, v, tensors, ctx.learnable, ctx.structure)
     grad_tensors: list[Tensor | None] = [None] * len(tensors)
     for index, own in zip(ctx.learnable, grads[3:], strict=True):
         grad_tensors[index] = own
     return (*grads[:3], grad_tensors, None)
 
 
-_attend_features_op.register_autograd(_backward_features, setup_context=_setup_features)
+_attend_features.register_autograd(_backward_features, setup_context=_setup_features)

@@ -23,7 +23,7 @@ def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = Fal
 
     Args:
         pattern (SparsePattern): The positions of the entries.
-        value (torch.Tensor): Their values, :obj:`[nnz, H]`, or :obj:`[nnz, 1]` for all heads.
+        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
         x (torch.Tensor): The dense matrix, :obj:`[num_cols, H, c]`.
         transpose (bool): Multiply by the transpose; :obj:`x` is then :obj:`[num_rows, H, c]`. (default: :obj:`False`)
 
@@ -43,7 +43,7 @@ def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
         b (torch.Tensor): Right factors, :obj:`[num_cols, H, c]`.
 
     Returns:
-        torch.Tensor: :obj:`[nnz, H]`, differentiable in both factors.
+        torch.Tensor: :obj:`[H, nnz]`, differentiable in both factors.
     """
     result: Tensor = _SDDMM.apply(a, b, *pattern.tensors)
     return result
@@ -51,7 +51,7 @@ def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
 
 def _spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool) -> Tensor:
     if transpose:
-        rowptr, col, value = pattern.rowptr_t, pattern.col_t, value.index_select(0, pattern.perm_t)
+        rowptr, col, value = pattern.rowptr_t, pattern.col_t, value.index_select(1, pattern.perm_t)
     else:
         rowptr, col = pattern.rowptr, pattern.col
     num_rows, heads = rowptr.numel() - 1, x.size(1)
@@ -60,21 +60,20 @@ def _spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool) -> 
         return out.zero_()
     # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
     for head in range(heads):
-        own = value[:, head if value.size(1) > 1 else 0].contiguous()
+        own = value[head if value.size(0) > 1 else 0]
         matrix = torch.sparse_csr_tensor(rowptr, col, own, (num_rows, x.size(0)), check_invariants=False)
-        out[:, head] = matrix @ x[:, head].contiguous()
+        torch.mm(matrix, x[:, head], out=out[:, head])
     return out
 
 
 def _sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
-    out = a.new_empty(pattern.nnz, a.size(1))
+    out = a.new_zeros(a.size(1), pattern.nnz)
     if out.numel() == 0 or a.size(2) == 0:
-        return out.zero_()
-    zero, size = a.new_zeros(pattern.nnz), (pattern.num_rows, pattern.num_cols)
-    sampled = torch.sparse_csr_tensor(pattern.rowptr, pattern.col, zero, size, check_invariants=False)
-    for head in range(a.size(1)):
-        left, right = a[:, head].contiguous(), b[:, head].contiguous().t()
-        out[:, head] = torch.sparse.sampled_addmm(sampled, left, right, beta=0.0).values()
+        return out
+    size = (pattern.num_rows, pattern.num_cols)
+    for head, own in enumerate(out):
+        sampled = torch.sparse_csr_tensor(pattern.rowptr, pattern.col, own, size, check_invariants=False)
+        torch.sparse.sampled_addmm(sampled, a[:, head], b[:, head].t(), beta=0.0, out=sampled)
     return out
 
 
@@ -95,8 +94,8 @@ class _SpMM(torch.autograd.Function):
         grad_value = grad_x = None
         if ctx.needs_input_grad[0]:
             grad_value = _sddmm(pattern, x, grad) if ctx.transpose else _sddmm(pattern, grad, x)
-            if value.size(1) == 1:
-                grad_value = grad_value.sum(1, keepdim=True)
+            if value.size(0) == 1:
+                grad_value = grad_value.sum(0, keepdim=True)
         if ctx.needs_input_grad[1]:
             grad_x = _spmm(pattern, value, grad, not ctx.transpose)
         return (grad_value, grad_x, None) + (None,) * len(tensors)
@@ -122,7 +121,7 @@ class _SDDMM(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class SparseStructure(MaskStructure):
-    r"""An explicit sparse mask: the tensors are the values, :obj:`[nnz, H or 1]`, and those of a :class:`SparsePattern`."""
+    r"""An explicit sparse mask: the tensors are the values, :obj:`[H or 1, nnz]`, and those of a :class:`SparsePattern`."""
 
     transposed: bool = False
 

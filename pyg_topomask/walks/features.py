@@ -79,13 +79,12 @@ class WalkFeatures:
         r"""Returns the features :math:`\hat{\Phi}_{iq} = \sum_l f_l P_{l,iq}` at :attr:`pattern`.
 
         Args:
-            modulation (torch.Tensor): :math:`f`, :obj:`[L + 1, H]`.
+            modulation (torch.Tensor): :math:`f`, :obj:`[H, L + 1]`.
 
         Returns:
-            torch.Tensor: :obj:`[nnz, H]`, differentiable in :obj:`modulation`.
+            torch.Tensor: :obj:`[H, nnz]`, differentiable in :obj:`modulation`.
         """
-        loads = self.load.to(modulation.dtype).unsqueeze(1)
-        return spmm(self._slots[1], loads, modulation.unsqueeze(1)).squeeze(1)
+        return _combine(self._slots[1], self.load.to(modulation.dtype), modulation)
 
     def truncate(self, max_walk_length: int) -> WalkFeatures:
         r"""Returns the features of the first :obj:`max_walk_length` hops."""
@@ -134,9 +133,14 @@ class PairLoads:
         self._load = product.values().index_select(0, order)
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
-        r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[nnz, H]`, for modulations :obj:`[L + 1, H]`."""
-        outer = (query_modulation.unsqueeze(1) * key_modulation.unsqueeze(0)).flatten(0, 1)
-        return spmm(self._loads, self._load.unsqueeze(1), outer.unsqueeze(1)).squeeze(1)
+        r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
+        outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1)
+        return _combine(self._loads, self._load, outer)
+
+
+def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
+    r"""Sums of loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
+    return spmm(pattern, load.unsqueeze(0), coefficients.t().unsqueeze(1)).squeeze(1).t().contiguous()
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
