@@ -11,7 +11,7 @@ from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.lengths import lengths_from_uniform
 from pyg_topomask.walks.uniform import Uniform
 
-__all__ = ['SAMPLERS', 'IIDSampler', 'sample_walks']
+__all__ = ['SAMPLERS', 'IIDSampler', 'sample_walks', 'walk']
 
 
 class IIDSampler:
@@ -60,17 +60,32 @@ def sample_walks(
         >>> sample_walks(graph, 4, geometric_survival(0.0, 1), uniform).load
         tensor([1., 1., 1., 1.])
     """
-    draw = SAMPLERS[sampler]()
-    table, target, factor = _transitions(graph, normalization)
-    index, device, max_walk_length = target.dtype, graph.device, survival.numel() - 1
+    visits = walk(graph, num_walks, survival, uniform, normalization, sampler)
+    return WalkFeatures.from_visits(*visits, graph.num_nodes, survival.numel() - 1)
 
-    walker = torch.arange(graph.num_nodes * num_walks, device=device, dtype=index)
+
+def walk(
+    graph: Graph,
+    num_walks: int,
+    survival: Tensor,
+    uniform: Uniform,
+    normalization: str | None = 'sym',
+    sampler: str = 'iid',
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Walks as :func:`sample_walks` does, and returns every visit as it was made: start, visited node, hops made so far, and
+    load divided by :obj:`num_walks`. The arguments are those of :func:`sample_walks`.
+    """
+    draw = SAMPLERS[sampler]()
+    device, num_walkers = graph.device, graph.num_nodes * num_walks
+    index = torch.int32 if max(num_walkers, graph.num_edges) < 2**31 else torch.int64
+    table, target, factor = _transitions(graph, normalization, index)
+    walker = torch.arange(num_walkers, device=device, dtype=index)
     length = draw.lengths(uniform, walker, survival).to(index)
     position = torch.div(walker, num_walks, rounding_mode='floor')
-    load = factor.new_ones(walker.numel())
+    load = factor.new_ones(num_walkers)
     nodes = torch.arange(graph.num_nodes, device=device, dtype=index)
     visits = [(nodes, nodes, torch.zeros_like(nodes), factor.new_ones(graph.num_nodes))]
-    for step in range(1, max_walk_length + 1):
+    for step in range(1, survival.numel()):
         row_start, degree = table.index_select(0, position).unbind(1)
         going = ((length >= step) & (degree > 0)).nonzero().squeeze(1)
         if going.numel() == 0:
@@ -82,15 +97,14 @@ def sample_walks(
         position, load = target.index_select(0, edge), load * factor.index_select(0, edge)
         start = torch.div(walker, num_walks, rounding_mode='floor')
         visits.append((start, position, torch.full_like(start, step), load / (num_walks * float(survival[step]))))
-    start, visited, hops, load = (torch.cat(column) for column in zip(*visits, strict=True))
-    return WalkFeatures.from_visits(start, visited, hops, load, graph.num_nodes, max_walk_length)
+    start, visited, hops, loads = (torch.cat(column) for column in zip(*visits, strict=True))
+    return start, visited, hops, loads
 
 
-def _transitions(graph: Graph, normalization: str | None) -> tuple[Tensor, Tensor, Tensor]:
+def _transitions(graph: Graph, normalization: str | None, index: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the first out-edge and out-degree of each node, :obj:`[N, 2]`, and target and load factor
     :math:`W_{ij} \, deg(i)` of each edge in the order of its source.
     """
-    index = torch.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 else torch.int64
     order = stable_argsort(graph.edge_index[0])
     source = graph.edge_index[0].index_select(0, order)
     degree = torch.bincount(source, minlength=graph.num_nodes)

@@ -1,0 +1,33 @@
+r"""Runs benchmarks: :obj:`python -m benchmarks [--quick] [NAME ...]`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import digits, memory, sampler, scaling
+
+BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
+    'scaling': scaling.run,
+    'memory': memory.run,
+    'sampler': sampler.run,
+    'digits': digits.run,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog='python -m benchmarks', description='Runs benchmarks and writes tables and plots.')
+    parser.add_argument('names', nargs='*', metavar='NAME', help=f'one or more of: {", ".join(BENCHMARKS)} (default: all)')
+    parser.add_argument('--quick', action='store_true', help='small sizes, few repetitions: a smoke run, not a result')
+    parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results', help='where to write')
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f'unknown benchmark {sorted(unknown)}; known are {sorted(BENCHMARKS)}')
+    for name in arguments.names or BENCHMARKS:
+        BENCHMARKS[name](arguments.quick, arguments.out)
+
+
+if __name__ == '__main__':
+    main()

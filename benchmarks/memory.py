@@ -1,0 +1,69 @@
+r"""Peak memory of training against the number of features: does the combine step avoid the N x m x d block?"""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.scaling import _ring
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+
+__all__ = ['run']
+
+HEADS = 4
+
+
+def run(quick: bool, folder: Path) -> None:
+    size = 5_000 if quick else 50_000
+    jobs = [(size, features, method) for features in (4, 16, 64) for method in ('plain autograd', 'features', 'edges')]
+    with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
+        rows = [pool.apply(measure, job) for job in tqdm(jobs, desc='memory')]
+    note = (
+        f'Forward and backward of GRF-masked linear attention on a ring of {size} nodes, {HEADS} heads, 4 walks, p_halt 0.5, '
+        f'm features and m value channels, float32. "plain autograd" multiplies the mask with the whole block of outer '
+        f'products k (x) [v, 1] and lets autograd keep it; "features" and "edges" are the routes of the combine step. Peak '
+        f'memory beyond inputs, per node and head; N H (m + d) float32 numbers are 8 m bytes per node and head.'
+    )
+    write_table('memory', 'Peak memory of the combine step', note, rows, folder)
+
+
+def measure(size: int, features: int, method: str) -> dict[str, object]:
+    r"""Measures one route in a process of its own."""
+    torch.manual_seed(0)
+    mask = GRFMask(HEADS, num_walks=4, p_halt=0.5, max_walk_length=10)
+    graph = Graph.from_tensors(_ring(size), size)
+    q, k, v = (torch.rand(size, HEADS, features, requires_grad=True) for _ in range(3))
+    operator = mask(graph)
+    if operator.entries is not None:
+        operator.entries()
+
+    def train() -> None:
+        operator = mask(graph)
+        out = _plain(q, k, v, operator) if method == 'plain autograd' else masked_linear_attention(q, k, v, operator, method)
+        out.sum().backward()
+
+    peak = peak_memory(train)
+    return {
+        'm = d': features,
+        'method': method,
+        'peak bytes per node and head': peak / (size * HEADS),
+        'peak / (8 m bytes)': peak / (size * HEADS * 8 * features),
+        'seconds': interleaved_medians({'train': train}, 3)['train'],
+    }
+
+
+def _plain(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    values = torch.cat([v, v.new_ones(*v.shape[:2], 1)], dim=-1)
+    outer = (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
+    total: Tensor = (q.unsqueeze(-1) * mask.matmul(outer).unflatten(2, (q.size(-1), -1))).sum(2)
+    return total[..., :-1] / total[..., -1:]
+
+

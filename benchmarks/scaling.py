@@ -1,0 +1,161 @@
+r"""Time and memory per node against the number of nodes: is GRF attention linear, and what does it cost?"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import GATConv
+from torch_geometric.nn.attention import PerformerAttention
+from tqdm import tqdm
+
+from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from pyg_topomask.graph import Graph
+from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
+
+__all__ = ['run']
+
+CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH = 64, 4, 4, 0.5, 10
+# Where a method would take minutes or more memory than there is.
+LIMITS = {'dense masked': 16_000, 'GRF features route': 100_000}
+METHODS = ('GRF edges route', 'GRF features route', 'unmasked linear', 'dense masked', 'PerformerAttention', 'GATConv')
+
+
+def run(quick: bool, folder: Path) -> None:
+    sizes = (1_000, 2_000) if quick else (1_000, 10_000, 16_000, 100_000, 1_000_000)
+    jobs = [
+        (graph, size, method)
+        for graph in ('ring', 'random')
+        for size in sizes
+        for method in METHODS
+        if size <= LIMITS.get(method, size)
+    ]
+    repeats = 3 if quick else 7
+    # A process for each measurement: none inherits the other's memory.
+    with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
+        rows = [pool.apply(measure, (*job, repeats)) for job in tqdm(jobs, desc='scaling')]
+    by_job = {(row['graph'], row['nodes'], row['method']): row for row in rows}
+    for row in rows:
+        start = by_job.get((row['graph'], 10_000, row['method']), {'forward / CSR': float('nan')})
+        row['growth from 1e4'] = row['forward / CSR'] / start['forward / CSR']
+    note = (
+        f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
+        f'features, float32; walks stored, their sampling and pairing ("prepare", timed once) apart. Medians in ns per node. '
+        f'"CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, measured in turn with the method. "growth '
+        f'from 1e4" is the ratio to it divided by that at N = 10,000: 1 is as linear as a sparse product on this machine. '
+        f'"dense masked" loops over heads with the matrix of the mask given. Memory is the peak of forward and backward '
+        f'beyond inputs and parameters.'
+    )
+    write_table('scaling', 'Scaling of attention with the number of nodes', note, rows, folder)
+    _plot(rows, folder / 'scaling.png')
+
+
+def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, Any]:
+    r"""Measures one method on one graph, in a process of its own."""
+    torch.manual_seed(0)
+    edge_index = _ring(size) if graph_name == 'ring' else _random(size)
+    x = torch.randn(size, CHANNELS, requires_grad=True)
+    adjacency = torch.sparse_coo_tensor(edge_index, torch.ones(edge_index.size(1)), (size, size)).to_sparse_csr()
+    prepare, forward = _build(method, edge_index, size)
+    plain = x.detach()
+    prepared = interleaved_medians({'prepare': prepare}, 1)['prepare']
+
+    def predict() -> Tensor:
+        with torch.no_grad():
+            return forward(plain)
+
+    def train() -> None:
+        forward(x).sum().backward()
+
+    repeats = min(repeats, 3) if size >= 1_000_000 or method == 'dense masked' else repeats
+    seconds = interleaved_medians({'csr': lambda: adjacency @ plain, 'forward': predict, 'train': train}, repeats)
+    return {
+        'graph': graph_name,
+        'nodes': size,
+        'method': method,
+        'forward': seconds['forward'] / size * 1e9,
+        'forward + backward': seconds['train'] / size * 1e9,
+        'prepare': prepared / size * 1e9,
+        'CSR': seconds['csr'] / size * 1e9,
+        'forward / CSR': seconds['forward'] / seconds['csr'],
+        'peak memory, bytes per node': peak_memory(train) / size,
+    }
+
+
+def _build(method: str, edge_index: Tensor, size: int) -> tuple[Callable[[], object], Callable[[Tensor], Tensor]]:
+    if method == 'GATConv':
+        gat = GATConv(CHANNELS, CHANNELS // HEADS, HEADS)
+        return _nothing, lambda x: gat(x, edge_index)
+    if method == 'PerformerAttention':
+        performer = PerformerAttention(CHANNELS, HEADS, head_channels=CHANNELS // HEADS)
+        return _nothing, lambda x: performer(x.unsqueeze(0))
+    graph = Graph.from_tensors(edge_index, size)
+    if method == 'unmasked linear':
+        linear = MaskedLinearAttention(CHANNELS, HEADS)
+        return _nothing, lambda x: linear(x, edge_index, graph=graph)
+    route = 'features' if method == 'GRF features route' else 'edges'
+    grf = GRFAttention(CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH, route=route)
+
+    def prepare() -> None:
+        operator = grf.mask(Graph.from_tensors(edge_index, size))
+        if route == 'edges' and operator.entries is not None:
+            operator.entries()
+
+    if method == 'dense masked':
+        return prepare, _dense(grf, grf.mask(graph).to_dense().detach()[:1])
+    return prepare, lambda x: grf(x, edge_index, graph=graph)
+
+
+def _dense(layer: GRFAttention, matrix: Tensor) -> Callable[[Tensor], Tensor]:
+    def forward(x: Tensor) -> Tensor:
+        q, k, v = (lin(x).view(-1, HEADS, CHANNELS // HEADS) for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
+        heads = []
+        for head in range(HEADS):
+            score = (q[:, head].relu() @ k[:, head].relu().t()) * matrix[0]
+            heads.append(score @ v[:, head] / score.sum(-1, keepdim=True).clamp(min=1e-6))
+        out: Tensor = layer.lin_out(torch.cat(heads, dim=-1))
+        return out
+
+    return forward
+
+
+def _nothing() -> None:
+    pass
+
+
+def _ring(size: int) -> Tensor:
+    node = torch.arange(size)
+    forward = torch.stack([node, (node + 1) % size])
+    return torch.cat([forward, forward.flip(0)], dim=1)
+
+
+def _random(size: int) -> Tensor:
+    r"""Twice as many undirected edges as nodes, with random ends."""
+    forward = torch.randint(size, (2, 2 * size), generator=torch.Generator().manual_seed(0))
+    return torch.cat([forward, forward.flip(0)], dim=1)
+
+
+def _plot(rows: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use('Agg')
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout='constrained')
+    for column, graph in enumerate(('ring', 'random')):
+        for line, (key, unit) in enumerate((('forward', 'ns per node'), ('peak memory, bytes per node', 'bytes per node'))):
+            axis = axes[line, column]
+            for method in METHODS:
+                own = [row for row in rows if row['graph'] == graph and row['method'] == method]
+                axis.loglog([row['nodes'] for row in own], [row[key] for row in own], marker='o', label=method)
+            if key == 'forward':
+                own = [row for row in rows if row['graph'] == graph and row['method'] == METHODS[0]]
+                axis.loglog([row['nodes'] for row in own], [row['CSR'] for row in own], 'k:', label='one CSR product')
+            axis.set(title=f'{graph} graph: {key.split(",")[0]}', xlabel='nodes', ylabel=unit)
+            axis.grid(alpha=0.3)
+    axes[0, 0].legend(fontsize='small')
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,69 @@
+r"""The command line: ``python -m pyg_topomask``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+__all__ = ['main']
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
+    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
+
+    train = commands.add_parser('train', help='train the model that a YAML describes')
+    train.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as GraphGym and GraphGPS read it')
+    train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
+    train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
+    train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
+    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, for instance gt.layers 2')
+
+    commands.add_parser('list', help='print the names that a YAML can use, each with one line')
+    return parser
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.graphgym.train import train
+
+    train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+
+
+def _list(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.graphgym.catalog import print_catalog
+
+    print_catalog()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    r"""Runs one command and returns the exit status: 0, 1 if training failed, 2 for bad input, 130 after Ctrl-C.
+
+    Args:
+        argv (list, optional): The arguments, instead of those of the process. (default: :obj:`None`)
+    """
+    argv = sys.argv[1:] if argv is None else list(argv)
+    parser = _parser()
+    # Overrides may stand before, between and after the flags, where argparse takes one group of them alone.
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and (arguments.command != 'train' or any(word.startswith('--') for word in rest)):
+        parser.error(f'unrecognized arguments: {" ".join(rest)}')
+    if rest:
+        arguments.options += rest
+    try:
+        {'train': _train, 'list': _list}[arguments.command](arguments)
+    except (ValueError, ImportError, OSError) as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    except FloatingPointError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        again = ' '.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
+        print(f'\ninterrupted; to go on from the last finished epoch: python -m pyg_topomask {again}', file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

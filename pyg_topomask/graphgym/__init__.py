@@ -1,0 +1,21 @@
+r"""Registers this package with GraphGym, and so with GraphGPS; importing it is all that is needed.
+
+Registered are the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, one GraphGym layer for each attention
+(:obj:`grf_attention`, ...), the edge encoder :obj:`LinearEdgeAttr` and the loader hook. Names that GraphGPS registers are
+not touched, so that it may be imported before or after.
+"""
+
+from __future__ import annotations
+
+from pyg_topomask.graphgym.extras import require_graphgym
+
+require_graphgym()
+
+from pyg_topomask.graphgym.config import declare_config  # noqa: E402
+from pyg_topomask.graphgym.encoders import FeatureEncoder  # noqa: E402
+from pyg_topomask.graphgym.layers import AttentionLayer  # noqa: E402
+from pyg_topomask.graphgym.loader import load_dataset  # noqa: E402
+from pyg_topomask.graphgym.network import TopoGPSModel  # noqa: E402
+from pyg_topomask.graphgym.train import train  # noqa: E402
+
+__all__ = ['AttentionLayer', 'FeatureEncoder', 'TopoGPSModel', 'declare_config', 'load_dataset', 'train']

@@ -1,0 +1,82 @@
+r"""What is there to choose from, with one line each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyg_topomask.masks
+import pyg_topomask.transforms
+from pyg_topomask.datasets import DATASETS
+from pyg_topomask.feature_maps import FEATURE_MAPS
+from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
+from pyg_topomask.walks import SAMPLERS
+
+__all__ = ['catalog', 'first_sentence', 'print_catalog']
+
+
+def first_sentence(thing: Any) -> str:
+    r"""Returns the first sentence of the docstring of something, without markup and without the paper it is from.
+
+    Args:
+        thing (Any): A class or function.
+    """
+    text = ' '.join((inspect.getdoc(thing) or '').split())
+    for pattern, replacement in _MARKUP:
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+#: Applied in this order.
+_MARKUP = [
+    (r'[.:]? \.\. math::.*', '.'),
+    (r',? from (the )?`[^`]*`_+( paper)?( \([^)]*\))?', ''),
+    (r' \([^()]*`[^`]*<[^`]*>`_+[^()]*\)', ''),
+    (r'(?<=[^\s.]{2}\.) (?=[A-Z:`]).*', ''),  # all but the first sentence; an abbreviation is followed by other things
+    (r'`\"?([^`<\"]*?)\"?\s*<[^>]*>`_+', r'\1'),  # links
+    (r':\w+:`~[\w.]*?(\w+)`', r'\1'),
+    (r':\w+:`([^`]*)`', r'\1'),
+    (r'\\math\w+\{(\w+)\}', r'\1'),
+    (r'\^\{\\top\}', '^T'),
+    (r'\\[,;] ?', ''),
+    (r'\\(?=\w)|`', ''),
+]
+
+
+def _sentences(things: Mapping[str, Any]) -> dict[str, str]:
+    return {name: first_sentence(thing) for name, thing in things.items()}
+
+
+def _public(module: Any) -> dict[str, Any]:
+    return {name: getattr(module, name) for name in module.__all__ if _is_concrete(getattr(module, name))}
+
+
+def _is_concrete(thing: Any) -> bool:
+    return inspect.isclass(thing) and not inspect.isabstract(thing)
+
+
+def catalog() -> dict[str, dict[str, str]]:
+    r"""Returns, for each section, one line for each name."""
+    convs = {name: layer.conv for name, layer in LOCAL_LAYERS.items() if layer is not None}
+    return {
+        'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
+        'local layers': {'None': 'No local layer: the layer is its attention alone.', **_sentences(convs)},
+        'masks': _sentences(_public(pyg_topomask.masks)),
+        'transforms': _sentences(_public(pyg_topomask.transforms)),
+        'feature maps': _sentences(FEATURE_MAPS),
+        'samplers': _sentences(SAMPLERS),
+        'data sets': _sentences(DATASETS),
+    }
+
+
+def print_catalog() -> None:
+    r"""Prints the catalog."""
+    for section, lines in catalog().items():
+        print(f'{section}:')
+        width = max(map(len, lines))
+        for name, line in lines.items():
+            print(f'  {name:{width}}  {line}')
+        print()

@@ -1,0 +1,147 @@
+r"""Checkpoints: files that are either whole or absent, and hold what an identical continuation needs."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml  # type: ignore[import-untyped]
+
+__all__ = [
+    'SCHEMA_VERSION',
+    'check_same_experiment',
+    'load_checkpoint',
+    'rng_state',
+    'save_checkpoint',
+    'set_rng_state',
+    'write_atomically',
+]
+
+SCHEMA_VERSION = 1
+
+#: Options that say where and how long to run rather than what; a run may be resumed with others.
+FREE_OPTIONS = {
+    'accelerator',
+    'cfg_dest',
+    'dataset.dir',
+    'devices',
+    'num_threads',
+    'num_workers',
+    'optim.max_epoch',
+    'out_dir',
+    'params',
+    'print',
+    'run_dir',
+    'tensorboard_agg',
+    'tensorboard_each_run',
+    'topomask.progress',
+    'train.auto_resume',
+}
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    r"""Writes a file so that at any moment, whatever happens, it holds either its old content or all of the new one.
+
+    Args:
+        path (Path): The file.
+        content (bytes): What to write.
+    """
+    # The temporary file lies in the same folder because a rename is atomic only within one file system.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    try:
+        with os.fdopen(descriptor, 'wb') as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    r"""Saves a checkpoint, stamped with the version of its schema.
+
+    Args:
+        path (Path): The file.
+        state (dict): Tensors, numbers, strings and containers of them.
+    """
+    buffer = io.BytesIO()
+    torch.save({'schema_version': SCHEMA_VERSION, **state}, buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    r"""Loads a checkpoint onto the CPU.
+
+    Args:
+        path (Path): The file.
+    """
+    try:
+        state = torch.load(path, map_location='cpu', weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise ValueError(f'{path} is not a checkpoint of pyg_topomask: {str(error).splitlines()[0]}') from error
+    version = state.get('schema_version') if isinstance(state, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f'{path} has checkpoint schema_version {version!r}; this version reads {SCHEMA_VERSION}')
+    return dict(state)
+
+
+def rng_state() -> dict[str, Any]:
+    r"""Returns the states of the random number generators of Python, NumPy and PyTorch."""
+    # NumPy's global generator is a legacy, and what many datasets and transforms draw from.
+    _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    return {
+        'python': random.getstate(),
+        'numpy': (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
+        'torch': torch.get_rng_state(),
+        'cuda': torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def set_rng_state(state: dict[str, Any]) -> None:
+    r"""Restores what :func:`rng_state` returned.
+
+    Args:
+        state (dict): The states.
+    """
+    version, internal, gauss = state['python']
+    random.setstate((version, tuple(internal), gauss))
+    keys, *rest = state['numpy']
+    np.random.set_state(('MT19937', keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+    torch.set_rng_state(state['torch'])
+    # A run saved elsewhere may have seen another number of devices.
+    if state['cuda'] and len(state['cuda']) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state['cuda'])
+
+
+def _flatten(node: dict[str, Any], prefix: str = '') -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in node.items():
+        flat.update(_flatten(value, f'{prefix}{key}.') if isinstance(value, dict) else {f'{prefix}{key}': value})
+    return flat
+
+
+def check_same_experiment(path: Path, saved: str, current: str) -> None:
+    r"""Raises an error that lists the differences if a checkpoint belongs to another configuration.
+
+    Args:
+        path (Path): The checkpoint, for the error message.
+        saved (str): Its configuration in YAML.
+        current (str): The configuration to continue with, in YAML.
+    """
+    before, now = _flatten(yaml.safe_load(saved)), _flatten(yaml.safe_load(current))
+    changed = [
+        f'{key} was {before.get(key)!r} and is {now.get(key)!r}'
+        for key in sorted(before.keys() | now.keys())
+        if key not in FREE_OPTIONS and before.get(key) != now.get(key)
+    ]
+    if changed:
+        raise ValueError(f'cannot resume from {path}, which has another configuration: {"; ".join(changed)}')

@@ -1,0 +1,96 @@
+r"""The options :obj:`cfg.topomask`, and a stand-in for the part of GraphGPS's schema that the shipped YAMLs use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from yacs.config import CfgNode
+
+from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.registry import register_once
+
+__all__ = ['declare_config']
+
+#: Options that GraphGPS declares, with its defaults, by the name under which it registers the function that does so.
+GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
+    'cfg_gt': {
+        'gt.layer_type': 'GINE+GRF',
+        'gt.layers': 3,
+        'gt.n_heads': 8,
+        'gt.dim_hidden': 64,
+        'gt.full_graph': True,
+        'gt.gamma': 1e-5,
+        'gt.pna_degrees': [],
+        'gt.dropout': 0.0,
+        'gt.attn_dropout': 0.0,
+        'gt.layer_norm': False,
+        'gt.batch_norm': True,
+        'gt.residual': True,
+    },
+    'extended_optim': {
+        'optim.batch_accumulation': 1,
+        'optim.reduce_factor': 0.1,
+        'optim.schedule_patience': 10,
+        'optim.min_lr': 0.0,
+        'optim.num_warmup_epochs': 50,
+        'optim.clip_grad_norm': False,
+        'optim.clip_grad_norm_value': 1.0,
+    },
+    'dataset_cfg': {
+        'dataset.node_encoder_num_types': 0,
+        'dataset.edge_encoder_num_types': 0,
+    },
+    'split': {
+        'dataset.split_mode': 'standard',
+        'dataset.split_index': 0,
+        'dataset.split_dir': './splits',
+        'run_multiple_splits': [],
+    },
+    'overwrite_defaults': {'train.mode': 'standard'},
+    'extended_cfg': {'name_tag': '', 'train.ckpt_best': False},
+    'custom_gnn': {'gnn.residual': False},
+    'cfg_wandb': {'wandb.use': False, 'wandb.entity': '', 'wandb.project': '', 'wandb.name': ''},
+}
+
+
+def _declare(node: CfgNode, options: dict[str, Any]) -> None:
+    for key, default in options.items():
+        *groups, name = key.split('.')
+        target = node
+        for group in groups:
+            target = target.setdefault(group, CfgNode())
+        # A list is copied, or else a run's changes would become the next run's defaults.
+        target[name] = list(default) if isinstance(default, list) else default
+
+
+def declare_config(node: CfgNode) -> None:
+    r"""Declares the options of this package in a configuration of GraphGym.
+
+    * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
+    * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
+      name or ``{name: {argument: value}}``;
+    * :obj:`topomask.progress` shows progress bars;
+    * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
+
+    Where GraphGPS is not imported, its options that our configurations use are declared as well, so that one YAML runs
+    in both. Those that GraphGPS declares are left alone.
+
+    Args:
+        node (yacs.config.CfgNode): The configuration.
+    """
+    node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
+    node.topomask.transforms = []
+    node.topomask.progress = True
+    node.share.dim_edge = 0
+    for owner, options in GRAPHGPS_SCHEMA.items():
+        if owner not in register.config_dict:
+            _declare(node, options)
+
+
+register_once(register.config_dict, 'topomask', declare_config)
+# GraphGym set its defaults when it was imported, before this registration: without this, `cfg.topomask` would exist
+# only after the next `set_cfg`.
+if 'topomask' not in cfg:
+    declare_config(cfg)

@@ -1,0 +1,130 @@
+r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every dataset."""
+
+from __future__ import annotations
+
+import os.path as osp
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch_geometric.transforms as pyg_transforms
+from torch_geometric.data import InMemoryDataset
+from torch_geometric.datasets import Planetoid
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
+from torch_geometric.transforms import BaseTransform, Compose
+from tqdm import tqdm
+
+import pyg_topomask.transforms as topomask_transforms
+from pyg_topomask.datasets import DATASETS
+from pyg_topomask.graphgym.registry import lookup
+
+__all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
+
+SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
+
+
+def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
+    # GraphGPS keeps these below `<dir>/Planetoid`; a folder with the raw files directly below `<dir>` works as well.
+    direct = osp.isdir(osp.join(dataset_dir, name, 'raw'))
+    return Planetoid(dataset_dir if direct else osp.join(dataset_dir, 'Planetoid'), name)
+
+
+def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
+    dataset = lookup('dataset.name for dataset.format topomask', name, DATASETS)(root=dataset_dir)
+    for key, index in zip(SPLIT_KEYS, dataset.split_indices().values(), strict=True):
+        set_dataset_attr(dataset, key, index, len(index))
+    return dataset
+
+
+def _load_any(format: str, name: str, dataset_dir: str) -> Any:
+    if format == 'topomask':
+        return _load_own(name, dataset_dir)
+    for loader in register.loader_dict.values():
+        if loader is not load_dataset and (dataset := loader(format, name, dataset_dir)) is not None:
+            return dataset
+    if format == 'PyG-Planetoid':
+        return _load_planetoid(name, dataset_dir)
+    if format == 'PyG':
+        return load_pyg(name, dataset_dir)
+    if format == 'OGB':
+        return load_ogb(name.replace('_', '-'), dataset_dir)
+    raise ValueError(f'unknown dataset.format {format!r}; known: topomask, PyG, PyG-Planetoid, OGB')
+
+
+def build_transforms(entries: list[Any]) -> list[BaseTransform]:
+    r"""Builds the transforms that :obj:`cfg.topomask.transforms` describes.
+
+    Args:
+        entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
+            ``{name: {argument: value}}``.
+    """
+    ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
+    theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
+    transforms = []
+    for entry in entries:
+        if isinstance(entry, Mapping) and len(entry) == 1:
+            ((name, arguments),) = entry.items()
+        elif isinstance(entry, str):
+            name, arguments = entry, {}
+        else:
+            raise ValueError(f'topomask.transforms takes names and {{name: {{argument: value}}}}, given {entry!r}')
+        transform = lookup('transform in topomask.transforms', name, ours, theirs)
+        try:
+            transforms.append(transform(**(arguments or {})))
+        except TypeError as error:
+            raise ValueError(f'topomask.transforms: bad arguments for {name}: {error}') from error
+    return transforms
+
+
+def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
+    r"""Applies a transform once to every graph and stores the result in the dataset.
+
+    Args:
+        dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
+        transform (torch_geometric.transforms.BaseTransform): The transform.
+    """
+    if not isinstance(dataset, InMemoryDataset):
+        raise ValueError(f'topomask.transforms needs a dataset that is held in memory, given {type(dataset).__name__}')
+    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    splits = {key: dataset._data[key] for key in SPLIT_KEYS if key in dataset._data}
+    for key in splits:
+        del dataset._data[key]
+        if dataset.slices is not None:
+            del dataset.slices[key]
+    dataset._data_list = None
+    count = len(dataset)
+    bar = tqdm(range(count), desc='transforms', unit='graph', disable=count == 1 or not cfg.topomask.progress)
+    data_list = [transform(dataset.get(dataset.indices()[i])) for i in bar]
+    dataset._indices = None
+    dataset._data_list = None
+    dataset.data, dataset.slices = dataset.collate(data_list)
+    for key, index in splits.items():
+        set_dataset_attr(dataset, key, index, len(index))
+
+
+def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
+    r"""Loads a dataset, by another loader where it is not ours, and applies :obj:`cfg.topomask.transforms`.
+
+    Args:
+        format (str): :obj:`"topomask"`, or a format that another registered loader or GraphGym knows.
+        name (str): The name of the dataset.
+        dataset_dir (str): The folder for files.
+    """
+    transforms = build_transforms(cfg.topomask.transforms)
+    with warnings.catch_warnings():
+        # GraphGym's way to store splits is what PyG warns about.
+        warnings.filterwarnings('ignore', message='.*internal storage format.*')
+        dataset = _load_any(format, name, dataset_dir)
+        if transforms:
+            apply_in_memory(dataset, Compose(transforms))
+    edge_attr = dataset._data.get('edge_attr')
+    cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
+    return dataset
+
+
+# GraphGym asks loaders in the order of registration, and GraphGPS's raises on what it does not know: ours goes first.
+_others = {name: loader for name, loader in register.loader_dict.items() if name != 'topomask'}
+register.loader_dict.clear()
+register.loader_dict.update({'topomask': load_dataset, **_others})

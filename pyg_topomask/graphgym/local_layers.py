@@ -1,0 +1,102 @@
+r"""The local message passing layers that can stand before the '+' of :obj:`gt.layer_type`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+from torch.nn import Linear, Module, Sequential
+from torch_geometric.data import Data
+from torch_geometric.nn import (
+    GATConv,
+    GATv2Conv,
+    GCNConv,
+    GENConv,
+    GINConv,
+    GINEConv,
+    MessagePassing,
+    ResGatedGraphConv,
+    SAGEConv,
+)
+
+from pyg_topomask.graphgym.registry import lookup
+
+__all__ = ['LOCAL_LAYERS', 'LocalLayer', 'local_layer']
+
+
+@dataclass(frozen=True)
+class LocalLayer:
+    r"""How a convolution of PyG is built inside a GPS layer, and what it does with edge features.
+
+    Args:
+        conv (type): The convolution.
+        build (callable): Called as ``build(channels, heads, act, edge_dim)``, where :obj:`act` makes an activation and
+            :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features.
+        edge_attr (str, optional): Whether the convolution ignores, uses or demands edge features.
+            (default: :obj:`"ignores"`)
+    """
+
+    conv: type[MessagePassing]
+    build: Callable[[int, int, Callable[[], Module], int | None], MessagePassing]
+    edge_attr: Literal['ignores', 'uses', 'demands'] = 'ignores'
+
+    def edge_kwargs(self, data: Data, channels: int) -> dict[str, Tensor]:
+        r"""Returns the edge features to call the convolution with, checked against its needs.
+
+        Args:
+            data (torch_geometric.data.Data): The graphs, with encoded features.
+            channels (int): Size of each node's features.
+        """
+        if self.edge_attr == 'ignores':
+            return {}
+        edge_attr = data.get('edge_attr')
+        if edge_attr is not None and edge_attr.dim() == 2 and edge_attr.size(1) == channels:
+            return {'edge_attr': edge_attr}
+        if self.edge_attr == 'uses':
+            return {}
+        given = 'none' if edge_attr is None else f'edge_attr of shape {list(edge_attr.shape)}'
+        raise ValueError(
+            f'{self.conv.__name__} needs edge features of size {channels}, given {given}; set dataset.edge_encoder: '
+            f'True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local layer without them'
+        )
+
+
+def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
+    return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
+
+
+def _per_head(channels: int, heads: int) -> int:
+    if channels % heads:
+        raise ValueError(f'gt.n_heads must divide gt.dim_hidden, given n_heads={heads} and dim_hidden={channels}')
+    return channels // heads
+
+
+#: Local layers. :obj:`None` stands for no local layer.
+LOCAL_LAYERS: dict[str, LocalLayer | None] = {
+    'None': None,
+    'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c)),
+    'SAGE': LocalLayer(SAGEConv, lambda c, heads, act, edge_dim: SAGEConv(c, c)),
+    'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
+    'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
+    'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
+    'GAT': LocalLayer(
+        GATConv, lambda c, heads, act, edge_dim: GATConv(c, _per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+    ),
+    'GATv2': LocalLayer(
+        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, _per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+    ),
+    'GatedGCN': LocalLayer(
+        ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
+    ),
+}
+
+
+def local_layer(name: str) -> LocalLayer | None:
+    r"""Returns the entry :obj:`name` of :obj:`LOCAL_LAYERS`.
+
+    Args:
+        name (str): The name before the '+' of :obj:`gt.layer_type`.
+    """
+    return lookup("local layer (before '+' in gt.layer_type)", name, LOCAL_LAYERS)

@@ -1,0 +1,137 @@
+r"""Metrics of an epoch, as GraphGym computes them, and which of them selects the best epoch."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import Logger, infer_task
+
+from pyg_topomask.graphgym.checkpoint import write_atomically
+from pyg_topomask.graphgym.registry import lookup
+
+__all__ = ['EpochMeter', 'Row', 'best_row', 'higher_is_better', 'metric_best', 'write_metrics']
+
+#: One epoch: numbers by the name of the column.
+Row = dict[str, float]
+
+LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
+
+
+def metric_best() -> str:
+    r"""Returns the name of the metric that selects the best epoch, :obj:`cfg.metric_best`."""
+    if cfg.metric_best != 'auto':
+        return str(cfg.metric_best)
+    return 'mae' if cfg.dataset.task_type == 'regression' else 'accuracy'
+
+
+def higher_is_better(metric: str) -> bool:
+    r"""Returns whether a metric is to be maximized.
+
+    Args:
+        metric (str): Its name.
+    """
+    return metric not in LOWER_IS_BETTER
+
+
+def best_row(history: Sequence[Row]) -> Row | None:
+    r"""Returns the first epoch that has the best validation metric, or :obj:`None` before any was validated.
+
+    Args:
+        history (list): The epochs.
+    """
+    metric = f'val_{metric_best()}'
+    validated = [row for row in history if 'val_loss' in row]
+    if not validated:
+        return None
+    if metric not in validated[0]:
+        known = sorted(key.removeprefix('val_') for key in validated[0] if key.startswith('val_'))
+        raise ValueError(f'unknown metric_best {cfg.metric_best!r}; known: auto, {", ".join(known)}')
+    sign = 1 if higher_is_better(metric_best()) else -1
+    return max(validated, key=lambda row: sign * row[metric])
+
+
+class EpochMeter:
+    r"""Collects the predictions of one epoch on one split and computes their metrics with GraphGym's logger.
+
+    Args:
+        split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
+    """
+
+    def __init__(self, split: str) -> None:
+        try:
+            self.logger = Logger(split, infer_task())
+        except ImportError as error:
+            raise ImportError('tensorboard_each_run: True needs tensorboardX: pip install "pyg_topomask[graphgym]"') from error
+        self._reset()
+
+    def _reset(self) -> None:
+        self.logger.reset()
+        self._loss = 0.0
+        self._count = 0
+
+    def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
+        r"""Adds a batch.
+
+        Args:
+            true (torch.Tensor): The labels.
+            pred (torch.Tensor): The prediction scores.
+            loss (float): The mean loss.
+            lr (float): The learning rate.
+            seconds (float): How long the batch took.
+        """
+        true, pred = true.detach().cpu(), pred.detach().cpu()
+        self.logger.update_stats(true, pred, loss=loss, lr=lr, time_used=seconds, params=cfg.params)
+        self._loss += loss * true.shape[0]
+        self._count += true.shape[0]
+
+    def finish(self, epoch: int | None = None) -> Row:
+        r"""Returns the metrics of what was added and forgets it; empty if nothing was.
+
+        Args:
+            epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
+                :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
+        """
+        if self._count == 0:
+            return {}
+        logger = self.logger
+        if cfg.custom_metrics:
+            metrics = {
+                name: lookup('metric in custom_metrics', name, register.metric_dict)(
+                    logger['_true'], logger['_pred'], logger.task_type
+                )
+                for name in cfg.custom_metrics
+            }
+        else:
+            metrics = logger[logger.task_type]()
+        metrics = {'loss': self._loss / self._count, **metrics}
+        row = {f'{logger.name}_{name}': float(value) for name, value in metrics.items()}
+        if epoch is not None:
+            logger.write_epoch(epoch)
+        self._reset()
+        return row
+
+    def close(self) -> None:
+        r"""Closes the TensorBoard writer, if any."""
+        self.logger.close()
+
+
+def write_metrics(path: Path, history: Sequence[Row]) -> None:
+    r"""Writes epochs as a CSV file, one row each.
+
+    Args:
+        path (Path): The file.
+        history (list): The epochs.
+    """
+    # The whole file each time: which columns there are is known for certain only at the first validated epoch.
+    columns = list(dict.fromkeys(key for row in history for key in row))
+    buffer = io.StringIO(newline='')
+    writer = csv.DictWriter(buffer, columns, lineterminator='\n')
+    writer.writeheader()
+    writer.writerows(history)
+    write_atomically(path, buffer.getvalue().encode())

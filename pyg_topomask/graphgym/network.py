@@ -1,0 +1,101 @@
+r"""The network :obj:`TopoGPSModel`."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import Identity, Module, ModuleList
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.models.gnn import GNNPreMP
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.attentions import gps_attention_kwargs
+from pyg_topomask.graphgym.encoders import FeatureEncoder
+from pyg_topomask.graphgym.heads import build_head
+from pyg_topomask.graphgym.local_layers import local_layer
+from pyg_topomask.graphgym.registry import lookup, register_once
+from pyg_topomask.nn import TopoGPSConv
+
+__all__ = ['TopoGPSModel']
+
+
+def _split_layer_type(layer_type: str) -> tuple[str, str]:
+    parts = layer_type.split('+')
+    if len(parts) != 2:
+        raise ValueError(f"gt.layer_type must read '<local layer>+<attention>', as in 'GINE+GRF', given {layer_type!r}")
+    if parts == ['None', 'None']:
+        raise ValueError("gt.layer_type 'None+None' leaves nothing to compute; name a local layer or an attention")
+    return parts[0], parts[1]
+
+
+def _norm() -> str | None:
+    if cfg.gt.layer_norm and cfg.gt.batch_norm:
+        raise ValueError('gt.layer_norm and gt.batch_norm are both True; at most one may be')
+    return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
+
+
+class TopoGPSModel(Module):
+    r"""The GPS graph Transformer from the `"Recipe for a General, Powerful, Scalable Graph Transformer"
+    <https://arxiv.org/abs/2205.12454>`_ paper, with any attention of this package as its global part.
+
+    It is a feature encoder, layers before message passing where :obj:`gnn.layers_pre_mp` asks for them, :obj:`gt.layers`
+    times a :class:`~pyg_topomask.nn.TopoGPSConv`, and a head, with the options that GraphGPS reads:
+    :obj:`gt.layer_type` names the local layer and the attention, :obj:`gt.n_heads`, :obj:`gt.dim_hidden`,
+    :obj:`gt.dropout`, :obj:`gt.attn_dropout`, :obj:`gt.layer_norm`, :obj:`gt.batch_norm` and :obj:`gnn.*` do as there.
+    What a mask prepares for a batch of graphs, such as random walks, is shared by the layers.
+
+    Args:
+        dim_in (int): Size of the raw node features.
+        dim_out (int): Size of the prediction.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads
+        self.local_name, attention_name = _split_layer_type(cfg.gt.layer_type)
+        local = local_layer(self.local_name)
+        self.channels = channels
+
+        self.encoder = FeatureEncoder(dim_in)
+        dim = self.encoder.dim_out
+        self.pre_mp: Module = Identity()
+        if cfg.gnn.layers_pre_mp > 0:
+            self.pre_mp = GNNPreMP(dim, cfg.gnn.dim_inner, cfg.gnn.layers_pre_mp)
+            dim = cfg.gnn.dim_inner
+        if not channels == cfg.gnn.dim_inner == dim:
+            raise ValueError(
+                f'gt.dim_hidden, gnn.dim_inner and the size of the encoded node features must be equal, given {channels}, '
+                f'{cfg.gnn.dim_inner} and {dim}; dataset.node_encoder or gnn.layers_pre_mp changes the last one'
+            )
+
+        act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
+        edge_dim = channels if cfg.dataset.edge_encoder else None
+        self.layers = ModuleList(
+            TopoGPSConv(
+                channels,
+                local.build(channels, heads, act, edge_dim) if local else None,
+                heads=heads,
+                dropout=cfg.gt.dropout,
+                act=act(),
+                norm=_norm(),
+                **gps_attention_kwargs(attention_name, channels, heads, cfg.gt.attn_dropout),
+            )
+            for _ in range(cfg.gt.layers)
+        )
+        self.post_mp = build_head(channels, dim_out)
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        batch = self.pre_mp(self.encoder(batch))
+        local = local_layer(self.local_name)
+        conv_kwargs = local.edge_kwargs(batch, self.channels) if local else {}
+        graph = Graph.from_data(batch)
+        x = batch.x
+        for layer in self.layers:
+            x = layer(x, batch.edge_index, batch.batch, graph=graph, **conv_kwargs)
+        batch.x = x
+        prediction, label = self.post_mp(batch)
+        return prediction, label
+
+
+register_once(register.network_dict, 'TopoGPSModel', TopoGPSModel)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import pyg_topomask
+from pyg_topomask.__main__ import main
+from pyg_topomask.graphgym.catalog import catalog, first_sentence
+
+ROOT = Path(pyg_topomask.__file__).parents[1]
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    paths = [str(ROOT), os.environ.get('PYTHONPATH', '')]
+    return subprocess.Popen(
+        [sys.executable, '-m', 'pyg_topomask', *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths)},
+    )
+
+
+def test_help_needs_no_extra() -> None:
+    code = "import sys; from pyg_topomask.__main__ import main\ntry:\n    main(['--help'])\nexcept SystemExit: pass\n"
+    code += "sys.exit('yacs' in sys.modules or 'pytorch_lightning' in sys.modules)"
+    result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stderr
+    assert 'train' in result.stdout
+    assert 'list' in result.stdout
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['list']) == 0
+    printed = capsys.readouterr().out
+    sections = catalog()
+    assert set(sections) >= {
+        'attentions',
+        'local layers',
+        'masks',
+        'transforms',
+        'feature maps',
+        'samplers',
+        'data sets',
+    }
+    for section, lines in sections.items():
+        assert f'{section}:' in printed
+        for name, line in lines.items():
+            assert line.endswith('.'), (name, line)
+            assert f'{name} ' in printed
+            assert line in printed
+
+
+@pytest.mark.parametrize(
+    ('docstring', 'sentence'),
+    [
+        ('Short. More.', 'Short.'),
+        ('Uses :class:`~a.b.C`, e.g. for\n:math:`[0, 1]` (Eq. 3). More.', 'Uses C, e.g. for [0, 1] (Eq. 3).'),
+        ('An operator from the `"Title. More" <https://x.y>`_ paper.\n\n.. math::\n    x', 'An operator.'),
+        ('A mask, from `"Title" <https://x.y>`_ (Eq. 2 and 7):\n\n.. math::\n    x', 'A mask.'),
+        (r'A map :math:`\mathbf{A} \, \mathbf{B}^{\top}`: fast.', 'A map A B^T: fast.'),
+        ('', ''),
+    ],
+)
+def test_first_sentence(docstring: str, sentence: str) -> None:
+    documented = type('Documented', (), {'__doc__': docstring})
+    assert first_sentence(documented) == sentence
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--cfg', 'absent.yaml'], 'absent.yaml'),
+        (['--cfg', 'DIGITS', 'gt.nonsense', '1'], 'nonsense'),
+        (['--cfg', 'DIGITS', 'gt.layers'], 'pairs'),
+        (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'known: .*GRF'),
+        (['--cfg', 'DIGITS', 'gt.layers', 'three'], 'gt.layers'),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    arguments = [str(digits) if argument == 'DIGITS' else argument for argument in arguments]
+    assert main(['train', '--out', str(tmp_path), *arguments, 'topomask.progress', 'False']) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ''
+    assert re.search(message, captured.err)
+    assert captured.err.startswith('error: ')
+    assert captured.err.count('\n') == 1
+
+
+def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ['train', 'gt.layers', '1', '--cfg', str(digits), 'seed', '7', '--out', str(tmp_path), 'gt.layer_type', 'X']
+    assert main(arguments) == 2
+    assert "given 'X'" in capsys.readouterr().err
+    used = (tmp_path / 'digits-GPS+GRF' / '7' / 'config.yaml').read_text()
+    assert 'layers: 1\n' in used
+    with pytest.raises(SystemExit) as exit:
+        main([*arguments, '--nonsense'])
+    assert exit.value.code == 2
+
+
+def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    small += ['topomask.transforms', '[]', 'gt.layer_type', 'GINE+Linear', 'optim.max_epoch', '40']
+    arguments = ['train', '--cfg', str(digits), '--out', str(tmp_path), *small]
+    arguments[arguments.index('topomask.progress') + 1] = 'True'
+    process = start(*arguments)
+    metrics = tmp_path / 'digits-GPS+GRF' / '0' / 'metrics.csv'
+    deadline = time.monotonic() + 120
+    while not metrics.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert 'Traceback' not in err
+    assert 'python -m pyg_topomask train --resume --cfg' in err
+    finished = len(metrics.read_text().splitlines()) - 1
+    assert 1 <= finished < 40
+
+    last = str(finished + 1)
+    process = start(*arguments[:-1], last, '--resume')
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert out.splitlines()[-1].startswith('test accuracy 0.')
+    assert 'train:' in err  # the progress bar
+    with open(metrics, newline='') as file:
+        assert [row['epoch'] for row in csv.DictReader(file)] == [str(epoch) for epoch in range(finished + 1)]

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import NormalizeFeatures
+
+from pyg_topomask.datasets import DigitsGrid
+from pyg_topomask.graphgym import loader
+from pyg_topomask.graphgym.data import EpochSampler, create_loaders
+from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms, load_dataset
+
+
+class Graphs(InMemoryDataset):
+    def __init__(self, count: int) -> None:
+        super().__init__(None)
+        no_edges = torch.zeros(2, 0, dtype=torch.long)
+        graphs = [Data(x=torch.full((i + 1, 2), i + 1.0), edge_index=no_edges) for i in range(count)]
+        self.data, self.slices = self.collate(graphs)
+
+
+def double(data: Data) -> Data:
+    data.twice = 2 * data.x
+    return data
+
+
+@pytest.mark.parametrize('count', [1, 5])
+def test_transform_is_stored(configure: Callable[..., None], count: int) -> None:
+    configure()
+    dataset = Graphs(count)
+    dataset[0]  # fills PyG's cache of separated graphs
+    apply_in_memory(dataset, double)
+    assert len(dataset) == count
+    for i in range(count):
+        assert torch.equal(dataset[i].twice, torch.full((i + 1, 2), 2 * i + 2.0))
+
+
+def test_transform_of_a_subset(configure: Callable[..., None]) -> None:
+    configure()
+    dataset = Graphs(5)[[1, 3]]
+    apply_in_memory(dataset, double)
+    assert [int(data.twice[0, 0]) for data in dataset] == [4, 8]
+
+
+def test_dataset_on_disk_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'held in memory, given list'):
+        apply_in_memory([], double)
+
+
+def test_digits_with_random_features(configure: Callable[..., None]) -> None:
+    configure()
+    raw = DigitsGrid()
+    loaders = create_loaders()
+    assert [len(part.dataset) for part in loaders] == [1257, 270, 270]
+    for part, split in zip(loaders, raw.split_indices().values(), strict=True):
+        assert torch.equal(part.dataset[3].x, raw[int(split[3])].x)
+        assert set(part.dataset[3].keys()) > set(raw[0].keys())
+    assert (cfg.share.dim_in, cfg.share.dim_edge, cfg.share.dim_out, cfg.share.num_splits) == (3, 2, 10, 3)
+
+
+def test_other_loaders_are_asked_in_order(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure()
+    cfg.topomask.transforms = ['AddSelfLoops']
+    dataset = Graphs(2)
+    monkeypatch.setitem(register.loader_dict, 'first', lambda *args: None)
+    monkeypatch.setitem(register.loader_dict, 'second', lambda *args: dataset)
+    loaded = load_dataset('anything', 'name', '.')
+    assert loaded is dataset
+    assert loaded[1].edge_index.tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize('direct', [True, False])
+def test_folder_of_planetoid(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, direct: bool
+) -> None:
+    configure()
+    cfg.topomask.transforms = []
+    if direct:
+        (tmp_path / 'Cora' / 'raw').mkdir(parents=True)
+    asked: list[Any] = []
+    monkeypatch.setattr(loader, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
+    load_dataset('PyG-Planetoid', 'Cora', str(tmp_path))
+    assert asked == [(tmp_path if direct else tmp_path / 'Planetoid', 'Cora')]
+
+
+def test_transforms_from_yaml() -> None:
+    entries = [{'AddGraphRandomFeatures': {'num_walks': 2}}, 'NormalizeFeatures', {'NormalizeFeatures': None}]
+    built = build_transforms(entries)
+    assert [type(transform).__name__ for transform in built] == [
+        'AddGraphRandomFeatures',
+        'NormalizeFeatures',
+        'NormalizeFeatures',
+    ]
+    assert isinstance(built[1], NormalizeFeatures)
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ('Nonsense', "unknown transform .*'Nonsense'; known: .*AddGraphRandomFeatures"),
+        ({'AddGraphRandomFeatures': {'nonsense': 2}}, 'bad arguments for AddGraphRandomFeatures.*nonsense'),
+        ({'A': {}, 'B': {}}, 'takes names and'),
+        (3, 'takes names and'),
+    ],
+)
+def test_bad_transforms(entry: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_transforms([entry])
+
+
+@pytest.mark.parametrize(
+    ('format', 'name', 'message'),
+    [
+        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: digits"),
+        ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG"),
+    ],
+)
+def test_unknown_dataset(configure: Callable[..., None], format: str, name: str, message: str) -> None:
+    configure()
+    with pytest.raises(ValueError, match=message):
+        load_dataset(format, name, '.')
+
+
+def test_order_is_a_function_of_seed_and_epoch() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        sampler = EpochSampler(20, seed)
+        sampler.set_epoch(epoch)
+        torch.manual_seed(torch.seed())  # the global state is of no influence
+        return list(sampler)
+
+    orders = {(seed, epoch): order(seed, epoch) for seed in range(3) for epoch in range(3)}
+    assert all(sorted(permutation) == list(range(20)) for permutation in orders.values())
+    assert len({tuple(permutation) for permutation in orders.values()}) == 9
+    assert all(order(*key) == permutation for key, permutation in orders.items())

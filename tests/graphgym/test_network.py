@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.loss import compute_loss
+from torch_geometric.graphgym.register import network_dict
+
+from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.loader import build_transforms
+from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.network import TopoGPSModel
+from pyg_topomask.graphgym.optim import create_optimizer
+from pyg_topomask.graphgym.settings import load_config
+
+CONFIGS = sorted((Path(__file__).parents[2] / 'graphgps_configs').glob('*.yaml'))
+
+
+def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:
+    """Rings of different sizes with random features, with labels and masks for tasks on nodes and on graphs."""
+    generator = torch.Generator().manual_seed(0)
+    graphs = []
+    for size in range(5, 5 + num_graphs):
+        source = torch.arange(size)
+        edge_index = torch.cat([torch.stack([source, source.roll(1)]), torch.stack([source.roll(1), source])], dim=1)
+        data = Data(x=torch.randn(size, 3, generator=generator), edge_index=edge_index)
+        if dim_edge:
+            data.edge_attr = torch.randn(2 * size, dim_edge, generator=generator)
+        if cfg.dataset.task == 'graph':
+            data.y = torch.randint(10, (1,), generator=generator)
+        else:
+            data.y = torch.randint(10, (size,), generator=generator)
+            data.train_mask = torch.rand(size, generator=generator) < 0.7
+        graphs.append(data)
+    for transform in build_transforms(cfg.topomask.transforms):
+        graphs = [transform(data) for data in graphs]
+    batch = Batch.from_data_list(graphs)
+    batch.split = 'train'
+    cfg.share.dim_in, cfg.share.dim_edge = 3, dim_edge
+    return batch
+
+
+def build() -> tuple[TopoGPSModel, Batch]:
+    batch = make_batch()
+    return TopoGPSModel(3, 10), batch
+
+
+def predict(model: TopoGPSModel, batch: Batch) -> tuple[Tensor, Tensor]:
+    return model(batch.clone())
+
+
+@pytest.mark.parametrize('cfg_file', CONFIGS, ids=lambda path: path.stem)
+def test_shipped_configuration_takes_a_step(cfg_file: Path) -> None:
+    load_config(cfg_file)
+    batch = make_batch()
+    torch.manual_seed(0)
+    model = network_dict[cfg.model.type](dim_in=3, dim_out=10)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    optimizer = create_optimizer(model.parameters())
+    loss, _ = compute_loss(*predict(model, batch))
+    loss.backward()
+    optimizer.step()
+    attention = [name for name in before if '.attn.' in name]
+    assert attention
+    unchanged = [name for name in attention if torch.equal(before[name], model.get_parameter(name))]
+    # The bias of the keys' projection may cancel in a normalized attention, so a few may stand still; most may not.
+    assert len(unchanged) <= len(attention) // 4, unchanged
+
+
+@pytest.mark.parametrize('attention', [*ATTENTIONS, *ATTN_TYPES])
+@pytest.mark.parametrize('local', ['None', 'GINE'])
+def test_every_attention(configure: Callable[..., None], local: str, attention: str) -> None:
+    if (local, attention) == ('None', 'None'):
+        return
+    configure(f'gt.layer_type {local}+{attention}')
+    batch = make_batch()
+    prediction, label = predict(TopoGPSModel(3, 10), batch)
+    assert prediction.shape == (4, 10)
+    assert label.shape == (4,)
+    assert prediction.isfinite().all()
+
+
+@pytest.mark.parametrize('edges', [True, False])
+@pytest.mark.parametrize('local', [name for name, layer in LOCAL_LAYERS.items() if layer])
+def test_every_local_layer(configure: Callable[..., None], local: str, edges: bool) -> None:
+    configure(f'gt.layer_type {local}+Linear dataset.edge_encoder {edges}')
+    batch = make_batch(dim_edge=2 if edges else 0)
+    torch.manual_seed(0)
+    model = TopoGPSModel(3, 10)
+    if LOCAL_LAYERS[local].edge_attr == 'demands' and not edges:
+        with pytest.raises(ValueError, match=r'dataset.edge_encoder'):
+            predict(model, batch)
+        return
+    model.eval()
+    prediction, _ = predict(model, batch)
+    if edges:
+        batch.edge_attr = batch.edge_attr + 1
+        changed = not torch.allclose(prediction, predict(model, batch)[0])
+        assert changed == (LOCAL_LAYERS[local].edge_attr != 'ignores')
+
+
+def test_attention_reads_its_options(configure: Callable[..., None]) -> None:
+    configure('topomask.GRF.num_walks 7')
+    model, _ = build()
+    assert model.layers[0].attn.mask.walk_settings.num_walks == 7
+
+
+def test_layers_share_one_graph(configure: Callable[..., None]) -> None:
+    configure('gt.layers 3')
+    (model, batch), graphs = build(), []
+    for layer in model.layers:
+        layer.register_forward_pre_hook(lambda module, args, kwargs: graphs.append(kwargs['graph']), with_kwargs=True)
+    predict(model, batch)
+    assert len(graphs) == 3
+    assert graphs[0] is graphs[1] is graphs[2]
+
+
+def test_layers_before_message_passing(configure: Callable[..., None]) -> None:
+    configure('dataset.node_encoder False gnn.layers_pre_mp 2')
+    assert predict(*build())[0].shape == (4, 10)
+
+
+@pytest.mark.parametrize('norm', ['layer_norm True gt.batch_norm False', 'layer_norm False gt.batch_norm False'])
+def test_norms(configure: Callable[..., None], norm: str) -> None:
+    configure(f'gt.{norm}')
+    assert predict(*build())[0].isfinite().all()
+
+
+@pytest.mark.parametrize('head', ['graph', 'san_graph'])
+def test_graph_heads(configure: Callable[..., None], head: str) -> None:
+    configure(f'gnn.head {head}')
+    assert predict(*build())[0].shape == (4, 10)
+
+
+def test_inductive_node_head(configure: Callable[..., None]) -> None:
+    configure('gnn.head inductive_node dataset.task node')
+    batch = make_batch()
+    assert predict(TopoGPSModel(3, 10), batch)[0].shape == (batch.num_nodes, 10)
+
+
+def test_type_encoders(configure: Callable[..., None]) -> None:
+    configure('dataset.node_encoder_name TypeDictNode dataset.edge_encoder_name TypeDictEdge')
+    batch = make_batch()
+    with pytest.raises(ValueError, match=r'dataset.node_encoder_num_types must be a positive number'):
+        TopoGPSModel(3, 10)
+    cfg.dataset.node_encoder_num_types, cfg.dataset.edge_encoder_num_types = 3, 2
+    batch.x = torch.arange(batch.num_nodes).view(-1, 1) % 3
+    batch.edge_attr = torch.arange(batch.num_edges) % 2
+    assert predict(TopoGPSModel(3, 10), batch)[0].shape == (4, 10)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.layer_type None+None', 'leaves nothing to compute'),
+        ('gt.layer_type GRF', "must read '<local layer>\\+<attention>'"),
+        ('gt.layer_type GINE+GRF+GRF', 'must read'),
+        ('gt.layer_type GINE+GRX', "unknown attention .*'GRX'; known: .*GRF.*Performer"),
+        ('gt.layer_type GINX+GRF', "unknown local layer .*'GINX'; known: .*GCN"),
+        ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner .* given 16, 8 and 8'),
+        ('gt.layer_norm True', 'gt.layer_norm and gt.batch_norm are both True'),
+        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads must divide gt.dim_hidden'),
+        ('gnn.head nonsense', "unknown gnn.head 'nonsense'; known: .*graph.*san_graph"),
+        ('gnn.act nonsense', "unknown gnn.act 'nonsense'; known: .*relu"),
+        ('dataset.node_encoder_name nonsense', "unknown dataset.node_encoder_name 'nonsense'; known: .*LinearNode"),
+        ('dataset.edge_encoder_name nonsense', "unknown dataset.edge_encoder_name 'nonsense'; known: .*LinearEdge"),
+    ],
+)
+def test_bad_configuration(configure: Callable[..., None], options: str, message: str) -> None:
+    configure(options)
+    cfg.share.dim_in, cfg.share.dim_edge = 3, 2
+    with pytest.raises(ValueError, match=message):
+        TopoGPSModel(3, 10)
+
+
+def test_edge_encoder_without_edge_features(configure: Callable[..., None]) -> None:
+    configure()
+    cfg.share.dim_in, cfg.share.dim_edge = 3, 0
+    with pytest.raises(ValueError, match=r"needs edge features, but the dataset 'digits' has none"):
+        TopoGPSModel(3, 10)
+
+
+@pytest.mark.parametrize('name', ['grf_attention', 'linear_attention', 'adjacency_attention'])
+def test_plain_graphgym_layer(configure: Callable[..., None], name: str) -> None:
+    configure(f'dataset.node_encoder False gnn.layer_type {name} gnn.layers_mp 2 gnn.att_heads 2 dataset.edge_encoder False')
+    batch = make_batch()
+    model = network_dict['gnn'](dim_in=3, dim_out=10)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters() if 'attn' in name}
+    assert before
+    prediction, label = predict(model, batch)
+    assert prediction.shape == (4, 10)
+    compute_loss(prediction, label)[0].backward()
+    create_optimizer(model.parameters()).step()
+    assert any(not torch.equal(before[name], model.get_parameter(name)) for name in before)

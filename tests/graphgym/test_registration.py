@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from torch_geometric.graphgym import register
+
+import pyg_topomask.graphgym
+from pyg_topomask.graphgym import extras
+from pyg_topomask.graphgym.loader import load_dataset
+from pyg_topomask.graphgym.registry import lookup
+
+
+def test_our_names_are_registered() -> None:
+    assert 'topomask' in register.config_dict
+    assert 'TopoGPSModel' in register.network_dict
+    assert {'grf_attention', 'linear_attention', 'adjacency_attention'} <= set(register.layer_dict)
+    assert next(iter(register.loader_dict.values())) is load_dataset
+
+
+def test_no_name_of_graphgps_is_registered() -> None:
+    assert 'LinearNode' not in register.node_encoder_dict
+    assert 'san_graph' not in register.head_dict
+    assert 'adamW' not in register.optimizer_dict
+    assert 'cfg_gt' not in register.config_dict
+
+
+#: Registers under the names that GraphGPS uses, as its import does.
+FAKE_GRAPHGPS = """
+from typing import Any
+
+from torch.nn import Identity
+from torch_geometric.graphgym import register
+from yacs.config import CfgNode
+
+
+@register.register_config("cfg_gt")
+def set_cfg_gt(cfg: CfgNode) -> None:
+    cfg.gt = CfgNode({"layer_type": "theirs", "layers": 3})
+
+
+@register.register_config("extended_optim")
+def extended_optim_cfg(cfg: CfgNode) -> None:
+    cfg.optim.num_warmup_epochs = 12345
+
+
+@register.register_loader("custom_master_loader")
+def load_dataset_master(format: str, name: str, dataset_dir: str) -> Any:
+    raise ValueError(f"Unknown data format: {format}")
+
+
+for name in ["LinearNode", "TypeDictNode"]:
+    register.register_node_encoder(name, Identity)
+for name in ["LinearEdge", "TypeDictEdge"]:
+    register.register_edge_encoder(name, Identity)
+for name in ["san_graph", "inductive_node"]:
+    register.register_head(name, Identity)
+for name in ["adamW", "adagrad"]:
+    register.register_optimizer(name, Identity)
+for name in ["plateau", "reduce_on_plateau", "linear_with_warmup", "cosine_with_warmup", "polynomial_with_warmup"]:
+    register.register_scheduler(name, Identity)
+register.register_network("GPSModel", Identity)
+"""
+
+CHECK = """
+import {first}
+import {second}
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg, set_cfg
+set_cfg(cfg)
+assert cfg.gt.layer_type == "theirs", cfg.gt.layer_type
+assert cfg.optim.num_warmup_epochs == 12345
+assert cfg.topomask.GRF.num_walks > 0
+assert list(register.loader_dict)[0] == "topomask", list(register.loader_dict)
+cfg.dataset.format, cfg.dataset.name = "topomask", "digits"
+from torch_geometric.graphgym.loader import load_dataset
+assert len(load_dataset()) == 1797
+cfg.dataset.format = "nonsense"
+try:
+    load_dataset()
+except ValueError as error:
+    assert str(error) == "Unknown data format: nonsense"  # theirs was asked
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.parametrize('order', [('pyg_topomask.graphgym', 'fake_graphgps'), ('fake_graphgps', 'pyg_topomask.graphgym')])
+def test_either_import_order(order: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / 'fake_graphgps.py').write_text(FAKE_GRAPHGPS)
+    root = Path(pyg_topomask.graphgym.__file__).parents[2]
+    paths = [str(tmp_path), str(root), os.environ.get('PYTHONPATH', '')]
+    command = [sys.executable, '-c', CHECK.format(first=order[0], second=order[1])]
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(paths)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_registering_twice_is_harmless() -> None:
+    names = ['config', 'encoders', 'layers', 'network']
+    registries = [register.config_dict, register.edge_encoder_dict, register.layer_dict, register.network_dict]
+    before = [dict(registry) for registry in registries]
+    for name in names:
+        importlib.reload(importlib.import_module(f'pyg_topomask.graphgym.{name}'))
+    assert [dict(registry) for registry in registries] == before
+
+
+def test_lookup() -> None:
+    assert lookup('thing', 'a', {'a': 1}, {'a': 2, 'b': 3}) == 1
+    assert lookup('thing', 'b', {'a': 1}, {'a': 2, 'b': 3}) == 3
+    with pytest.raises(ValueError, match=r"unknown thing 'c'; known: a, b"):
+        lookup('thing', 'c', {'a': 1, None: 0}, {'a': 2, 'b': 3})
+
+
+def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, 'find_spec', lambda name: None if 'lightning' in name else object())
+    with pytest.raises(ImportError, match=r'needs pytorch-lightning: pip install "pyg_topomask\[graphgym\]"'):
+        extras.require_graphgym()

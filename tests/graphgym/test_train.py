@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.datasets import digits as digits_module
+from pyg_topomask.graphgym import module, train
+from pyg_topomask.graphgym.checkpoint import load_checkpoint
+from pyg_topomask.graphgym.metrics import best_row, higher_is_better
+
+
+@pytest.fixture(autouse=True)
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, labels = digits_module._load()
+    monkeypatch.setattr(digits_module, '_load', lambda: (images[:300], labels[:300]))
+
+
+def read_metrics(folder: Path) -> list[dict[str, str]]:
+    with open(folder / 'metrics.csv', newline='') as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        del row['seconds']
+    return rows
+
+
+def run_dir(out: Path, seed: int = 0) -> Path:
+    return out / 'digits-GPS+GRF' / str(seed)
+
+
+class Stop(Exception):
+    pass
+
+
+def train_until(epoch: int, monkeypatch: pytest.MonkeyPatch, *args: object, **kwargs: object) -> None:
+    """Trains, and fails in the middle of an epoch."""
+    original = module.RunModule.training_step
+
+    def step(self: module.RunModule, batch: object, *rest: object) -> torch.Tensor:
+        if self.current_epoch == epoch and rest[0] == 1:
+            raise Stop
+        return original(self, batch, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.RunModule, 'training_step', step)
+        with pytest.raises(Stop):
+            train(*args, **kwargs)
+
+
+def test_outputs(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip('tensorboardX')
+    options = [*small, 'optim.max_epoch', '2', 'tensorboard_each_run', 'True', 'seed', '3']
+    (result,) = train(digits, options, out=tmp_path)
+    folder = run_dir(tmp_path, 3)
+    rows = read_metrics(folder)
+    assert [row['epoch'] for row in rows] == ['0', '1']
+    assert {f'{split}_{name}' for split in ('train', 'val', 'test') for name in ('loss', 'accuracy')} <= set(rows[0])
+    best = max(rows, key=lambda row: float(row['val_accuracy']))
+    # The model that is evaluated in the end is the best one: it reproduces its epoch's numbers.
+    assert result['test_loss'] == pytest.approx(float(best['test_loss']), rel=1e-5)
+    assert result['val_accuracy'] == float(best['val_accuracy'])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2:] == [
+        f'validation accuracy {result["val_accuracy"]:.4f}',
+        f'test accuracy {result["test_accuracy"]:.4f}',
+    ]
+    used = yaml.safe_load((folder / 'config.yaml').read_text())
+    assert used['seed'] == 3
+    assert used['gt']['dim_hidden'] == 8
+    assert used['gt']['layer_type'] == 'GINE+GRF'
+    assert list((folder / 'train').glob('events*'))
+    stats = [json.loads(line) for line in (folder / 'val' / 'stats.json').read_text().splitlines()]
+    assert [line['epoch'] for line in stats] == [0, 1]
+    checkpoint = load_checkpoint(folder / 'checkpoints' / 'last.pt')
+    assert checkpoint['epoch'] == checkpoint['sampler_epoch'] == 2
+
+
+@pytest.mark.parametrize(
+    ('scheduler', 'attention'),
+    [
+        ('cosine_with_warmup', 'gt.layer_type GINE+GRF'),
+        ('step', 'gt.layer_type None+GRF topomask.transforms [] topomask.GRF.resample forward'),
+        ('reduce_on_plateau', 'gt.layer_type GINE+Linear topomask.Linear.feature_map favor'),
+    ],
+)
+def test_resumed_run_is_identical(
+    tmp_path: Path, digits: Path, small: list[str], scheduler: str, attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*small, 'optim.scheduler', scheduler, 'optim.steps', '[1,2]', 'optim.schedule_patience', '0']
+    options += ['train.batch_size', '64', *attention.split()]
+    options += ['gt.attn_dropout', '0.1']
+    whole = train(digits, options, out=tmp_path / 'whole')
+    train_until(1, monkeypatch, digits, options, out=tmp_path / 'parts')
+    assert len(read_metrics(run_dir(tmp_path / 'parts'))) == 1
+    torch.rand(17)  # the state of the process must not matter
+    parts = train(digits, options, resume=True, out=tmp_path / 'parts')
+    assert read_metrics(run_dir(tmp_path / 'parts')) == read_metrics(run_dir(tmp_path / 'whole'))
+    assert parts == whole
+    left = load_checkpoint(run_dir(tmp_path / 'whole') / 'checkpoints' / 'last.pt')
+    right = load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')
+    assert all(torch.equal(left['model'][key], right['model'][key]) for key in left['model'])
+
+
+def test_stopped_in_the_first_epoch(tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'train.batch_size', '64']
+    train_until(0, monkeypatch, digits, options, out=tmp_path / 'parts')
+    assert load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')['epoch'] == 0
+    assert train(digits, options, resume=True, out=tmp_path / 'parts') == train(digits, options, out=tmp_path / 'whole')
+
+
+def test_resuming(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'optim.scheduler', 'none']
+    first = train(digits, options, resume=True, out=tmp_path)
+    assert 'no checkpoint' in capsys.readouterr().err
+    assert train(digits, options, resume=True, out=tmp_path) == first  # finished: evaluates, trains no more
+    train(digits, [*options, 'optim.max_epoch', '2'], resume=True, out=tmp_path)  # longer
+    rows = read_metrics(run_dir(tmp_path))
+    assert [row['epoch'] for row in rows] == ['0', '1']
+
+    with pytest.raises(ValueError, match=r"gt.layer_type was 'GINE\+GRF' and is 'GINE\+Linear'"):
+        train(digits, [*options, 'gt.layer_type', 'GINE+Linear'], resume=True, out=tmp_path)
+    assert read_metrics(run_dir(tmp_path)) == rows
+
+    path = run_dir(tmp_path) / 'checkpoints' / 'last.pt'
+    torch.save({**load_checkpoint(path), 'schema_version': 0}, path)
+    with pytest.raises(ValueError, match=r'schema_version 0'):
+        train(digits, options, resume=True, out=tmp_path)
+
+    (run_dir(tmp_path) / 'notes.txt').write_text('mine')
+    train(digits, options, out=tmp_path)  # afresh
+    assert 'replacing the run' in capsys.readouterr().err
+    assert [row['epoch'] for row in read_metrics(run_dir(tmp_path))] == ['0']
+    assert len((run_dir(tmp_path) / 'val' / 'stats.json').read_text().splitlines()) == 1
+    assert (run_dir(tmp_path) / 'notes.txt').read_text() == 'mine'
+
+
+def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'topomask.transforms', '[]', 'gt.layer_type', 'GINE+None']
+    results = train(digits, options, repeat=2, out=tmp_path)
+    assert results[0] != results[1]
+    mean = sum(result['test_accuracy'] for result in results) / 2
+    assert capsys.readouterr().out.splitlines()[-1] == f'test accuracy {mean:.4f}'
+    assert (run_dir(tmp_path, 1) / 'metrics.csv').exists()
+    again = train(digits, [*options, 'seed', '1'], out=tmp_path / 'again')
+    assert again == results[1:]
+    with pytest.raises(ValueError, match=r'repeat must be at least 1, given 0'):
+        train(digits, options, repeat=0, out=tmp_path)
+
+
+def test_epochs_without_validation(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    options = [*small, 'train.eval_period', '2', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
+    (result,) = train(digits, options, out=tmp_path)
+    rows = read_metrics(run_dir(tmp_path))
+    assert [bool(row['val_loss']) for row in rows] == [False, True, False]
+    assert result['val_loss'] == pytest.approx(float(rows[1]['val_loss']), rel=1e-5)
+
+
+def test_loss_that_is_not_finite(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    with pytest.raises(FloatingPointError, match=r'training loss became (nan|inf) in epoch'):
+        train(digits, [*small, 'optim.base_lr', '1e30', 'optim.clip_grad_norm', 'False'], out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('model.type nonsense', "unknown model.type 'nonsense'; known: .*TopoGPSModel"),
+        ('metric_best nonsense', "unknown metric_best 'nonsense'; known: auto, accuracy, loss"),
+        ('accelerator tpu', "unknown accelerator 'tpu'; known: auto, cpu, cuda"),
+        ("custom_metrics ['nonsense']", "unknown metric in custom_metrics 'nonsense'"),
+    ],
+)
+def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(digits, [*small, *option.split()], out=tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='needs a machine without CUDA')
+def test_accelerator_that_is_not_there(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"accelerator 'cuda' needs a CUDA device"):
+        train(digits, [*small, 'accelerator', 'cuda'], out=tmp_path)
+
+
+def test_best_row() -> None:
+    history = [{'epoch': 0.0}, {'val_loss': 1.0, 'val_accuracy': 0.5}, {'val_loss': 2.0, 'val_accuracy': 0.5}]
+    cfg.metric_best, cfg.dataset.task_type = 'auto', 'classification'
+    assert best_row(history) is history[1]  # the first of equals
+    history.append({'val_loss': 3.0, 'val_accuracy': 0.75})
+    assert best_row(history) is history[3]
+    cfg.metric_best = 'loss'
+    assert best_row(history) is history[1]
+    assert best_row(history[:1]) is None
+    assert higher_is_better('auc')
+    assert not higher_is_better('mae')
