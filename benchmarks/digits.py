@@ -2,6 +2,7 @@ r"""What the mask is worth on digits: the same model with GRF, unmasked linear a
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import statistics
 from concurrent.futures import ProcessPoolExecutor
@@ -60,7 +61,7 @@ def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:
 
 
 def _standard_error(values: list[float]) -> float:
-    return statistics.stdev(values) / len(values) ** 0.5
+    return statistics.stdev(values) / math.sqrt(len(values))
 
 
 def _verdict(variant: str, gaps: list[float]) -> str:

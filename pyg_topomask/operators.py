@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import torch
@@ -81,7 +81,8 @@ class MaskOperator:
 
     Args:
         structure (MaskStructure): How the tensors multiply.
-        tensors (tuple of torch.Tensor): What they are.
+        tensors (tuple of torch.Tensor, or callable): What they are, or a function that returns them, called when they are
+            needed: the entries of a sparse mask often serve instead.
         num_nodes (int): The number of nodes :math:`N`.
         heads (int): The number of heads :math:`H`; :obj:`1` acts alike on any number of heads. (default: :obj:`1`)
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
@@ -98,7 +99,7 @@ class MaskOperator:
     def __init__(
         self,
         structure: MaskStructure,
-        tensors: Sequence[Tensor],
+        tensors: Sequence[Tensor] | Callable[[], Sequence[Tensor]],
         num_nodes: int,
         heads: int = 1,
         batch: Tensor | None = None,
@@ -110,7 +111,7 @@ class MaskOperator:
         num_entries: int | None = None,
     ) -> None:
         self.structure = structure
-        self.tensors = tuple(tensors)
+        self._make_tensors = tensors if callable(tensors) else lambda: tensors
         self.num_nodes = num_nodes
         self.heads = heads
         self.batch = batch
@@ -119,6 +120,11 @@ class MaskOperator:
         self.factors = factors
         self.entries = entries
         self.num_entries = num_entries
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        r"""The tensors of the operator, in the order that :attr:`structure` expects."""
+        return tuple(self._make_tensors())
 
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""

@@ -61,11 +61,17 @@ class Mask(torch.nn.Module, ABC):
 
         Args:
             graph (Graph or torch_geometric.data.Data): The graphs.
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers; if given, the state is prepared anew and
+                not shared. (default: :obj:`None`)
         """
         if not isinstance(graph, Graph):
             graph = Graph.from_data(graph)
-        return self.bind(graph, graph.prepared(self.settings(), partial(self.prepare, graph, generator)))
+        return self.bind(graph, self._prepared(graph, generator))
+
+    def _prepared(self, graph: Graph, generator: torch.Generator | None) -> Any:
+        if generator is not None:
+            return self.prepare(graph, generator)
+        return graph.prepared(self.settings(), partial(self.prepare, graph))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -108,7 +114,7 @@ class _ComposedMask(Mask):
         return (type(self).__name__, *(part.settings() for part in self._masks))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
-        return [graph.prepared(part.settings(), partial(part.prepare, graph, generator)) for part in self._masks]
+        return [part._prepared(graph, generator) for part in self._masks]
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [part.bind(graph, own) for part, own in zip(self._masks, state, strict=True)]

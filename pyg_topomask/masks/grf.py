@@ -203,12 +203,16 @@ class GRFMask(Mask):
         return GRFState(*self.walk_settings.sample(graph, None, generator))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
-        query = state.query.values(self.modulation)
-        key = query if state.key is state.query else state.key.values(self.modulation)
         query_pattern, key_pattern = state.query.pattern, state.key.pattern
+
+        def tensors() -> tuple[Tensor, ...]:
+            query = state.query.values(self.modulation)
+            key = query if state.key is state.query else state.key.values(self.modulation)
+            return (query, *query_pattern.tensors, key, *key_pattern.tensors)
+
         return MaskOperator(
             GRFStructure(),
-            (query, *query_pattern.tensors, key, *key_pattern.tensors),
+            tensors,
             graph.num_nodes,
             self.heads,
             graph.batch,

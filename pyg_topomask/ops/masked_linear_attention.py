@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.operators import MaskOperator, structure_from_key
 from pyg_topomask.ops.normalize import inverse_weight
-from pyg_topomask.ops.sparse import sddmm, spmm
+from pyg_topomask.ops.sparse import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
@@ -21,6 +21,8 @@ ROUTES = ('auto', 'features', 'edges', 'low_rank')
 _EDGES_COST = 2.0
 # Sparse entries are formed only up to this number per head.
 _MAX_ENTRIES = 2**28
+# Rows that the edges route computes at a time.
+_ROWS = 2**15
 # Numbers in the block of mask inputs that the features route holds at a time.
 _BLOCK = 2**21
 
@@ -189,12 +191,27 @@ def _per_graph(q: Tensor, state: Tensor, mask: MaskOperator) -> Tensor:
 
 @torch.library.custom_op('pyg_topomask::attend_entries', mutates_args=())
 def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    own, ones = SparsePattern(*pattern), v.new_ones(*v.shape[:2], 1)
-    weight = sddmm(own, q, k).mul_(mask)
-    out = spmm(own, weight, v)
-    denominator = spmm(own, weight, ones).squeeze(-1)
-    inverse = inverse_weight(denominator, spmm(own, weight.abs_(), ones).squeeze(-1))
-    return out.mul_(inverse.unsqueeze(-1)), inverse
+    rowptr, col, *_ = pattern
+    out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
+    ones = v.new_ones(v.size(0), 1)
+    # Blocks of rows keep what is computed in cache; a GPU takes all rows at once.
+    num_rows = q.size(0)
+    block = _ROWS if q.device.type == 'cpu' else max(num_rows, 1)
+    for head in range(q.size(1)):
+        key, value = k[:, head].contiguous(), v[:, head].contiguous()
+        for start in range(0, num_rows, block):
+            rows = slice(start, min(start + block, num_rows))
+            pointers = rowptr[start : rows.stop + 1]
+            own = slice(int(pointers[0]), int(pointers[-1])) if block < num_rows else slice(None)
+            local = (pointers - pointers[0], col[own])
+            weight = sample(*local, q[rows, head], key)
+            weight *= mask[head if mask.size(0) > 1 else 0, own]
+            total = multiply(*local, weight, value)
+            denominator = multiply(*local, weight, ones)
+            scale = inverse_weight(denominator, multiply(*local, weight.abs_(), ones))
+            torch.mul(total, scale, out=out[rows, head])
+            inverse[rows, head] = scale.squeeze(1)
+    return out, inverse
 
 
 @_attend_entries.register_fake

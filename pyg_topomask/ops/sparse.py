@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.operators import MaskStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['SparseStructure', 'sddmm', 'spmm']
+__all__ = ['SparseStructure', 'multiply', 'sample', 'sddmm', 'spmm']
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
@@ -49,32 +49,42 @@ def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
     return result
 
 
+def multiply(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
+    r"""Multiplies one CSR matrix of values :obj:`[nnz]` with :obj:`x` of shape :obj:`[num_cols, c]`. Not differentiable."""
+    num_rows = rowptr.numel() - 1
+    if out is None:
+        out = x.new_empty(num_rows, x.size(1))
+    if col.numel() == 0 or out.numel() == 0:
+        return out.zero_()
+    matrix = torch.sparse_csr_tensor(rowptr, col, value, (num_rows, x.size(0)), check_invariants=False)
+    return torch.mm(matrix, x, out=out)
+
+
+def sample(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{A} \mathbf{B}^{\top}` at CSR positions, :obj:`[nnz]`. Not differentiable."""
+    value = a.new_zeros(col.numel())
+    if col.numel() == 0 or a.size(1) == 0:
+        return value
+    matrix = torch.sparse_csr_tensor(rowptr, col, value, (a.size(0), b.size(0)), check_invariants=False)
+    torch.sparse.sampled_addmm(matrix, a, b.t(), beta=0.0, out=matrix)
+    return value
+
+
 def _spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool) -> Tensor:
     if transpose:
         rowptr, col, value = pattern.rowptr_t, pattern.col_t, value.index_select(1, pattern.perm_t)
     else:
         rowptr, col = pattern.rowptr, pattern.col
-    num_rows, heads = rowptr.numel() - 1, x.size(1)
-    out = x.new_empty(num_rows, heads, x.size(2))
-    if col.numel() == 0 or out.numel() == 0:
-        return out.zero_()
+    out = x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
     # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
-    for head in range(heads):
-        own = value[head if value.size(0) > 1 else 0]
-        matrix = torch.sparse_csr_tensor(rowptr, col, own, (num_rows, x.size(0)), check_invariants=False)
-        torch.mm(matrix, x[:, head], out=out[:, head])
+    for head in range(x.size(1)):
+        multiply(rowptr, col, value[head if value.size(0) > 1 else 0], x[:, head], out[:, head])
     return out
 
 
 def _sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
-    out = a.new_zeros(a.size(1), pattern.nnz)
-    if out.numel() == 0 or a.size(2) == 0:
-        return out
-    size = (pattern.num_rows, pattern.num_cols)
-    for head, own in enumerate(out):
-        sampled = torch.sparse_csr_tensor(pattern.rowptr, pattern.col, own, size, check_invariants=False)
-        torch.sparse.sampled_addmm(sampled, a[:, head], b[:, head].t(), beta=0.0, out=sampled)
-    return out
+    heads = [sample(pattern.rowptr, pattern.col, a[:, head], b[:, head]) for head in range(a.size(1))]
+    return torch.stack(heads) if heads else a.new_empty(0, pattern.nnz)
 
 
 class _SpMM(torch.autograd.Function):

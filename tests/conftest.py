@@ -1,0 +1,16 @@
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+# Helper modules (graphs, oracles) are imported by name from every test directory.
+sys.path.insert(0, str(Path(__file__).parent))
+
+# The tensors of the tests are tiny: threads would wait for each other more than they compute.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)

@@ -1,0 +1,39 @@
+import torch
+from graphs import small_digraph
+from torch_geometric.data import Data
+
+from pyg_topomask.masks import AdjacencyMask
+
+
+def test_rows_attend_along_the_edges_and_the_transpose_against_them() -> None:
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3)
+    assert AdjacencyMask(self_loop=None)(data).to_dense()[0].nonzero().tolist() == [[0, 1]]
+    assert AdjacencyMask(self_loop=None).T(data).to_dense()[0].nonzero().tolist() == [[1, 0]]
+
+
+def test_self_loop_is_learned_per_head_and_resets() -> None:
+    mask = AdjacencyMask(2, self_loop=0.5)
+    mask(small_digraph()).to_dense()[1].sum().backward()
+    assert mask.self_loop.grad.tolist() == [0.0, 6.0]
+    with torch.no_grad():
+        mask.self_loop.zero_()
+    mask.reset_parameters()
+    assert mask.self_loop.tolist() == [0.5, 0.5]
+
+
+def test_gradients_reach_the_edge_weights() -> None:
+    data = small_digraph()
+    weight = data.edge_weight.requires_grad_()
+    AdjacencyMask(normalization='sym').double()(data).to_dense().sum().backward()
+    assert weight.grad.isfinite().all()
+    assert weight.grad.any()
+
+
+def test_32_bit_edges_of_a_graph_whose_square_overflows_them() -> None:
+    nodes = 100_000
+    edge_index = torch.tensor([[nodes - 1, 70_000], [nodes - 2, 3]], dtype=torch.int32)
+    operator = AdjacencyMask(self_loop=None)(Data(edge_index=edge_index, num_nodes=nodes))
+    out = operator.matmul(torch.arange(nodes).float().view(-1, 1, 1)).flatten()
+    assert out.nonzero().flatten().tolist() == [70_000, nodes - 1]
+    assert out[70_000] == 3
+    assert out[nodes - 1] == nodes - 2

@@ -1,0 +1,121 @@
+import pytest
+import torch
+from graphs import small_digraph, small_graph
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+
+
+class CountingMask(PackingMask):
+    """Counts how often it is prepared."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name, self.prepared = name, 0
+
+    def settings(self) -> str:
+        return self.name
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
+        self.prepared += 1
+
+
+def test_masks_of_equal_settings_prepare_once_for_a_graph() -> None:
+    graph, first, second, other = Graph.from_data(small_graph()), CountingMask('a'), CountingMask('a'), CountingMask('b')
+    for mask in (first, second, other, first, first.T, 2.0 * second, first + other):
+        mask(graph)
+    assert (first.prepared, second.prepared, other.prepared) == (1, 0, 1)
+
+
+def test_data_is_prepared_anew_at_every_call() -> None:
+    mask = CountingMask('a')
+    mask(small_graph()), mask(small_graph())
+    assert mask.prepared == 2
+
+
+@pytest.mark.parametrize(
+    ('first', 'second'),
+    [
+        (GRFMask(num_walks=2), GRFMask(num_walks=3)),
+        (GRFMask(p_halt=0.2), GRFMask(p_halt=0.3)),
+        (GRFMask(max_walk_length=2), GRFMask(max_walk_length=3)),
+        (GRFMask(seed=0), GRFMask(seed=1)),
+        (GRFMask(normalization='rw'), GRFMask(normalization='sym')),
+        (GRFMask(), GRFMask(independent_ensembles=True)),
+        (GRFMask(), GRFMask(resample='forward')),
+        (AdjacencyMask(self_loop=None), AdjacencyMask()),
+        (AdjacencyMask(normalization='rw'), AdjacencyMask()),
+        (GRFMask(seed=0) + PackingMask(), GRFMask(seed=1) + PackingMask()),
+        (GRFMask(seed=0).T, GRFMask(seed=1).T),
+        (2.0 * GRFMask(num_walks=2), 2.0 * GRFMask(num_walks=3)),
+    ],
+)
+def test_masks_that_prepare_differently_share_nothing(first: Mask, second: Mask) -> None:
+    graph = Graph.from_data(small_digraph())
+    alone = second(Graph.from_data(small_digraph())).to_dense() if 'forward' not in repr(second) else None
+    first(graph)
+    assert first.settings() != second.settings()
+    if alone is not None:
+        assert torch.equal(second(graph).to_dense(), alone)
+
+
+def test_masks_of_equal_settings_and_other_parameters_share_the_state() -> None:
+    first, second = GRFMask(heads=2), GRFMask(heads=4, modulation=torch.ones(5))
+    assert first.settings() == second.settings()
+    graph = Graph.from_data(small_graph())
+    first(graph)
+    assert torch.equal(second(graph).to_dense(), second(small_graph()).to_dense())
+
+
+def test_scale_may_be_learned() -> None:
+    scale = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+    mask = AdjacencyMask(2, None) * scale
+    assert any(parameter is scale for parameter in mask.parameters())
+    mask(small_graph()).to_dense().sum().backward()
+    assert scale.grad.tolist() == [14.0, 14.0]
+
+
+def test_tensor_times_mask_is_mask_times_tensor() -> None:
+    scale = torch.tensor([2.0, -1.0])
+    left, right = scale * PackingMask(2), PackingMask(2) * scale
+    assert torch.equal(left(small_graph()).to_dense(), right(small_graph()).to_dense())
+
+
+def test_composed_masks_reset_their_parts() -> None:
+    mask = GRFMask(2) + AdjacencyMask(2)
+    before = {name: value.clone() for name, value in mask.state_dict().items()}
+    with torch.no_grad():
+        for parameter in mask.parameters():
+            parameter.add_(1.0)
+    mask.reset_parameters()
+    assert all(torch.equal(value, before[name]) for name, value in mask.state_dict().items())
+
+
+def test_masks_of_other_numbers_of_heads_do_not_combine() -> None:
+    with pytest.raises(ValueError, match=r'^heads: got'):
+        PackingMask(2) + PackingMask(3)
+    with pytest.raises(ValueError, match=r'^heads: got'):
+        PackingMask(2) * PackingMask(3)
+
+
+def test_masks_without_a_low_rank_part_have_no_entrywise_product() -> None:
+    with pytest.raises(ValueError, match='low'):
+        (AdjacencyMask() * GRFMask())(small_graph())
+
+
+@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2)])
+def test_scale_of_another_shape_is_refused(scale: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^scale: got'):
+        PackingMask(2) * scale
+
+
+@pytest.mark.parametrize('mask', [PackingMask, AdjacencyMask, LowRankMask, DenseMask, GRFMask])
+def test_masks_have_at_least_one_head(mask: type[Mask]) -> None:
+    with pytest.raises(ValueError, match=r'^heads: got 0'):
+        mask(heads=0)
+
+
+def test_masks_show_their_parts() -> None:
+    text = repr(GRFMask(2, num_walks=7) * PackingMask(2))
+    assert 'num_walks=7' in text
+    assert 'PackingMask' in text

@@ -1,0 +1,178 @@
+"""Every mask on every graph: the matrix of its equation, and the behaviour of that matrix."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS
+from numpy.typing import NDArray
+from oracles import same_graph, weight_matrix
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.testing import assert_mask_operator
+
+Matrix = NDArray[np.float64]
+MODULATION = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
+
+
+class Case(NamedTuple):
+    make: Callable[[Data], Mask]
+    matrix: Callable[[Mask, Data], Matrix]
+
+
+def numbers(seed: int, *size: int) -> Tensor:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def nodes(data: Data) -> int:
+    return data.num_nodes or 0
+
+
+def low_rank(data: Data) -> LowRankMask:
+    return LowRankMask(2, numbers(1, nodes(data), 2, 3), numbers(2, nodes(data), 2, 3))
+
+
+def low_rank_matrix(data: Data) -> Matrix:
+    left, right = numbers(1, nodes(data), 2, 3).numpy(), numbers(2, nodes(data), 2, 3).numpy()
+    return np.einsum('nhr,khr->hnk', left, right) * same_graph(data)
+
+
+def adjacency(self_loop: float | None, normalization: str | None) -> Case:
+    def matrix(mask: Mask, data: Data) -> Matrix:
+        own = weight_matrix(data, normalization) + (self_loop or 0.0) * np.eye(nodes(data))
+        return np.stack([own, own])
+
+    return Case(lambda data: AdjacencyMask(2, self_loop, normalization), matrix)
+
+
+def grf(**settings: object) -> Case:
+    return Case(lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, **settings), grf_matrix)
+
+
+def grf_matrix(mask: Mask, data: Data) -> Matrix:
+    state = mask.prepare(Graph.from_data(data))
+    query, key = (features(walks) for walks in (state.query, state.key))
+    return query @ key.transpose(0, 2, 1)
+
+
+def features(walks: object) -> Matrix:
+    loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
+    np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
+    return np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
+
+
+def composed_hadamard(data: Data) -> Mask:
+    return GRFMask(2, 3, 0.3, 2, MODULATION) * low_rank(data)
+
+
+CASES = {
+    'packing': Case(lambda data: PackingMask(2), lambda mask, data: np.stack([same_graph(data)] * 2)),
+    'adjacency': adjacency(1.0, None),
+    'adjacency_no_loop': adjacency(None, 'sym'),
+    'adjacency_rw': adjacency(0.5, 'rw'),
+    'dense': Case(
+        lambda data: DenseMask(2, numbers(0, 2, nodes(data), nodes(data))),
+        lambda mask, data: numbers(0, 2, nodes(data), nodes(data)).numpy() * same_graph(data),
+    ),
+    'dense_shared': Case(
+        lambda data: DenseMask(1, numbers(0, nodes(data), nodes(data))),
+        lambda mask, data: numbers(0, 1, nodes(data), nodes(data)).numpy() * same_graph(data),
+    ),
+    'low_rank': Case(low_rank, lambda mask, data: low_rank_matrix(data)),
+    'grf': grf(),
+    'grf_independent': grf(independent_ensembles=True, normalization=None),
+    'grf_rw': grf(normalization='rw'),
+    'sum': Case(
+        lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
+        lambda mask, data: weight_matrix(data, None) + np.eye(nodes(data)) + same_graph(data) + low_rank_matrix(data),
+    ),
+    'scaled': Case(lambda data: -2.5 * low_rank(data), lambda mask, data: -2.5 * low_rank_matrix(data)),
+    'scaled_per_head': Case(
+        lambda data: AdjacencyMask(self_loop=None) * torch.tensor([2.0, -1.0]),
+        lambda mask, data: np.array([2.0, -1.0]).reshape(2, 1, 1) * weight_matrix(data, None),
+    ),
+    'transposed': Case(
+        lambda data: AdjacencyMask(2, None).T, lambda mask, data: np.stack([weight_matrix(data, None).T] * 2)
+    ),
+    'transposed_grf': Case(
+        lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, True).T,
+        lambda mask, data: grf_matrix(mask.parts[0], data).transpose(0, 2, 1),
+    ),
+    'hadamard': Case(
+        composed_hadamard, lambda mask, data: grf_matrix(mask.parts[0], data) * low_rank_matrix(data)
+    ),
+    'hadamard_low_rank': Case(
+        lambda data: low_rank(data) * low_rank(data).T,
+        lambda mask, data: low_rank_matrix(data) * low_rank_matrix(data).transpose(0, 2, 1),
+    ),
+    'nested': Case(
+        lambda data: (low_rank(data) * (AdjacencyMask(2, None) + PackingMask())).T + -PackingMask(2),
+        lambda mask, data: (low_rank_matrix(data) * (weight_matrix(data, None) + same_graph(data))).transpose(0, 2, 1)
+        - same_graph(data),
+    ),
+}
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('case', CASES)
+def test_mask_is_the_matrix_of_its_equation(case: str, graph: str) -> None:
+    data = GRAPHS[graph]()
+    mask = CASES[case].make(data).double()
+    expected = CASES[case].matrix(mask, data)
+    actual = mask(data).to_dense().detach().numpy()
+    if nodes(data) > 0:
+        np.testing.assert_allclose(actual, np.broadcast_to(expected, actual.shape), rtol=1e-5, atol=1e-6)
+    assert actual.shape == (mask.heads, nodes(data), nodes(data))
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('case', CASES)
+def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
+    data = GRAPHS[graph]()
+    assert_mask_operator(CASES[case].make(data), data)
+
+
+MADE_FROM_THE_GRAPH = [
+    'packing',
+    'adjacency',
+    'adjacency_no_loop',
+    'adjacency_rw',
+    'grf',
+    'grf_independent',
+    'grf_rw',
+    'scaled_per_head',
+    'transposed',
+    'transposed_grf',
+]
+LEARNABLE = ['adjacency', 'adjacency_rw', 'grf', 'grf_independent', 'grf_rw', 'sum', 'transposed_grf', 'hadamard']
+
+
+@pytest.mark.parametrize('case', MADE_FROM_THE_GRAPH)
+def test_mask_of_a_batch_is_block_diagonal_in_the_masks_of_its_graphs(case: str) -> None:
+    batch = GRAPHS['batch']()
+    mask = CASES[case].make(batch).double()
+    blocks = [mask(data).to_dense() for data in batch.to_data_list()]
+    for head, matrix in enumerate(mask(batch).to_dense()):
+        torch.testing.assert_close(matrix, torch.block_diag(*(block[head] for block in blocks)))
+
+
+@pytest.mark.parametrize('case', LEARNABLE)
+def test_gradients_reach_every_parameter_of_the_mask(case: str) -> None:
+    data = GRAPHS['weighted']()
+    mask = CASES[case].make(data).double()
+    mask(data).to_dense().square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in mask.parameters())
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_mask_of_edges_given_as_32_bit_integers(case: str) -> None:
+    data = GRAPHS['batch']()
+    mask = CASES[case].make(data).double()
+    expected = mask(data).to_dense()
+    data.edge_index = data.edge_index.int()
+    torch.testing.assert_close(mask(data).to_dense(), expected)

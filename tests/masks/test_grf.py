@@ -1,0 +1,235 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from numpy.typing import NDArray
+from oracles import confidence, power_series, standard_scores, weight_matrix
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import GRFMask
+
+SEEDS = 600
+COMPARISONS = 20 * 36  # an upper bound of the entries that the tests below compare
+F = [1.0, 0.8, -0.3]
+DIAGONAL = np.eye(6, dtype=bool)
+
+
+def samples(mask: GRFMask, data: Data, counter: bool) -> NDArray[np.float64]:
+    graphs = []
+    for seed in range(SEEDS):
+        if counter:
+            mask.seed = seed
+            operator = mask(data)
+        else:
+            operator = mask(data, torch.Generator().manual_seed(seed))
+        graphs.append(operator.to_dense()[0].detach().double().numpy())
+    return np.stack(graphs)
+
+
+def scores(mask: GRFMask, data: Data, expected: NDArray[np.float64], counter: bool) -> NDArray[np.float64]:
+    return standard_scores(samples(mask, data, counter), expected)
+
+
+def make(**settings: object) -> GRFMask:
+    return GRFMask(**{'num_walks': 3, 'p_halt': 0.3, 'max_walk_length': 2, 'modulation': torch.tensor(F)} | settings)
+
+
+def expected_mask(data: Data, normalization: str | None = 'sym') -> NDArray[np.float64]:
+    feature = power_series(weight_matrix(data, normalization), np.array(F))
+    return feature @ feature.T
+
+
+SETTINGS = {
+    'undirected': (small_graph, {}),
+    'weighted': (small_weighted_graph, {}),
+    'directed': (small_digraph, {}),
+    'directed_rw': (small_digraph, {'normalization': 'rw'}),
+    'unnormalized': (small_graph, {'normalization': None}),
+    'fixed_length': (small_graph, {'p_halt': 0.0}),
+    'one_walk': (small_graph, {'num_walks': 1}),
+}
+
+
+@pytest.mark.parametrize(
+    ('name', 'counter'), [*((name, True) for name in SETTINGS), ('weighted', False), ('fixed_length', False)]
+)
+def test_two_ensembles_are_unbiased_everywhere(name: str, counter: bool) -> None:
+    graph, settings = SETTINGS[name]
+    data = graph()
+    found = scores(
+        make(independent_ensembles=True, **settings), data, expected_mask(data, settings.get('normalization', 'sym')), counter
+    )
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+@pytest.mark.parametrize('counter', [True, False], ids=['counter', 'generator'])
+@pytest.mark.parametrize('name', ['undirected', 'directed', 'fixed_length'])
+def test_one_ensemble_is_unbiased_off_the_diagonal_and_biased_upwards_on_it(name: str, counter: bool) -> None:
+    graph, settings = SETTINGS[name]
+    data = graph()
+    found = scores(make(**settings), data, expected_mask(data), counter)
+    assert np.abs(found[~DIAGONAL]).max() < confidence(COMPARISONS)
+    walks = np.array([name != 'directed' or node != 5 for node in range(6)])  # a dead end has no variance, hence no bias
+    assert found[DIAGONAL][walks].min() > confidence(COMPARISONS)
+
+
+def test_mask_of_an_undirected_graph_is_the_power_series_of_the_convolved_modulation() -> None:
+    """Lemma 3.1: sum_k alpha_k W^k with alpha = f * f."""
+    data = small_weighted_graph()
+    alpha = np.convolve(F, F)
+    np.testing.assert_allclose(expected_mask(data), power_series(weight_matrix(data, 'sym'), alpha), atol=1e-12)
+    found = scores(make(independent_ensembles=True), data, power_series(weight_matrix(data, 'sym'), alpha), counter=True)
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+def test_heads_share_the_walks_and_differ_in_the_modulation() -> None:
+    modulation = torch.tensor([F, [0.5, 0.0, 1.0]])
+    both = GRFMask(2, 3, 0.3, 2, modulation)(small_graph()).to_dense()
+    for head in range(2):
+        torch.testing.assert_close(both[head], GRFMask(1, 3, 0.3, 2, modulation[head])(small_graph()).to_dense()[0])
+
+
+def test_modulation_starts_as_given_and_resets_to_it() -> None:
+    mask = GRFMask(2, max_walk_length=2, modulation=torch.tensor(F))
+    assert mask.modulation.tolist() == torch.tensor([F, F]).tolist()
+    with torch.no_grad():
+        mask.modulation.zero_()
+    mask.reset_parameters()
+    assert mask.modulation.tolist() == torch.tensor([F, F]).tolist()
+    assert GRFMask(max_walk_length=2).modulation.tolist() == [[1.0, 0.5, 0.25]]
+
+
+def test_modulation_is_kept_in_double_precision() -> None:
+    modulation = torch.tensor([0.1, 0.2], dtype=torch.float64)
+    mask = GRFMask(max_walk_length=1, modulation=modulation).double()
+    torch.testing.assert_close(mask.modulation[0].detach(), modulation, rtol=0, atol=1e-8)
+
+
+def test_walks_are_a_function_of_seed_and_graph() -> None:
+    data = GRAPHS['batch']()
+    first = GRFMask(seed=3)(data).to_dense()
+    torch.rand(5)
+    assert torch.equal(first, GRFMask(seed=3)(data).to_dense())
+    assert not torch.equal(first, GRFMask(seed=4)(data).to_dense())
+    assert torch.equal(first, copy.deepcopy(GRFMask(seed=3))(data).to_dense())
+
+
+def test_ensembles_and_seeds_do_not_repeat_each_other() -> None:
+    data = Data(edge_index=small_graph().edge_index, num_nodes=6)
+    state = GRFMask(num_walks=20, independent_ensembles=True).prepare(Graph.from_data(data))
+    following = GRFMask(num_walks=20, independent_ensembles=True, seed=1).prepare(Graph.from_data(data))
+    loads = [walks.load.tolist() for walks in (state.query, state.key, following.query, following.key)]
+    assert all(loads[i] != loads[j] for i in range(4) for j in range(i))
+
+
+def test_generator_is_reproducible_and_advances() -> None:
+    data, mask = small_graph(), make()
+    generator = torch.Generator().manual_seed(7)
+    first, second = mask(data, generator).to_dense(), mask(data, generator).to_dense()
+    assert not torch.equal(first, second)
+    assert torch.equal(first, mask(data, torch.Generator().manual_seed(7)).to_dense())
+
+
+def test_walks_of_a_generator_do_not_mix_with_those_of_the_seed_on_a_common_graph() -> None:
+    graph, mask = Graph.from_data(small_graph()), make(num_walks=8)
+    by_seed = mask(graph).to_dense()
+    drawn = mask(graph, torch.Generator().manual_seed(1)).to_dense()
+    assert not torch.equal(by_seed, drawn)
+    assert torch.equal(by_seed, mask(graph).to_dense())
+
+
+@pytest.mark.parametrize('independent', [False, True])
+def test_stored_by_hand_or_walked_now_the_walks_of_a_graph_are_the_same_in_any_batch(independent: bool) -> None:
+    mask = GRFMask(num_walks=5, independent_ensembles=independent)
+    graphs = uneven_graphs()
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
+        batch = Batch.from_data_list([graphs[index] for index in order])
+        expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
+        torch.testing.assert_close(mask(batch).to_dense()[0], expected, rtol=0, atol=1e-6)
+
+
+def test_resampling_in_every_forward_pass_of_training_only() -> None:
+    data, mask = small_graph(), make(resample='forward', num_walks=8)
+    assert not torch.equal(mask(data).to_dense(), mask(data).to_dense())
+    mask.eval()
+    assert torch.equal(mask(data).to_dense(), mask(data).to_dense())
+    assert torch.equal(mask(data).to_dense(), make(num_walks=8)(data).to_dense())
+
+
+def test_resampled_walks_are_shared_on_a_common_graph() -> None:
+    graph, first, second = Graph.from_data(small_graph()), make(resample='forward'), make(resample='forward')
+    assert torch.equal(first(graph).to_dense(), second(graph).to_dense())
+
+
+def test_resampling_draws_from_the_global_generator() -> None:
+    data, mask = small_graph(), make(resample='forward')
+    torch.manual_seed(5)
+    first = mask(data).to_dense()
+    torch.manual_seed(5)
+    assert torch.equal(first, mask(data).to_dense())
+
+
+def test_gradient_of_the_modulation_through_entries_and_through_products_agree() -> None:
+    mask = GRFMask(2, 4, 0.3, 3, independent_ensembles=True).double()
+    operator = mask(small_digraph())
+    weight = torch.randn(6, 6, dtype=torch.float64)
+    (by_products,) = torch.autograd.grad((operator.to_dense() * weight).sum(), mask.modulation)
+    entries = operator.entries()
+    picked = weight[entries.pattern.row.long(), entries.pattern.col.long()]
+    (by_entries,) = torch.autograd.grad((entries.value * picked).sum(), mask.modulation)
+    torch.testing.assert_close(by_products, by_entries, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('argument', 'settings'),
+    [
+        ('heads', {'heads': 0}),
+        ('num_walks', {'num_walks': 0}),
+        ('num_walks', {'num_walks': -3}),
+        ('p_halt', {'p_halt': 1.0}),
+        ('p_halt', {'p_halt': -0.1}),
+        ('p_halt', {'p_halt': float('nan')}),
+        ('max_walk_length', {'max_walk_length': -1}),
+        ('sampler', {'sampler': 'unknown'}),
+        ('normalization', {'normalization': 'unknown'}),
+        ('resample', {'resample': 'always'}),
+        ('modulation', {'modulation': torch.ones(3), 'max_walk_length': 3}),
+        ('modulation', {'modulation': torch.ones(3, 4), 'max_walk_length': 3, 'heads': 2}),
+    ],
+)
+def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        GRFMask(**settings)
+
+
+@pytest.mark.parametrize('p_halt', [0.0, 0.5])
+def test_concentration_bound(p_halt: float) -> None:
+    """Theorem 3.2, with c of the corrected Eq. 11, at a deviation where the bound is 0.5."""
+    data, walks = small_graph(), 4
+    weight = weight_matrix(data, 'sym')
+    degree = (weight != 0).sum(1)
+    growth = (np.abs(weight) * degree[:, None]).max() / (1 - p_halt)
+    c = sum(abs(f) * growth**length for length, f in enumerate(F))
+    deviation = np.sqrt(np.log(2 / 0.5) * 2 * (2 * walks - 1) ** 2 * c**4 / walks**3)
+    found = samples(make(num_walks=walks, p_halt=p_halt), data, counter=True)[:, ~DIAGONAL]
+    assert np.mean(np.abs(found - expected_mask(data)[~DIAGONAL]) > deviation) < 0.5
+
+
+def as_set(values: Tensor) -> set[float]:
+    return set(values.tolist())
+
+
+def test_sparsity_bound() -> None:
+    """Lemma 3.3: at least 1 - delta of the features have at most b n entries beyond the first."""
+    walks, p_halt, delta = 4, 0.5, 0.1
+    nodes = 2000
+    edge_index = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    state = GRFMask(num_walks=walks, p_halt=p_halt, max_walk_length=40).prepare(Graph.from_tensors(edge_index, nodes))
+    bound = walks * np.log(1 - (1 - delta) ** (1 / walks)) / np.log(1 - p_halt)
+    entries = torch.bincount(state.query.pattern.row, minlength=nodes).numpy()
+    assert np.mean(entries <= 1 + bound) >= 1 - delta
+    assert as_set(state.query.length) <= set(range(41))

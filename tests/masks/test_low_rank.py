@@ -1,0 +1,43 @@
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.masks import LowRankMask
+
+
+def pair(nodes: int, shift: float) -> Data:
+    left = torch.arange(nodes, dtype=torch.float64).unsqueeze(1) + shift
+    return Data(mask_left=left, mask_right=left + 1, num_nodes=nodes)
+
+
+def test_factors_named_on_the_data_are_batched_with_it() -> None:
+    graphs = [pair(2, 0.5), pair(3, -1.0)]
+    mask = LowRankMask(2)
+    expected = torch.block_diag(*(mask(data).to_dense()[0] for data in graphs))
+    assert torch.equal(mask(Batch.from_data_list(graphs)).to_dense()[1], expected)
+    assert torch.equal(mask(graphs[0]).to_dense()[0], graphs[0].mask_left @ graphs[0].mask_right.T)
+
+
+def test_factors_may_be_learned() -> None:
+    left, right = torch.nn.Parameter(torch.randn(3, 2)), torch.nn.Parameter(torch.randn(3, 2))
+    mask = LowRankMask(left=left, right=right)
+    assert {id(parameter) for parameter in mask.parameters()} == {id(left), id(right)}
+    mask(Data(num_nodes=3)).to_dense().square().sum().backward()
+    assert left.grad.any()
+    assert right.grad.any()
+
+
+def test_missing_factor_is_named() -> None:
+    with pytest.raises(ValueError, match=r"left: got the attribute name 'mask_left'"):
+        LowRankMask()(Data(num_nodes=2))
+
+
+@pytest.mark.parametrize('factor', [torch.ones(3), torch.ones(4, 1), torch.ones(3, 5, 1)])
+def test_factor_that_does_not_fit_is_named(factor: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^right: got'):
+        LowRankMask(2, torch.ones(3, 1), factor)(Data(num_nodes=3))
+
+
+def test_ranks_that_differ_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'^right: got rank 2 for left of rank 1'):
+        LowRankMask(2, torch.ones(3, 1), torch.ones(3, 2))(Data(num_nodes=3))

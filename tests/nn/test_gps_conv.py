@@ -1,0 +1,170 @@
+import copy
+
+import pytest
+import torch
+from graphs import GRAPHS, small_graph
+from torch import Tensor
+from torch.nn import Linear
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, GINEConv, GPSConv, Sequential
+
+from pyg_topomask import Graph
+from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.testing import assert_batch_invariant
+
+
+def attention() -> GRFAttention:
+    return GRFAttention(8, 2, num_walks=8, feature_map='elu')
+
+
+def features(nodes: int) -> Tensor:
+    return torch.randn(nodes, 8, generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize('norm', ['batch_norm', 'layer_norm', 'graph_norm', None])
+@pytest.mark.parametrize('local', [True, False])
+def test_layer_is_the_gps_recipe(local: bool, norm: str | None) -> None:
+    data, x = GRAPHS['batch'](), features(40)
+    layer = TopoGPSConv(8, GCNConv(8, 8) if local else None, norm=norm, attn=attention())
+    calls = [(layer.attn(x, data.edge_index, batch=data.batch) + x, layer.norm2)]
+    if local:
+        calls.append((layer.conv(x, data.edge_index) + x, layer.norm1))
+
+    def apply(own: torch.nn.Module | None, h: Tensor) -> Tensor:
+        if own is None:
+            return h
+        return own(h, batch=data.batch) if layer.norm_with_batch else own(h)
+
+    total = sum(apply(own, h) for h, own in calls)
+    expected = apply(layer.norm3, total + layer.mlp(total))
+    torch.testing.assert_close(layer(x, data.edge_index, data.batch), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
+def test_without_attn_the_layer_is_that_of_pyg(attn_type: str) -> None:
+    data, x = GRAPHS['batch'](), features(40)
+    own = TopoGPSConv(8, GCNConv(8, 8), heads=2, attn_type=attn_type).eval()
+    reference = GPSConv(8, GCNConv(8, 8), heads=2, attn_type=attn_type).eval()
+    reference.load_state_dict(own.state_dict())
+    torch.testing.assert_close(own(x, data.edge_index, data.batch), reference(x, data.edge_index, data.batch))
+
+
+def test_no_global_attention() -> None:
+    data, x = small_graph(), features(6)
+    layer = TopoGPSConv(8, GCNConv(8, 8), norm=None, attn_type=None)
+    total = layer.conv(x, data.edge_index) + x
+    torch.testing.assert_close(layer(x, data.edge_index), total + layer.mlp(total))
+    assert not any('attn' in name for name, _ in layer.named_parameters())
+    layer.reset_parameters()
+
+
+def test_neither_local_nor_global() -> None:
+    layer, x = TopoGPSConv(8, None, norm=None, attn_type=None), features(6)
+    torch.testing.assert_close(layer(x, small_graph().edge_index), x + layer.mlp(x))
+
+
+def test_attention_is_called_and_changes_the_output() -> None:
+    data, x = small_graph(), features(6)
+    layer = TopoGPSConv(8, GCNConv(8, 8), attn=attention())
+    expected = layer(x, data.edge_index)
+    with torch.no_grad():
+        layer.attn.lin_v.weight.mul_(2.0)
+    assert not torch.allclose(layer(x, data.edge_index), expected)
+
+
+def test_local_layers_with_edge_features() -> None:
+    data = small_graph()
+    layer = TopoGPSConv(8, GINEConv(Linear(8, 8), edge_dim=3), norm=None, attn=attention())
+    layer(features(6), data.edge_index, edge_attr=torch.randn(14, 3)).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize('norm', ['layer_norm', 'batch_norm', None])
+def test_gradients_reach_every_parameter(norm: str | None) -> None:
+    data = GRAPHS['batch']()
+    layer = TopoGPSConv(8, GCNConv(8, 8), norm=norm, attn=attention())
+    weight = torch.randn(40, 8)
+    (layer(features(40), data.edge_index, data.batch) * weight).sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters())
+    assert layer.attn.mask.modulation.grad.any()
+
+
+def test_batch_invariance() -> None:
+    graphs = [Data(x=features(data.num_nodes), edge_index=data.edge_index) for data in GRAPHS['batch']().to_data_list()]
+    layer = TopoGPSConv(8, GCNConv(8, 8), norm='layer_norm', norm_kwargs={'mode': 'node'}, attn=attention())
+
+    def run(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, graph: Graph) -> Tensor:
+        return layer(x, edge_index, batch, graph=graph)
+
+    assert_batch_invariant(run, graphs, tolerance=1e-5)
+
+
+def test_layers_share_the_state_of_a_common_graph() -> None:
+    data, x = small_graph(), features(6)
+    graph, prepared = Graph.from_data(data), []
+    layers = [TopoGPSConv(8, GCNConv(8, 8), attn=attention()) for _ in range(3)]
+    for layer in layers:
+        original = layer.attn.mask.prepare
+        layer.attn.mask.prepare = lambda *args, own=original: prepared.append(1) or own(*args)
+        x = layer(x, data.edge_index, graph=graph)
+    assert len(prepared) == 1
+
+
+def test_deepcopy_and_state_dict() -> None:
+    data, x = small_graph(), features(6)
+    layer = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
+    expected = layer(x, data.edge_index)
+    assert torch.equal(copy.deepcopy(layer)(x, data.edge_index), expected)
+    other = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
+    other.load_state_dict(layer.state_dict())
+    assert torch.equal(other(x, data.edge_index), expected)
+
+
+def test_dropout_in_training_only() -> None:
+    data, x = small_graph(), features(6)
+    layer = TopoGPSConv(8, GCNConv(8, 8), dropout=0.5, attn=attention())
+    assert not torch.equal(layer(x, data.edge_index), layer(x, data.edge_index))
+    layer.eval()
+    assert torch.equal(layer(x, data.edge_index), layer(x, data.edge_index))
+
+
+def test_reset_resets_the_attention() -> None:
+    layer = TopoGPSConv(8, GCNConv(8, 8), attn=attention())
+    with torch.no_grad():
+        layer.attn.mask.modulation.zero_()
+    before = layer.attn.lin_q.weight.clone()
+    layer.reset_parameters()
+    assert not torch.equal(layer.attn.lin_q.weight, before)
+    assert layer.attn.mask.modulation.any()
+
+
+def test_autocast() -> None:
+    data, x = small_graph(), features(6)
+    layer = TopoGPSConv(8, GCNConv(8, 8), norm='layer_norm', attn=attention())
+    expected = layer(x, data.edge_index)
+    with torch.autocast('cpu', torch.bfloat16):
+        out = layer(x, data.edge_index)
+    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.15)
+
+
+def test_inside_sequential() -> None:
+    data = GRAPHS['batch']()
+    call = 'x, edge_index, batch -> x'
+    layers = [
+        (TopoGPSConv(8, GCNConv(8, 8), attn=attention()), call),
+        (TopoGPSConv(8, None, attn=MaskedLinearAttention(8, 2)), call),
+    ]
+    assert Sequential('x, edge_index, batch', layers)(features(40), data.edge_index, data.batch).shape == (40, 8)
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_every_graph(name: str) -> None:
+    data = GRAPHS[name]()
+    graph = Graph.from_data(data)
+    layer = TopoGPSConv(8, None, norm='layer_norm', norm_kwargs={'mode': 'node'}, attn=attention())
+    x = features(data.num_nodes or 0).requires_grad_()
+    out = layer(x, graph.edge_index, graph.batch)
+    out.sum().backward()
+    assert out.shape == x.shape
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()

@@ -1,0 +1,130 @@
+import copy
+
+import pytest
+import torch
+from graphs import small_graph, uneven_graphs
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask import Graph
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
+from pyg_topomask.testing import assert_batch_invariant
+from pyg_topomask.transforms import AddGraphRandomFeatures
+
+
+def with_features() -> list[Data]:
+    graphs = uneven_graphs()
+    for seed, data in enumerate(graphs):
+        data.x = torch.randn(data.num_nodes, 8, generator=torch.Generator().manual_seed(seed))
+        data.edge_weight = data.edge_weight.float()
+    return graphs
+
+
+def stored(**settings: object) -> list[Data]:
+    return [AddGraphRandomFeatures(**settings)(data) for data in with_features()]
+
+
+def run(layer: GRFAttention, data: Data) -> Tensor:
+    graph = Graph.from_data(data)
+    return layer(data.x, graph.edge_index, graph.edge_weight, graph.batch, graph=graph)
+
+
+@pytest.mark.parametrize('independent', [False, True])
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_batch_invariance(route: str, independent: bool) -> None:
+    settings = {'num_walks': 8, 'independent_ensembles': independent}
+    layer = GRFAttention(8, 2, route=route, feature_map='elu', **settings)
+    assert_batch_invariant(layer, with_features(), tolerance=1e-5)
+    assert_batch_invariant(layer, stored(**settings), tolerance=1e-5)
+
+
+@pytest.mark.parametrize('independent', [False, True])
+def test_stored_walks_are_those_walked_on_the_fly_with_the_same_seed(independent: bool) -> None:
+    settings = {'num_walks': 8, 'independent_ensembles': independent, 'seed': 3}
+    layer = GRFAttention(8, 2, feature_map='elu', **settings)
+    fresh, ready = Batch.from_data_list(with_features()), Batch.from_data_list(stored(**settings))
+    torch.testing.assert_close(run(layer, ready), run(layer, fresh), rtol=0, atol=1e-6)
+    with torch.no_grad():
+        ready.grf_load[ready.grf_length > 0] *= 2.0
+    assert not torch.allclose(run(layer, ready), run(layer, fresh))
+
+
+def test_layer_is_linear_attention_under_a_grf_mask() -> None:
+    data, layer = small_graph(), GRFAttention(8, 2, num_walks=8, feature_map='elu', seed=5)
+    other = MaskedLinearAttention(8, 2, GRFMask(2, num_walks=8, seed=5), 'elu')
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(6, 8)
+    assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
+
+
+def test_resampling_in_training_and_fixed_walks_in_evaluation() -> None:
+    data, x = small_graph(), torch.randn(6, 8)
+    layer = GRFAttention(8, 2, resample='forward', feature_map='elu')
+    assert not torch.equal(layer(x, data.edge_index), layer(x, data.edge_index))
+    layer.eval()
+    first = layer(x, data.edge_index)
+    torch.rand(3)
+    assert torch.equal(first, layer(x, data.edge_index))
+    fixed = GRFAttention(8, 2, feature_map='elu')
+    fixed.load_state_dict(layer.state_dict())
+    assert torch.equal(first, fixed(x, data.edge_index))
+
+
+def test_resampling_leaves_stored_walks_to_evaluation() -> None:
+    data = stored(num_walks=2, seed=9)[2]
+    layer = GRFAttention(8, 2, num_walks=2, resample='forward', feature_map='elu', seed=9)
+    assert not torch.equal(run(layer, data), run(layer, data))
+    layer.eval()
+    data.grf_load[data.grf_length > 0] *= 2.0
+    assert not torch.allclose(run(layer, data), run(layer, with_features()[2]))
+
+
+def test_walks_are_the_same_in_training_and_evaluation_without_resampling() -> None:
+    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, feature_map='elu')
+    assert torch.equal(layer(x, data.edge_index), layer.eval()(x, data.edge_index))
+
+
+def test_gradients_reach_every_parameter() -> None:
+    data, layer = with_features()[2], GRFAttention(8, 2, independent_ensembles=True, feature_map='elu')
+    run(layer, data).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
+
+
+def test_modulation_is_learned_per_head() -> None:
+    layer = GRFAttention(8, 4, max_walk_length=3)
+    assert layer.mask.modulation.shape == (4, 4)
+    assert 'mask.modulation' in layer.state_dict()
+
+
+def test_edge_weights_change_the_output() -> None:
+    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, num_walks=16, feature_map='elu')
+    weight = torch.linspace(0.1, 3.0, 14)
+    assert not torch.allclose(layer(x, data.edge_index), layer(x, data.edge_index, weight))
+
+
+def test_copies_walk_alike() -> None:
+    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, feature_map='elu')
+    assert torch.equal(layer(x, data.edge_index), copy.deepcopy(layer)(x, data.edge_index))
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('heads', {'heads': 3}),
+        ('num_walks', {'num_walks': -1}),
+        ('p_halt', {'p_halt': 1.0}),
+        ('max_walk_length', {'max_walk_length': -1}),
+        ('modulation', {'modulation': torch.ones(2)}),
+        ('sampler', {'sampler': 'unknown'}),
+        ('normalization', {'normalization': 'unknown'}),
+        ('resample', {'resample': 'unknown'}),
+        ('feature_map', {'feature_map': 'unknown'}),
+        ('dropout', {'dropout': 2.0}),
+        ('route', {'route': 'unknown'}),
+        ('out_channels', {'channels': -1}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        GRFAttention(**{'channels': 8} | arguments)

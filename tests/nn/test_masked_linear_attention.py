@@ -1,0 +1,359 @@
+import copy
+
+import pytest
+import torch
+from graphs import GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import masked_attention
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GraphNorm, Sequential
+
+from pyg_topomask import Graph
+from pyg_topomask.feature_maps import FEATURE_MAPS, EluFeatures, FavorFeatures
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
+
+CHANNELS, HEADS = 8, 2
+
+
+def masks() -> dict[str, Mask | None]:
+    return {
+        'none': None,
+        'packing': PackingMask(),
+        'adjacency': AdjacencyMask(HEADS, normalization='sym'),
+        'adjacency_shared': AdjacencyMask(),
+        'transposed': AdjacencyMask(HEADS).T,
+        'grf': GRFMask(HEADS, num_walks=8),
+        'grf_independent': GRFMask(HEADS, num_walks=8, independent_ensembles=True),
+        'sum': GRFMask(HEADS) + 0.1 * PackingMask(),
+        'hadamard': AdjacencyMask(HEADS) * PackingMask(),
+        'scaled': GRFMask(HEADS) * torch.nn.Parameter(torch.ones(HEADS)),
+    }
+
+
+def layer(mask: str = 'grf', **settings: object) -> MaskedLinearAttention:
+    return MaskedLinearAttention(CHANNELS, HEADS, masks()[mask], **{'feature_map': 'elu'} | settings)
+
+
+def features(data: Data, channels: int = CHANNELS) -> Tensor:
+    return torch.randn(data.num_nodes or 0, channels, generator=torch.Generator().manual_seed(3))
+
+
+def with_features(graphs: list[Data]) -> list[Data]:
+    for seed, data in enumerate(graphs):
+        data.x = torch.randn(data.num_nodes, CHANNELS, generator=torch.Generator().manual_seed(seed))
+        data.edge_weight = data.edge_weight.float()
+    return graphs
+
+
+@pytest.mark.parametrize('feature_map', ['relu', 'elu', 'square'])
+@pytest.mark.parametrize('mask', masks())
+def test_output_is_masked_attention_between_projections(mask: str, feature_map: str) -> None:
+    attention, data = layer(mask, feature_map=feature_map).double(), small_digraph()
+    x = features(data).double()
+    q, k, v = (lin(x).view(-1, HEADS, CHANNELS // HEADS) for lin in (attention.lin_q, attention.lin_k, attention.lin_v))
+    q, k = attention.feature_map(q, k)
+    matrix = attention.mask(data).to_dense()
+    inner = masked_attention(*(tensor.detach().numpy() for tensor in (q, k, v, matrix)))
+    expected = attention.lin_out(torch.from_numpy(inner).flatten(1))
+    torch.testing.assert_close(attention(x, data.edge_index, data.edge_weight), expected, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('mask', masks())
+def test_every_graph_gives_a_finite_output_and_gradient(mask: str, name: str) -> None:
+    data, attention = GRAPHS[name](), layer(mask, feature_map='relu')
+    graph, x = Graph.from_data(data), features(data).requires_grad_()
+    out = attention(x, graph.edge_index, graph.edge_weight, graph.batch)
+    out.sum().backward()
+    assert out.shape == (data.num_nodes or 0, CHANNELS)
+    assert out.isfinite().all()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
+@pytest.mark.parametrize('mask', ['none', 'adjacency', 'grf', 'sum'])
+def test_batch_invariance(mask: str, feature_map: str) -> None:
+    attention = layer(mask, feature_map=feature_map).double()
+    graphs = with_features(uneven_graphs())
+    for data in graphs:
+        data.x, data.edge_weight = data.x.double(), data.edge_weight.double()
+    assert_batch_invariant(attention, graphs, tolerance=1e-8)
+
+
+def test_batch_invariance_of_random_features_next_to_graphs_of_other_scales() -> None:
+    graphs = with_features(uneven_graphs())
+    for scale, data in zip((1.0, 40.0, 0.01, 10.0), graphs, strict=True):
+        data.x *= scale
+    assert_batch_invariant(layer('none', feature_map='favor'), graphs, tolerance=1e-4)
+
+
+def test_batch_invariance_next_to_empty_graphs() -> None:
+    assert_batch_invariant(layer('grf'), with_features(trailing_empty_graphs()), tolerance=1e-6)
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    edges=st.integers(0, 25),
+    seed=st.integers(0, 1000),
+    mask=st.sampled_from(['none', 'adjacency', 'grf']),
+)
+def test_batch_invariance_of_random_graphs(sizes: list[int], edges: int, seed: int, mask: str) -> None:
+    torch.manual_seed(seed)
+    graphs = [
+        Data(
+            x=torch.randn(size, CHANNELS, dtype=torch.float64),
+            edge_index=torch.randint(max(size, 1), (2, edges if size else 0)),
+            num_nodes=size,
+        )
+        for size in sizes
+    ]
+    assert_batch_invariant(layer(mask).double(), graphs, tolerance=1e-9)
+
+
+@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
+@pytest.mark.parametrize('mask', ['none', 'packing', 'adjacency', 'transposed'])
+def test_permutation_equivariance(mask: str, feature_map: str) -> None:
+    data, attention = small_digraph(), layer(mask, feature_map=feature_map).double()
+    assert_permutation_equivariant(attention, features(data).double(), data.edge_index, data.edge_weight, 1e-8)
+
+
+def test_permutation_equivariance_of_low_rank_masks() -> None:
+    data = small_graph()
+    factors = torch.rand(6, 2)
+    x, order = features(data), torch.randperm(6)
+    original = Data(mask_left=factors, mask_right=factors, num_nodes=6)
+    renamed = Data(mask_left=factors[order], mask_right=factors[order], num_nodes=6)
+    attention = MaskedLinearAttention(CHANNELS, HEADS, LowRankMask(), 'elu')
+    expected = attention(x, data.edge_index, graph=Graph.from_data(original))[order]
+    torch.testing.assert_close(attention(x[order], data.edge_index, graph=Graph.from_data(renamed)), expected)
+
+
+@pytest.mark.parametrize('mask', masks())
+def test_gradients_reach_every_parameter(mask: str) -> None:
+    data, attention = small_digraph(), layer(mask)
+    attention(features(data), data.edge_index, data.edge_weight.float()).square().sum().backward()
+    for name, parameter in attention.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize('route', ['features', 'edges', 'auto'])
+def test_routes_agree(route: str) -> None:
+    data, attention = small_digraph(), layer('grf')
+    expected = attention(features(data), data.edge_index)
+    attention.route = route
+    torch.testing.assert_close(attention(features(data), data.edge_index), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_graph_replaces_the_other_arguments() -> None:
+    data = GRAPHS['batch']()
+    data.edge_weight = data.edge_weight.float()
+    attention, x = layer('grf'), features(data)
+    graph = Graph.from_data(data)
+    expected = attention(x, data.edge_index, data.edge_weight, data.batch)
+    torch.testing.assert_close(attention(x, torch.empty(2, 0, dtype=torch.long), graph=graph), expected)
+
+
+def test_layers_given_one_graph_share_the_very_same_state() -> None:
+    graph, states = Graph.from_data(small_graph()), []
+
+    class Spy(GRFMask):
+        def bind(self, graph: Graph, state: object) -> object:
+            states.append(state)
+            return super().bind(graph, state)
+
+    for resample in ('never', 'forward'):
+        states.clear()
+        for _ in range(2):
+            attention = MaskedLinearAttention(CHANNELS, HEADS, Spy(HEADS, resample=resample))
+            attention(features(small_graph()), small_graph().edge_index, graph=graph)
+        assert states[0] is states[1]
+
+
+def test_generator_draws_the_walks() -> None:
+    data, attention = small_graph(), layer('grf')
+    x = features(data)
+    first, again, other = (
+        attention(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_channels_are_inferred_at_the_first_call() -> None:
+    attention = MaskedLinearAttention(-1, HEADS, GRFMask(HEADS), out_channels=4)
+    copied = copy.deepcopy(attention)
+    assert attention(features(small_graph(), 5), small_graph().edge_index).shape == (6, 4)
+    assert attention.lin_q.weight.shape == (4, 5)
+    copied.load_state_dict(attention.state_dict())
+    x = features(small_graph(), 5)
+    assert torch.equal(copied(x, small_graph().edge_index), attention(x, small_graph().edge_index))
+
+
+def test_output_channels() -> None:
+    attention = MaskedLinearAttention(CHANNELS, 3, GRFMask(3), out_channels=6)
+    assert attention(features(small_graph()), small_graph().edge_index).shape == (6, 6)
+
+
+@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
+def test_deepcopy_and_state_dict(feature_map: str) -> None:
+    data, attention = small_graph(), layer('scaled', feature_map=feature_map)
+    x = features(data)
+    expected = attention(x, data.edge_index)
+    assert torch.equal(copy.deepcopy(attention)(x, data.edge_index), expected)
+    other = layer('scaled', feature_map=feature_map)
+    assert not torch.equal(other(x, data.edge_index), expected)
+    other.load_state_dict(attention.state_dict())
+    assert torch.equal(other(x, data.edge_index), expected)
+
+
+@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_autocast(route: str, feature_map: str) -> None:
+    data, attention = small_graph(), layer('grf', route=route, feature_map=feature_map)
+    x = features(data)
+    expected = attention(x, data.edge_index)
+    with torch.autocast('cpu', torch.bfloat16):
+        out = attention(x, data.edge_index)
+    assert out.dtype == torch.bfloat16
+    assert out.isfinite().all()
+    if feature_map != 'identity':
+        torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1)
+    out.float().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in attention.parameters())
+
+
+def test_states_prepared_under_autocast_are_in_single_precision() -> None:
+    graph, attention = Graph.from_data(small_graph()), layer('grf', route='edges')
+    x = features(small_graph())
+    with torch.autocast('cpu', torch.bfloat16):
+        attention(x, graph.edge_index, graph=graph)
+    assert torch.equal(attention(x, graph.edge_index, graph=graph), attention(x, graph.edge_index))
+
+
+def test_dropout_in_training_only() -> None:
+    data, attention = small_graph(), layer('packing', dropout=0.5)
+    x = features(data)
+    assert (attention(x, data.edge_index) == 0).any()
+    attention.eval()
+    assert not (attention(x, data.edge_index) == 0).any()
+
+
+def test_without_bias() -> None:
+    names = [name for name, _ in layer('none', bias=False).named_parameters()]
+    assert names == ['lin_q.weight', 'lin_k.weight', 'lin_v.weight', 'lin_out.weight']
+
+
+def test_reset_changes_the_weights() -> None:
+    attention = layer('grf', feature_map='favor')
+    before = copy.deepcopy(attention.state_dict())
+    attention.reset_parameters()
+    after = attention.state_dict()
+    assert not torch.equal(after['lin_q.weight'], before['lin_q.weight'])
+    assert not torch.equal(after['feature_map.projection'], before['feature_map.projection'])
+
+
+def test_parameters_of_a_given_mask_and_feature_map_are_kept() -> None:
+    mask, feature_map = GRFMask(HEADS), FavorFeatures(CHANNELS // HEADS)
+    with torch.no_grad():
+        mask.modulation.fill_(0.25)
+    projection = feature_map.projection.clone()
+    MaskedLinearAttention(CHANNELS, HEADS, mask, feature_map)
+    assert (mask.modulation == 0.25).all()
+    assert torch.equal(feature_map.projection, projection)
+
+
+def test_inside_sequential() -> None:
+    model = Sequential(
+        'x, edge_index, edge_weight, batch',
+        [
+            (layer('grf'), 'x, edge_index, edge_weight, batch -> x'),
+            (GraphNorm(CHANNELS), 'x, batch -> x'),
+            torch.nn.ReLU(),
+            (layer('none'), 'x, edge_index -> x'),
+        ],
+    )
+    data = GRAPHS['batch']()
+    out = model(features(data), data.edge_index, data.edge_weight.float(), data.batch)
+    assert out.shape == (40, CHANNELS)
+    out.sum().backward()
+
+
+def test_a_feature_map_module_is_taken_as_it_is() -> None:
+    feature_map = EluFeatures(CHANNELS // HEADS)
+    assert layer(feature_map=feature_map).feature_map is feature_map
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('heads', {'heads': 3}),
+        ('heads', {'heads': 0}),
+        ('heads', {'heads': -2}),
+        ('heads', {'out_channels': 7}),
+        ('heads', {'channels': 0}),
+        ('out_channels', {'channels': -1}),
+        ('mask', {'mask': GRFMask(4)}),
+        ('feature_map', {'feature_map': 'unknown'}),
+        ('feature_map', {'feature_map': FavorFeatures(3)}),
+        ('dropout', {'dropout': 1.5}),
+        ('dropout', {'dropout': -0.1}),
+        ('route', {'route': 'unknown'}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        MaskedLinearAttention(**{'channels': CHANNELS, 'heads': HEADS} | arguments)
+
+
+def test_unknown_feature_map_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError) as error:
+        layer(feature_map='unknown')
+    assert all(name in str(error.value) for name in FEATURE_MAPS)
+
+
+@pytest.mark.parametrize(
+    ('name', 'inputs'),
+    [
+        ('x', {'x': torch.ones(5, CHANNELS), 'graph': Graph.from_data(small_graph())}),
+        ('x', {'x': torch.ones(6, 2, CHANNELS)}),
+        ('edge_index', {'edge_index': torch.tensor([[0], [9]])}),
+        ('edge_weight', {'edge_weight': torch.full((14,), float('nan'))}),
+        ('batch', {'batch': torch.tensor([0, 0, 0, 1, 0, 1])}),
+        ('edge_index', {'batch': torch.tensor([0, 0, 0, 1, 1, 1])}),
+    ],
+)
+def test_bad_inputs_are_named(name: str, inputs: dict[str, object]) -> None:
+    valid = {'x': torch.ones(6, CHANNELS), 'edge_index': small_graph().edge_index}
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        layer('grf')(**valid | inputs)
+
+
+def test_mask_that_does_not_offer_the_route_is_named() -> None:
+    with pytest.raises(ValueError, match=r'^route: got'):
+        layer('grf', route='low_rank')(torch.ones(6, CHANNELS), small_graph().edge_index)
+
+
+def test_dense_mask() -> None:
+    attention = MaskedLinearAttention(CHANNELS, HEADS, DenseMask(1, torch.eye(6)), 'elu')
+    x = features(small_graph())
+    torch.testing.assert_close(attention(x, small_graph().edge_index), attention.lin_out(attention.lin_v(x)))
+
+
+def test_output_for_a_graph_in_the_middle_ignores_what_its_neighbours_hold() -> None:
+    attention, batch = layer('none'), Batch.from_data_list(with_features(uneven_graphs()))
+    expected = attention(batch.x, batch.edge_index, None, batch.batch)[3:33]
+    x = batch.x.clone()
+    x[:3], x[33:] = float('nan'), float('inf')
+    torch.testing.assert_close(attention(x, batch.edge_index, None, batch.batch)[3:33], expected)
+
+
+def test_representation_tells_the_settings() -> None:
+    text = repr(layer('grf'))
+    assert text.startswith('MaskedLinearAttention(8, 8, heads=2, mask=GRFMask(')
+    assert 'EluFeatures(4)' in text

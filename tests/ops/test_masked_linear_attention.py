@@ -1,0 +1,408 @@
+import importlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import masked_attention
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import choose_route, masked_linear_attention
+
+ROUTES = ('features', 'edges', 'low_rank')
+
+
+def numbers(*size: int) -> Tensor:
+    return torch.randn(*size, dtype=torch.float64)
+
+
+def low_rank(data: Data) -> LowRankMask:
+    factors = (torch.nn.Parameter(numbers(data.num_nodes or 0, 2, 2).abs()) for _ in range(2))
+    return LowRankMask(2, *factors)
+
+
+def dense(data: Data) -> DenseMask:
+    return DenseMask(2, torch.nn.Parameter(numbers(2, data.num_nodes or 0, data.num_nodes or 0)))
+
+
+def scaled(mask: Mask) -> Mask:
+    return mask * torch.nn.Parameter(torch.tensor([2.0, -1.5]))
+
+
+MASKS: dict[str, Callable[[Data], Mask]] = {
+    'packing': lambda data: PackingMask(),
+    'adjacency': lambda data: AdjacencyMask(2, 0.7, 'sym'),
+    'dense': dense,
+    'low_rank': low_rank,
+    'grf': lambda data: GRFMask(2, 4, 0.3, 2),
+    'grf_independent': lambda data: GRFMask(2, 4, 0.3, 2, independent_ensembles=True),
+    'scaled_grf': lambda data: scaled(GRFMask(2, 4, 0.3, 2)),
+    'transposed': lambda data: GRFMask(2, 4, 0.3, 2, independent_ensembles=True).T,
+    'hadamard': lambda data: GRFMask(2, 4, 0.3, 2) * low_rank(data),
+    'sum': lambda data: AdjacencyMask(2) + low_rank(data),
+    'scaled_low_rank': lambda data: scaled(low_rank(data)),
+}
+
+
+def offered(mask: MaskOperator) -> list[str]:
+    given = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.factors is not None}
+    return [route for route in ROUTES if given[route]]
+
+
+def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    q, k = (numbers(num_nodes, heads, features).abs() for _ in range(2))
+    return q, k, numbers(num_nodes, heads, channels)
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('name', MASKS)
+def test_every_route_is_masked_attention(name: str, graph: str) -> None:
+    data = GRAPHS[graph]()
+    mask = MASKS[name](data).double()(data)
+    q, k, v = inputs(data.num_nodes or 0)
+    matrix = mask.to_dense().detach()
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix.numpy())
+    weight = torch.einsum('nhm,khm->hnk', q, k) * matrix
+    lost = (weight.sum(-1).abs() < 1e-5 * weight.abs().sum(-1)).t().numpy()
+    for route in (*offered(mask), 'auto'):
+        out = masked_linear_attention(q, k, v, mask, route).detach().numpy()
+        np.testing.assert_allclose(out[~lost], expected[~lost], rtol=1e-9, atol=1e-9, err_msg=route)
+        assert np.isfinite(out).all()
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(
+    num_nodes=st.integers(0, 7),
+    num_edges=st.integers(0, 15),
+    heads=st.integers(1, 3),
+    features=st.integers(1, 5),
+    channels=st.integers(1, 4),
+    seed=st.integers(0, 100),
+)
+def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int, channels: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    edges = torch.randint(max(num_nodes, 1), (2, num_edges if num_nodes else 0))
+    mask = GRFMask(heads, 2, 0.4, 2, independent_ensembles=True).double()(Data(edge_index=edges, num_nodes=num_nodes))
+    q, k, v = inputs(num_nodes, heads, features, channels)
+    matrix = mask.to_dense().detach().numpy()
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
+    for route in ('features', 'edges'):
+        out = masked_linear_attention(q, k, v, mask, route).detach().numpy()
+        np.testing.assert_allclose(out, expected, rtol=1e-8, atol=1e-8, err_msg=route)
+
+
+def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = small_graph()
+    module = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
+    mask, (q, k, v) = GRFMask(2).double()(data), inputs(6, features=7)
+    weight, found = numbers(6, 2, 4), []
+    for block in (1, 2**21, 3 * 60):
+        monkeypatch.setattr(module, '_BLOCK', block)
+        leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
+        out = masked_linear_attention(*leaves, mask, 'features')
+        found.append((out, *torch.autograd.grad((out * weight).sum(), leaves)))
+    for other in found[1:]:
+        for actual, expected in zip(other, found[0], strict=True):
+            torch.testing.assert_close(actual, expected)
+
+
+CASES = [
+    *((name, route) for name in ('grf', 'grf_independent', 'adjacency', 'scaled_grf', 'hadamard') for route in ROUTES[:2]),
+    ('transposed', 'edges'),
+    *((name, 'low_rank') for name in ('packing', 'low_rank', 'scaled_low_rank')),
+    *((name, 'features') for name in ('dense', 'low_rank', 'sum', 'packing')),
+]
+
+
+@pytest.mark.parametrize('batched', [False, True], ids=['one_graph', 'batch'])
+@pytest.mark.parametrize(('name', 'route'), CASES)
+def test_gradients_of_inputs_and_mask_parameters(name: str, route: str, batched: bool) -> None:
+    data = Batch.from_data_list([uneven_graphs()[1], small_graph_with_weights()]) if batched else small_digraph()
+    mask = MASKS[name](data).double()
+    graph = Graph.from_data(data)
+    names = [key for key, _ in mask.named_parameters()]
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(data.num_nodes, features=2, channels=2))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, *parameters: Tensor) -> Tensor:
+        operator = torch.func.functional_call(mask, dict(zip(names, parameters, strict=True)), (graph,))
+        return masked_linear_attention(q, k, v, operator, route)
+
+    parameters = [parameter.detach().clone().requires_grad_() for parameter in mask.parameters()]
+    assert torch.autograd.gradcheck(attend, (q, k, v, *parameters), atol=1e-6, rtol=1e-4)
+
+
+def small_graph_with_weights() -> Data:
+    data = small_graph()
+    data.edge_weight = torch.linspace(0.2, 1.0, 14, dtype=torch.float64)
+    return data
+
+
+@pytest.mark.parametrize('name', MASKS)
+def test_gradients_agree_between_routes(name: str) -> None:
+    data = GRAPHS['batch']()
+    mask = MASKS[name](data).double()
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight, parameters = numbers(40, 2, 4), list(mask.parameters())
+    gradients = {}
+    for route in offered(mask(data)):
+        out = masked_linear_attention(*leaves, mask(data), route)
+        gradients[route] = torch.autograd.grad((out * weight).sum(), [*leaves, *parameters])
+    for own in gradients.values():
+        for actual, expected in zip(own, gradients['features'], strict=True):
+            torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
+
+
+# Memory ---------------------------------------------------------------------------------------------------------------
+
+
+def saved_for_backward(run: Callable[[], Tensor]) -> int:
+    """Numbers in all memory that autograd keeps, shared memory counted once."""
+    storages: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes() // tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = run()
+    assert out.requires_grad
+    return sum(storages.values())
+
+
+MEMORY_CASES = [
+    ('grf', 'features'),
+    ('grf', 'edges'),
+    ('grf_independent', 'features'),
+    ('adjacency', 'features'),
+    ('adjacency', 'edges'),
+    ('low_rank', 'low_rank'),
+    ('low_rank', 'features'),
+    ('packing', 'low_rank'),
+    ('packing', 'features'),
+]
+
+
+@pytest.mark.parametrize('batched', [False, True], ids=['one_graph', 'batch'])
+@pytest.mark.parametrize(('name', 'route'), MEMORY_CASES)
+def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(name: str, route: str, batched: bool) -> None:
+    size, heads, features, channels = 240, 2, 32, 24
+    graphs = [Data(edge_index=ring(size // 4), num_nodes=size // 4)] * 4
+    data = Batch.from_data_list(graphs) if batched else Data(edge_index=ring(size), num_nodes=size)
+    operator = MASKS[name](data)(data)
+    q, k, v = (tensor.float().requires_grad_() for tensor in inputs(size, heads, features, channels))
+    own = sum(tensor.numel() for tensor in operator.tensors)
+    if route == 'edges':
+        entries = operator.entries()
+        own += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8
+    sums = 4 * heads * features * (channels + 1) * 2 * 2 if route == 'low_rank' else 0
+    kept = saved_for_backward(lambda: masked_linear_attention(q, k, v, operator, route))
+    accepted = 6 * size * heads * (features + channels + 1) + own + sums
+    assert accepted < size * heads * features * channels
+    assert kept <= accepted
+
+
+# Rows without weight --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_rows_without_weight_give_zero_with_gradient_zero(route: str) -> None:
+    data = small_graph()
+    mask = (low_rank(data) if route == 'low_rank' else GRFMask(2)).double()(data)
+    q, k, v = inputs(6)
+    q[2] = 0.0
+    q[4, 1] = 0.0
+    leaves = [tensor.requires_grad_() for tensor in (q, k, v)]
+    out = masked_linear_attention(*leaves, mask, route)
+    assert not out[2].any()
+    assert not out[4, 1].any()
+    assert out[4, 0].any()
+    gradients = torch.autograd.grad(out[2].sum() + out[4, 1].sum(), leaves, retain_graph=True)
+    assert not any(gradient.any() for gradient in gradients)
+    everywhere = torch.autograd.grad(out.sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in everywhere)
+    assert not everywhere[0][2].any()
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_all_queries_zero(route: str) -> None:
+    data = small_graph()
+    mask = (low_rank(data) if route == 'low_rank' else GRFMask(2)).double()(data)
+    _, k, v = inputs(6)
+    q = torch.zeros_like(k, requires_grad=True)
+    out = masked_linear_attention(q, k, v, mask, route)
+    out.sum().backward()
+    assert not out.any()
+    assert not q.grad.any()
+
+
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_rows_of_a_mask_that_are_zero_give_zero(route: str) -> None:
+    mask = AdjacencyMask(2, self_loop=None).double()(small_digraph())
+    out = masked_linear_attention(*inputs(6), mask, route)
+    assert not out[5].any()
+    assert out[:5].any(-1).all()
+
+
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_negative_modulation_keeps_the_sign(route: str) -> None:
+    data = small_graph()
+    q, k, v = inputs(6)
+    mask = GRFMask(2, modulation=torch.tensor([-1.0, -0.5, -0.2, 0.0, 0.0])).double()
+    operator = mask(data) * -1.0
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), operator.to_dense().detach().numpy())
+    out = masked_linear_attention(q, k, v, operator, route)
+    np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-9)
+    torch.testing.assert_close(out, masked_linear_attention(q, k, v, mask(data), route))
+
+
+@pytest.mark.parametrize('route', ['features', 'edges'])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_signed_weights_stay_finite(route: str, dtype: torch.dtype) -> None:
+    data = small_graph()
+    for seed in range(20):
+        torch.manual_seed(seed)
+        mask = GRFMask(2, modulation=torch.randn(2, 5), seed=seed).to(dtype)
+        leaves = [torch.randn(6, 2, 3, dtype=dtype).requires_grad_() for _ in range(3)]
+        out = masked_linear_attention(*leaves, mask(data), route)
+        out.sum().backward()
+        assert out.isfinite().all()
+        assert all(leaf.grad.isfinite().all() for leaf in (*leaves, mask.modulation))
+
+
+def test_exact_cancellation_of_a_float32_row_is_a_row_without_weight() -> None:
+    matrix = torch.tensor([[0.1, 0.2, -0.3], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    mask = DenseMask(matrix=matrix)(Data(num_nodes=3))
+    ones = torch.ones(3, 1, 1)
+    assert masked_linear_attention(ones, ones, torch.randn(3, 1, 2), mask)[0].tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('scale', [1e-10, 1e-6, 1e6, 1e10])
+def test_output_does_not_depend_on_the_scale_of_queries_and_keys(route: str, scale: float) -> None:
+    data = small_graph()
+    mask = (low_rank(data).float() if route == 'low_rank' else GRFMask(2))(data)
+    q, k, v = (tensor.float() for tensor in inputs(6))
+    expected = masked_linear_attention(q, k, v, mask, route)
+    torch.testing.assert_close(masked_linear_attention(q * scale, k * scale, v, mask, route), expected, rtol=1e-4, atol=1e-5)
+
+
+# Graphs of a batch ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_nothing_passes_between_graphs(route: str) -> None:
+    data = GRAPHS['batch']()
+    mask = (PackingMask() if route == 'low_rank' else GRFMask(2)).double()(data)
+    q, k, v = inputs(40)
+    expected = masked_linear_attention(q, k, v, mask, route)
+    for tensor in (q, k, v):
+        tensor[3:33] = float('nan')
+    out = masked_linear_attention(q, k, v, mask, route)
+    torch.testing.assert_close(out[:3], expected[:3])
+    torch.testing.assert_close(out[33:], expected[33:])
+
+
+# Data types, routes, errors -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_accumulates_in_single(dtype: torch.dtype, route: str) -> None:
+    data = Data(edge_index=ring(300), num_nodes=300)
+    mask = (PackingMask() if route == 'low_rank' else GRFMask(2))(data)
+    q, k, v = (tensor.to(dtype) for tensor in inputs(300))
+    out = masked_linear_attention(q, k, v, mask, route)
+    assert out.dtype == dtype
+    expected = masked_linear_attention(q.float(), k.float(), v.float(), mask, route)
+    torch.testing.assert_close(out, expected.to(dtype), rtol=1e-6, atol=1e-6)
+
+
+def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:
+    return mask(Data(edge_index=ring(num_nodes), num_nodes=num_nodes))
+
+
+def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
+    for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + GRFMask(), 'edges')):
+        with pytest.raises(ValueError, match=r'^route: got'):
+            choose_route(bound(mask), 4, 4, route)
+    with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
+        choose_route(bound(GRFMask()), 4, 4, 'unknown')
+
+
+def test_route_follows_the_cost() -> None:
+    assert choose_route(bound(PackingMask()), 16, 16) == 'low_rank'
+    assert choose_route(bound(AdjacencyMask()), 16, 16) == 'edges'
+    assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
+    assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
+    assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'features'
+    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'edges'))
+
+
+def test_sums_over_graphs_are_not_formed_for_many_small_graphs() -> None:
+    many = Batch.from_data_list([Data(num_nodes=1)] * 50)
+    assert choose_route(PackingMask()(many), 32, 32) == 'features'
+
+
+@pytest.mark.parametrize(
+    ('name', 'shapes'),
+    [
+        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
+        ('k', ((6, 2), (6, 2), (6, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 2))),
+        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
+        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
+    ],
+)
+def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
+
+
+# Compilation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('name', 'route'),
+    [('grf', 'features'), ('grf', 'edges'), ('adjacency', 'features'), ('adjacency', 'edges'), ('packing', 'low_rank')],
+)
+@pytest.mark.filterwarnings('ignore::UserWarning')
+def test_compiles_without_graph_breaks(name: str, route: str) -> None:
+    data = GRAPHS['batch']()
+    operator = MASKS[name](data).double()(data)
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight = numbers(40, 2, 4)
+    torch._dynamo.reset()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return masked_linear_attention(q, k, v, operator, route)
+
+    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
+    results = []
+    for run in (attend, compiled):
+        out = run(*leaves)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
+    operator = GRFMask(2).double()(small_graph())
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
+    if route == 'edges':
+        entries = operator.entries()
+        value = entries.value.detach().requires_grad_()
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, value, list(entries.pattern.tensors)))
+    else:
+        tensors = [tensor.detach() for tensor in operator.tensors]
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, operator.structure.key))

@@ -1,0 +1,129 @@
+"""Plain NumPy versions of the equations. Nothing here imports the package."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+Array = NDArray[Any]
+
+
+def as_numpy(data: Any) -> tuple[Array, Array, int, Array]:
+    """Edges, weights, number of nodes and graph ids of a PyG data object."""
+    num_nodes = data.num_nodes or 0
+    has_edges = 'edge_index' in data
+    edges = data.edge_index.numpy() if has_edges else np.zeros((2, 0), dtype=np.int64)
+    weight = data.edge_weight.double().numpy() if 'edge_weight' in data else np.ones(edges.shape[1])
+    batch = data.batch.numpy() if 'batch' in data else np.zeros(num_nodes, dtype=np.int64)
+    return edges, weight, num_nodes, batch
+
+
+def edge_weights(edges: Array, weight: Array, num_nodes: int, normalization: str | None) -> Array:
+    """The entry of W at every edge, parallel edges apart."""
+    out_degree, in_degree = np.zeros(num_nodes), np.zeros(num_nodes)
+    for (i, j), w in zip(edges.T, weight, strict=True):
+        out_degree[i] += abs(w)
+        in_degree[j] += abs(w)
+    result = np.zeros(len(weight))
+    for e, ((i, j), w) in enumerate(zip(edges.T, weight, strict=True)):
+        scale = {'sym': np.sqrt(out_degree[i] * in_degree[j]), 'rw': out_degree[i], None: 1.0}[normalization]
+        result[e] = 0.0 if scale == 0 else w / scale
+    return result
+
+
+def weight_matrix(data: Any, normalization: str | None) -> Array:
+    edges, weight, num_nodes, _ = as_numpy(data)
+    matrix = np.zeros((num_nodes, num_nodes))
+    for (i, j), w in zip(edges.T, edge_weights(edges, weight, num_nodes, normalization), strict=True):
+        matrix[i, j] += w
+    return matrix
+
+
+def same_graph(data: Any) -> Array:
+    batch = as_numpy(data)[3]
+    return (batch[:, None] == batch[None, :]).astype(float)
+
+
+def power_series(matrix: Array, coefficients: Array) -> Array:
+    """sum_l f_l W^l."""
+    total, power = np.zeros_like(matrix), np.eye(len(matrix))
+    for coefficient in coefficients:
+        total = total + coefficient * power
+        power = power @ matrix
+    return total
+
+
+def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
+    """Masked linear attention, one query and one head at a time; rows without weight give zero."""
+    num_nodes, heads, _ = q.shape
+    out = np.zeros((num_nodes, heads, v.shape[2]))
+    for h in range(heads):
+        own = mask[h if len(mask) > 1 else 0]
+        for i in range(num_nodes):
+            weight = own[i] * (k[:, h] @ q[i, h])
+            if np.any(weight != 0):
+                out[i, h] = weight @ v[:, h] / weight.sum()
+    return out
+
+
+def explicit_walks(
+    edges: Array, num_nodes: int, num_walks: int, survival: Array, uniform: Callable[[int, int], float]
+) -> list[list[list[int]]]:
+    """The edges that every walk takes, from a uniform number for its length (step 0) and for each of its hops."""
+    out_edges: list[list[int]] = [[] for _ in range(num_nodes)]
+    for e, i in enumerate(edges[0]):
+        out_edges[i].append(e)
+    walks: list[list[list[int]]] = []
+    for start in range(num_nodes):
+        own = []
+        for walk in range(num_walks):
+            walker = start * num_walks + walk
+            length = sum(1 for s in survival[1:] if s > uniform(0, walker))
+            node, taken = start, []
+            for step in range(1, length + 1):
+                if not out_edges[node]:
+                    break
+                edge = out_edges[node][int(uniform(step, walker) * len(out_edges[node]))]
+                taken.append(edge)
+                node = int(edges[1, edge])
+            own.append(taken)
+        walks.append(own)
+    return walks
+
+
+def walk_loads(
+    edges: Array, edge_weight: Array, num_nodes: int, walks: list[list[list[int]]], survival: Array
+) -> Array:
+    """P_l of Eq. 10 (with Eq. 9 for every length >= 1), [L + 1, N, N]: each prefix deposits its weight over its probability."""
+    degree = np.bincount(edges[0], minlength=num_nodes)
+    loads = np.zeros((len(survival), num_nodes, num_nodes))
+    for start, own in enumerate(walks):
+        for taken in own:
+            for length in range(len(taken) + 1):
+                product, probability, node = 1.0, survival[length], start
+                for edge in taken[:length]:
+                    product *= edge_weight[edge]
+                    probability /= degree[edges[0, edge]]
+                    node = edges[1, edge]
+                loads[length, start, node] += product / probability / len(own)
+    return loads
+
+
+def softmax_kernel(q: Array, k: Array) -> Array:
+    """exp(q.k / sqrt(d))."""
+    return np.exp(q @ k.T / np.sqrt(q.shape[1]))
+
+
+def confidence(comparisons: int, false_alarm: float = 1e-4) -> float:
+    """Standard errors that all of this many comparisons stay within, but for the given probability (Bonferroni)."""
+    return float(norm.isf(false_alarm / comparisons / 2))
+
+
+def standard_scores(samples: Array, expected: Array) -> Array:
+    """(mean - expected) / standard error; exactly constant samples must be exact."""
+    mean, error = samples.mean(0), samples.std(0, ddof=1) / np.sqrt(len(samples))
+    constant = samples.std(0) < 1e-9
+    exact = np.where(np.abs(mean - expected) < 1e-5, 0.0, np.inf)
+    return np.where(constant, exact, (mean - expected) / np.where(constant, 1.0, error))

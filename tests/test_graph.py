@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
+from oracles import as_numpy, edge_weights
+from torch import Tensor
+from torch_geometric.data import Batch, Data, HeteroData
+
+from pyg_topomask import Graph
+
+
+@pytest.mark.parametrize('normalization', ['sym', 'rw', None])
+@pytest.mark.parametrize('name', GRAPHS)
+def test_normalization(name: str, normalization: str | None) -> None:
+    data = GRAPHS[name]()
+    edges, weight, num_nodes, _ = as_numpy(data)
+    found = Graph.from_data(data).normalized_weight(normalization).numpy()
+    np.testing.assert_allclose(found, edge_weights(edges, weight, num_nodes, normalization), rtol=1e-6)
+
+
+@pytest.mark.parametrize('scale', [1e-30, 1e30])
+def test_normalization_of_extreme_weights(scale: float) -> None:
+    graph = Graph(ring(5), 5, edge_weight=torch.full((10,), scale))
+    torch.testing.assert_close(graph.normalized_weight('sym'), torch.full((10,), 0.5))
+    torch.testing.assert_close(graph.normalized_weight('rw'), torch.full((10,), 0.5))
+
+
+def test_unknown_normalization_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r'^normalization: got .*sym.*rw.*None'):
+        Graph(ring(3), 3).normalized_weight('unknown')
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_graph_of_data(name: str) -> None:
+    data = GRAPHS[name]()
+    edges, weight, num_nodes, _ = as_numpy(data)
+    graph = Graph.from_data(data)
+    assert (graph.num_nodes, graph.num_edges) == (num_nodes, edges.shape[1])
+    assert graph.num_graphs == (data.num_graphs if isinstance(data, Batch) else 1)
+    np.testing.assert_allclose(graph.weight.numpy(), weight)
+    assert graph.data is data
+
+
+def test_local_ids_start_at_zero_in_every_graph() -> None:
+    graph = Graph.from_data(Batch.from_data_list(trailing_empty_graphs()))
+    assert graph.num_graphs == 4
+    assert graph.local_id.tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert Graph(no_edges(), 3).local_id.tolist() == [0, 1, 2]
+
+
+def test_local_ids_of_a_batch_of_32_bit_integers() -> None:
+    graph = Graph(no_edges(), 3, batch=torch.tensor([0, 0, 1], dtype=torch.int32))
+    assert graph.local_id.tolist() == [0, 1, 0]
+
+
+def test_graph_ids_may_have_gaps() -> None:
+    graph = Graph(no_edges(), 3, batch=torch.tensor([0, 2, 2]))
+    assert graph.num_graphs == 3
+    assert graph.local_id.tolist() == [0, 0, 1]
+
+
+@pytest.mark.filterwarnings('ignore:Unable to accurately infer:UserWarning')  # PyG's own
+def test_data_without_anything_is_an_empty_graph() -> None:
+    graph = Graph.from_data(Data())
+    assert (graph.num_nodes, graph.num_edges, graph.num_graphs) == (0, 0, 1)
+
+
+NAN, INFINITE = float('nan'), float('inf')
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('edge_index', {'edge_index': torch.zeros(3, 2, dtype=torch.long)}),
+        ('edge_index', {'edge_index': torch.zeros(2, dtype=torch.long)}),
+        ('edge_index', {'edge_index': torch.zeros(2, 4)}),
+        ('edge_index', {'edge_index': torch.tensor([[0, 1], [1, 3]])}),
+        ('edge_index', {'edge_index': torch.tensor([[0, -1], [1, 0]])}),
+        ('edge_index', {'batch': torch.tensor([0, 0, 1])}),
+        ('edge_weight', {'edge_weight': torch.ones(5)}),
+        ('edge_weight', {'edge_weight': torch.ones(6, 1)}),
+        ('edge_weight', {'edge_weight': torch.ones(6, dtype=torch.long)}),
+        ('edge_weight', {'edge_weight': torch.tensor([1.0, 1.0, NAN, 1.0, 1.0, 1.0])}),
+        ('edge_weight', {'edge_weight': torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, -INFINITE])}),
+        ('batch', {'batch': torch.tensor([0, 1, 0])}),
+        ('batch', {'batch': torch.tensor([-1, 0, 0])}),
+        ('batch', {'batch': torch.tensor([0, 0])}),
+        ('num_graphs', {'edge_index': no_edges(), 'batch': torch.tensor([0, 1, 2]), 'num_graphs': 2}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, Tensor]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got .*; accepted'):
+        Graph(**{'edge_index': ring(3), 'num_nodes': 3} | arguments)
+
+
+def test_message_says_which_weight_is_not_finite() -> None:
+    with pytest.raises(ValueError, match=r'got nan at edge 2'):
+        Graph(ring(2), 2, edge_weight=torch.tensor([1.0, 1.0, NAN, 1.0]))
+
+
+def test_message_says_which_nodes_were_named() -> None:
+    with pytest.raises(ValueError, match=r'nodes 0 to 7; accepted are 0 to 2'):
+        Graph(torch.tensor([[0], [7]]), 3)
+
+
+@pytest.mark.parametrize('data', [HeteroData(), {'edge_index': ring(3)}])
+def test_other_data_is_refused(data: object) -> None:
+    with pytest.raises(ValueError, match=r'^data: got'):
+        Graph.from_data(data)
+
+
+def test_states_are_prepared_once_for_each_setting() -> None:
+    graph, calls = Graph.from_data(uneven_graphs()[2]), []
+
+    def prepare() -> int:
+        calls.append(1)
+        return len(calls)
+
+    assert [graph.prepared(name, prepare) for name in ('a', 'a', 'b', 'a')] == [1, 1, 2, 1]
+
+
+def test_representation_tells_the_sizes() -> None:
+    assert repr(Graph(ring(3), 3)) == 'Graph(num_nodes=3, num_edges=6, num_graphs=1)'

@@ -1,0 +1,146 @@
+from dataclasses import dataclass
+
+import pytest
+import torch
+from graphs import small_digraph
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
+from pyg_topomask.masks.low_rank import low_rank_operator
+from pyg_topomask.operators import MaskOperator, MaskStructure, structure_from_key
+
+
+def bind(heads: int = 2) -> MaskOperator:
+    return GRFMask(heads, 4, 0.3, 3, independent_ensembles=True).double()(small_digraph())
+
+
+def factors(heads: int, rank: int) -> MaskOperator:
+    left, right = (torch.randn(6, heads, rank, dtype=torch.float64) for _ in range(2))
+    return low_rank_operator(Graph.from_data(small_digraph()), left, right)
+
+
+def close(actual: MaskOperator, expected: Tensor) -> None:
+    torch.testing.assert_close(actual.to_dense(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_algebra_is_that_of_the_matrices() -> None:
+    a, b, c = bind(), bind().T, factors(2, 3)
+    x, y, z = (operator.to_dense() for operator in (a, b, c))
+    close(a + b + c, x + y + z)
+    close(2 * a, 2 * x)
+    close(a * 0.5, 0.5 * x)
+    close(-a, -x)
+    close(a * c, x * z)
+    close(c * a, x * z)
+    close(c * c, z * z)
+    close((a + c) * c, (x + z) * z)
+    close((a * c).T, (x * z).transpose(1, 2))
+    close((3.0 * (a + b.T)).T, 3 * (x + y.transpose(1, 2)).transpose(1, 2))
+
+
+def test_numbers_per_head_scale_heads() -> None:
+    scale = torch.tensor([2.0, -3.0])
+    close(scale * bind(), scale.view(2, 1, 1) * bind().to_dense())
+    close(bind(1) * scale, scale.view(2, 1, 1) * bind(1).to_dense())
+
+
+def test_one_head_acts_alike_on_any_number_of_heads() -> None:
+    operator, x = bind(1), torch.randn(6, 5, 2, dtype=torch.float64)
+    torch.testing.assert_close(operator.matmul(x), torch.einsum('nk,khc->nhc', operator.to_dense()[0], x))
+    close(bind(1) + factors(2, 1) * 0.0, bind(1).to_dense().expand(2, -1, -1))
+
+
+def test_sparse_masks_keep_their_entries_under_transposition_scaling_and_low_rank_products() -> None:
+    for operator in (bind().T, bind() * 2.0, bind() * factors(2, 3)):
+        entries = operator.entries()
+        matrix = torch.zeros(2, 6, 6, dtype=torch.float64)
+        matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
+        close(operator, matrix)
+
+
+def test_low_rank_masks_keep_their_factors() -> None:
+    for operator in (factors(2, 3).T, factors(1, 3) + factors(2, 1), factors(2, 2) * factors(1, 2), 2.0 * factors(2, 3)):
+        left, right = operator.factors
+        close(operator, torch.einsum('nhr,khr->hnk', left.expand(-1, 2, -1), right.expand(-1, 2, -1)))
+
+
+def test_gradients_reach_scale_and_factors() -> None:
+    scale = torch.randn(2, dtype=torch.float64, requires_grad=True)
+    left, right = (torch.randn(6, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    graph, own = Graph.from_data(small_digraph()), bind()
+
+    def dense(scale: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        return (scale * own * low_rank_operator(graph, left, right)).to_dense()
+
+    assert torch.autograd.gradcheck(dense, (scale, left, right))
+
+
+@pytest.mark.parametrize('shape', [(5, 2, 3), (6, 3, 3), (6, 2)])
+def test_input_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r'^x: got shape'):
+        bind().matmul(torch.zeros(shape, dtype=torch.float64))
+
+
+def test_operators_of_other_graphs_do_not_combine() -> None:
+    other = PackingMask()(Data(num_nodes=5))
+    with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
+        bind() + other
+    with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
+        bind() * other
+
+
+def test_operators_of_other_numbers_of_heads_do_not_combine() -> None:
+    with pytest.raises(ValueError, match=r'^heads: got'):
+        bind(2) + bind(3)
+
+
+def test_entrywise_product_needs_low_rank() -> None:
+    with pytest.raises(ValueError, match='low rank'):
+        bind() * bind()
+
+
+@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 1)])
+def test_scale_of_another_shape_is_refused(scale: Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^scale: got'):
+        bind() * scale
+
+
+@pytest.mark.parametrize('other', ['mask', None, object()])
+def test_other_types_do_not_combine(other: object) -> None:
+    with pytest.raises(TypeError):
+        bind() + other
+    with pytest.raises(TypeError):
+        bind() * other
+
+
+def test_structures_are_found_by_their_keys() -> None:
+    matrix = DenseMask(matrix=torch.ones(6, 6))(small_digraph())
+    for operator in (bind(), matrix, factors(1, 2), AdjacencyMask()(small_digraph()), bind().T * factors(2, 2) + bind()):
+        assert structure_from_key(operator.structure.key) == operator.structure
+
+
+def structure_class(factor: float) -> type[MaskStructure]:
+    @dataclass(frozen=True)
+    class Structure(MaskStructure):
+        def apply(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+            return factor * x
+
+        def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+            return abs(factor) * x
+
+        def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+            return self, tuple(tensors)
+
+    return Structure
+
+
+def test_classes_of_one_name_have_keys_of_their_own() -> None:
+    for factor in (2.0, 3.0):
+        structure = structure_class(factor)()
+        assert structure_from_key(structure.key) is structure
+
+
+def test_representation_tells_heads_nodes_and_graphs() -> None:
+    assert repr(bind()) == 'MaskOperator(GRFStructure(), heads=2, num_nodes=6, num_graphs=1)'

@@ -1,0 +1,310 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from torch import Tensor
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import AddSelfLoops, Compose, ToUndirected
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+
+from pyg_topomask import Graph
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.transforms import AddGraphRandomFeatures
+
+NAMES = ['grf_index', 'grf_length', 'grf_load', 'grf_sizes']
+KEY_NAMES = ['grf_key_index', 'grf_key_length', 'grf_key_load', 'grf_key_sizes']
+SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch)]
+
+
+def bind(data: Data, **settings: object) -> Tensor:
+    return GRFMask(**settings)(data).to_dense()
+
+
+@pytest.mark.parametrize('independent', [False, True])
+@pytest.mark.parametrize('name', SINGLE)
+def test_stored_walks_are_those_of_the_mask_with_the_same_seed(name: str, independent: bool) -> None:
+    settings = {'num_walks': 6, 'p_halt': 0.3, 'max_walk_length': 3, 'independent_ensembles': independent, 'seed': 4}
+    fresh, stored = GRAPHS[name](), AddGraphRandomFeatures(**settings)(GRAPHS[name]())
+    assert GRFState.load(Graph.from_data(stored)) is not None
+    assert torch.equal(bind(stored, **settings), bind(fresh, **settings))
+    assert {key for key in stored.to_dict() if 'grf' in key} == {*NAMES, *KEY_NAMES * independent}
+
+
+@pytest.mark.parametrize('name', SINGLE)
+def test_number_of_nodes_and_edges_is_left_as_it_is(name: str) -> None:
+    before, after = GRAPHS[name](), AddGraphRandomFeatures()(GRAPHS[name]())
+    assert (after.num_nodes, after.num_edges) == (before.num_nodes, before.num_edges)
+
+
+@pytest.mark.parametrize('edges', [ring(5), torch.tensor([[0, 1], [1, 2]])])
+def test_number_of_nodes_that_pyg_infers_from_the_features_is_left_as_it_is(edges: Tensor) -> None:
+    data = AddGraphRandomFeatures()(Data(x=torch.ones(7, 2), edge_index=edges))
+    assert data.num_nodes == 7
+    assert Batch.from_data_list([data, data]).num_nodes == 14
+
+
+def test_transform_is_deterministic_under_its_seed() -> None:
+    def loads(seed: int) -> list[float]:
+        return AddGraphRandomFeatures(seed=seed)(small_digraph()).grf_load.tolist()
+
+    first = loads(1)
+    torch.rand(4)
+    assert loads(1) == first
+    assert loads(2) != first
+
+
+def test_transform_does_not_draw_from_the_global_generator() -> None:
+    state = torch.get_rng_state()
+    AddGraphRandomFeatures()(small_graph())
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_functional_name_and_compose() -> None:
+    data = Compose([ToUndirected(), AddGraphRandomFeatures(num_walks=2)])(Data(edge_index=ring(4), num_nodes=4))
+    assert data.grf_sizes[0, 0] == 4
+
+
+def test_the_given_data_is_not_changed() -> None:
+    data = small_graph()
+    AddGraphRandomFeatures()(data)
+    assert 'grf_index' not in data
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('make', [uneven_graphs, trailing_empty_graphs])
+@pytest.mark.parametrize('independent', [False, True])
+def test_batches(make: Callable[[], list[Data]], independent: bool) -> None:
+    settings = {'num_walks': 6, 'independent_ensembles': independent}
+    stored = [AddGraphRandomFeatures(**settings)(data) for data in make()]
+    for order in (range(4), reversed(range(4)), [2, 2, 0]):
+        order = list(order)
+        batch = Batch.from_data_list([stored[index] for index in order])
+        expected = torch.block_diag(*(bind(stored[index], **settings)[0] for index in order))
+        torch.testing.assert_close(bind(batch, **settings)[0], expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            bind(Batch.from_data_list([make()[index] for index in order]), **settings)[0], expected, rtol=0, atol=1e-6
+        )
+
+
+def test_batch_round_trip() -> None:
+    stored = [AddGraphRandomFeatures(independent_ensembles=True)(data) for data in uneven_graphs()]
+    for before, after in zip(stored, Batch.from_data_list(stored).to_data_list(), strict=True):
+        assert all(torch.equal(before[name], after[name]) for name in NAMES + KEY_NAMES)
+        assert torch.equal(bind(before), bind(after))
+
+
+def test_loader() -> None:
+    stored = [AddGraphRandomFeatures()(data) for data in uneven_graphs()]
+    for batch in DataLoader(stored, batch_size=3):
+        assert torch.equal(bind(batch)[0], torch.block_diag(*(bind(data)[0] for data in batch.to_data_list())))
+
+
+def test_a_batch_of_several_graphs_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^data: got a batch of 4 graphs; accepted are single graphs'):
+        AddGraphRandomFeatures()(GRAPHS['batch']())
+
+
+def test_heterogeneous_data_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^data: got HeteroData; .*to_homogeneous'):
+        AddGraphRandomFeatures()(HeteroData())
+
+
+# Data that changes after walks were stored -------------------------------------------------------------------------------
+
+
+def padded(target: str) -> Data:
+    """Stored walks with exactly as many entries as the graph has nodes or edges."""
+    if target == 'nodes':
+        data = Data(x=torch.arange(6.0), edge_index=ring(6), edge_weight=torch.rand(12), num_nodes=6)
+        stored = AddGraphRandomFeatures(max_walk_length=0)(data)
+    else:
+        edges = torch.cat([ring(6), ring(6)], 1)
+        data = Data(x=torch.arange(6.0), edge_index=edges[:, :18], num_nodes=6)
+        stored = next(
+            own
+            for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
+            if own.grf_load.numel() == 18
+        )
+    assert stored.grf_load.numel() == {'nodes': stored.num_nodes, 'edges': stored.num_edges}[target]
+    return stored
+
+
+def undirected_padded() -> Data:
+    """An undirected graph whose stored walks have exactly as many entries as it has edges."""
+    data = Data(x=torch.arange(6.0), edge_index=ring(6), num_nodes=6)
+    return next(
+        own
+        for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
+        if own.grf_load.numel() == 12
+    )
+
+
+def shuffled_edges(data: Data) -> Data:
+    data = data.clone()
+    order = torch.arange(data.num_edges - 1, -1, -1)
+    for name, value in data.to_dict().items():
+        if data.is_edge_attr(name):
+            data[name] = value[:, order] if name == 'edge_index' else value.index_select(data.__cat_dim__(name, value), order)
+    return data
+
+
+CHANGES: dict[str, Callable[[Data], Data]] = {
+    'subgraph': lambda data: data.subgraph(torch.tensor([0, 1, 2, 3])),
+    'subgraph_mask': lambda data: data.subgraph(torch.tensor([True, True, False, True, True, False])),
+    'subgraph_all': lambda data: data.subgraph(torch.arange(6)),
+    'edge_subgraph': lambda data: data.edge_subgraph(torch.arange(data.num_edges) < 5),
+    'self_loops': AddSelfLoops(),
+    'undirected': ToUndirected(),
+    'sort': lambda data: data.sort(),
+    'coalesce': lambda data: data.coalesce(),
+    'shuffled_edges': shuffled_edges,
+}
+
+
+def usual() -> Data:
+    """Walks with more entries than there are nodes and edges."""
+    return AddGraphRandomFeatures()(Data(x=torch.arange(6.0), edge_index=ring(6), num_nodes=6))
+
+
+SOURCES: dict[str, Callable[[], Data]] = {
+    'usual': usual,
+    'as_many_as_nodes': lambda: padded('nodes'),
+    'as_many_as_edges': lambda: padded('edges'),
+    'as_many_as_edges_undirected': undirected_padded,
+}
+
+
+def bind_or_refuse(data: Data, **settings: object) -> Tensor | None:
+    """The mask, or nothing where the walks are refused by an error that says what to do."""
+    try:
+        return bind(data, **settings)
+    except ValueError as error:
+        message = str(error)
+    assert 'AddGraphRandomFeatures' in message
+    return None
+
+
+@pytest.mark.parametrize('source', SOURCES)
+@pytest.mark.parametrize('change', CHANGES)
+def test_walks_on_changed_data_are_right_or_refused(change: str, source: str) -> None:
+    stored = SOURCES[source]()
+    settings = {'max_walk_length': int(stored.grf_sizes[0, 3])}
+    expected, edges = bind(stored, **settings), adjacency(stored)
+    changed = CHANGES[change](stored.clone())
+    found = bind_or_refuse(changed, **settings)
+    if found is None:
+        return
+    assert torch.equal(adjacency(changed), edges), 'the graph has changed and its walks were accepted'
+    torch.testing.assert_close(found, expected)
+
+
+def adjacency(data: Data) -> Tensor:
+    matrix = torch.zeros(data.num_nodes, data.num_nodes)
+    row, col = data.edge_index
+    return matrix.index_put((row, col), torch.ones(data.num_edges), accumulate=False)
+
+
+@pytest.mark.parametrize('source', SOURCES)
+def test_walks_on_renamed_nodes_are_right_or_refused(source: str) -> None:
+    stored = SOURCES[source]()
+    settings = {'max_walk_length': int(stored.grf_sizes[0, 3])}
+    order = torch.tensor([3, 1, 4, 0, 5, 2])
+    expected = bind(stored, **settings)[:, order][:, :, order]
+    found = bind_or_refuse(stored.subgraph(order), **settings)
+    if found is not None:
+        torch.testing.assert_close(found, expected)
+
+
+def test_one_node_taken_out_of_its_graph() -> None:
+    stored = AddGraphRandomFeatures()(Data(edge_index=no_edges(), num_nodes=1))
+    assert bind(stored.subgraph(torch.tensor([0]))).tolist() == [[[1.0]]]
+    found = bind_or_refuse(stored.subgraph(torch.tensor([], dtype=torch.long)))
+    assert found is None or found.shape == (1, 0, 0)
+
+
+@pytest.mark.parametrize('name', NAMES[1:])
+def test_incomplete_walks_are_refused(name: str) -> None:
+    stored = AddGraphRandomFeatures()(small_graph())
+    del stored[name]
+    with pytest.raises(ValueError, match='AddGraphRandomFeatures'):
+        bind(stored)
+
+
+def test_walks_of_another_number_of_nodes_are_refused() -> None:
+    stored = AddGraphRandomFeatures()(small_graph())
+    stored.num_nodes = 7
+    with pytest.raises(ValueError, match=r'^data: got walks of 6 nodes.*graph of 7 nodes.*AddGraphRandomFeatures'):
+        bind(stored)
+
+
+def test_walks_of_the_right_total_in_the_wrong_graphs_are_refused() -> None:
+    graphs = [AddGraphRandomFeatures()(Data(edge_index=no_edges(), num_nodes=size)) for size in (3, 5)]
+    batch = Batch.from_data_list(graphs)
+    batch.batch = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
+    with pytest.raises(ValueError, match='AddGraphRandomFeatures'):
+        GRFMask()(batch)
+
+
+def test_neighbour_sampling_is_refused() -> None:
+    """NeighborLoader needs pyg-lib or torch-sparse; without them its slicing is that of data.subgraph."""
+    stored = AddGraphRandomFeatures()(Data(x=torch.arange(40.0), edge_index=ring(40)))
+    if WITH_PYG_LIB or WITH_TORCH_SPARSE:
+        from torch_geometric.loader import NeighborLoader
+
+        sampled = next(iter(NeighborLoader(stored, [2, 2], batch_size=4)))
+    else:
+        sampled = stored.subgraph(torch.tensor([3, 4, 5, 6, 20]))
+    with pytest.raises(ValueError, match='AddGraphRandomFeatures'):
+        bind(sampled)
+
+
+# Masks that ask for something else than what is stored --------------------------------------------------------------------
+
+
+def test_longer_walks_than_stored_are_refused() -> None:
+    stored = AddGraphRandomFeatures(max_walk_length=2)(small_graph())
+    with pytest.raises(ValueError, match=r'^max_walk_length: got 3, but the stored walks end after 2.*AddGraphRandomFeatures'):
+        bind(stored, max_walk_length=3)
+
+
+def test_shorter_walks_are_the_first_hops_of_those_stored() -> None:
+    stored = AddGraphRandomFeatures(max_walk_length=4, num_walks=3)(small_graph())
+    expected = bind(small_graph(), max_walk_length=4, num_walks=3, modulation=torch.tensor([1.0, 0.5, 0.25, 0.0, 0.0]))
+    torch.testing.assert_close(bind(stored, max_walk_length=2, num_walks=3), expected)
+
+
+def test_a_second_ensemble_that_is_not_stored_is_refused() -> None:
+    stored = AddGraphRandomFeatures()(small_graph())
+    with pytest.raises(ValueError, match=r'^independent_ensembles: got True.*AddGraphRandomFeatures'):
+        bind(stored, independent_ensembles=True)
+
+
+def test_a_second_ensemble_that_is_not_wanted_is_left() -> None:
+    stored = AddGraphRandomFeatures(independent_ensembles=True)(small_graph())
+    assert torch.equal(bind(stored), bind(small_graph()))
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('num_walks', {'num_walks': -1}),
+        ('p_halt', {'p_halt': 1.5}),
+        ('max_walk_length', {'max_walk_length': -2}),
+        ('sampler', {'sampler': 'unknown'}),
+        ('normalization', {'normalization': 'unknown'}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        AddGraphRandomFeatures(**arguments)
+
+
+def test_representation_tells_the_settings() -> None:
+    text = repr(AddGraphRandomFeatures(num_walks=7, seed=3))
+    assert 'num_walks=7' in text
+    assert 'seed=3' in text
