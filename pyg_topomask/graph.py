@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.ops.splitmix import splitmix
+
 __all__ = ['Graph']
 
 State = TypeVar('State')
@@ -103,6 +105,20 @@ class Graph:
             return position
         first = torch.searchsorted(self.batch, torch.arange(self.num_graphs, device=self.device))
         return position - first[self.batch]
+
+    @property
+    def fingerprint(self) -> Tensor:
+        r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`."""
+        batch, local_id = self.batch, self.local_id
+        if batch is None:
+            batch = torch.zeros_like(local_id)
+        source, target = self.edge_index.long()
+        edges = (local_id[source] << 32) ^ local_id[target]
+        if self.edge_weight is not None:
+            edges = splitmix(edges) ^ self.edge_weight.float().view(torch.int32)
+        counts = torch.bincount(batch, minlength=self.num_graphs), torch.bincount(batch[source], minlength=self.num_graphs)
+        hashes = edges.new_zeros(self.num_graphs).index_add_(0, batch[source], splitmix(edges))
+        return torch.stack([*counts, hashes], dim=1)
 
     def normalized_weight(self, normalization: str | None) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights.

@@ -54,8 +54,11 @@ class MaskStructure(ABC):
     @property
     def key(self) -> str:
         r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
-        key = f'{type(self).__qualname__}({", ".join(_key(getattr(self, field.name)) for field in fields(self))})'
-        _STRUCTURES.setdefault(key, self)
+        arguments = ', '.join(_key(getattr(self, field.name)) for field in fields(self))
+        key = f'{type(self).__module__}.{type(self).__qualname__}({arguments})'
+        if type(_STRUCTURES.setdefault(key, self)) is not type(self):  # another class of the same name
+            key = f'{key}#{id(type(self))}'
+            _STRUCTURES.setdefault(key, self)
         return key
 
 
@@ -238,7 +241,10 @@ class MaskOperator:
         )
 
     def _common_heads(self, other: MaskOperator) -> int:
-        if self.num_nodes != other.num_nodes or self.num_graphs != other.num_graphs:
+        same_batch = self.batch is other.batch or (
+            self.batch is not None and other.batch is not None and torch.equal(self.batch, other.batch)
+        )
+        if self.num_nodes != other.num_nodes or self.num_graphs != other.num_graphs or not same_batch:
             raise ValueError(
                 f'mask: {self!r} and {other!r} are bound to different graphs; accepted are masks bound to the same batch'
             )

@@ -60,7 +60,7 @@ class AdjacencyMask(Mask):
         return type(self).__name__, self.normalization, self.self_loop is None
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        (row, col), weight = graph.edge_index, graph.normalized_weight(self.normalization)
+        (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization)
         loop = torch.zeros_like(weight)
         if self.self_loop is not None:
             nodes = torch.arange(graph.num_nodes, device=graph.device)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
@@ -64,16 +65,21 @@ class GRFState:
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
     def store(self, data: Data) -> None:
-        r"""Stores the walks on the data of one graph, under names that PyG batches and slices correctly."""
-        num_edges = data.num_edges if 'edge_index' in data else 0
+        r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
+        graph = Graph.from_data(data)
         ensembles = [self.query] if self.key is self.query else [self.query, self.key]
         for name, walks in zip(_NAMES, ensembles, strict=False):
-            data[f'{name}_index'] = torch.stack([walks.start, walks.visited])
-            data[f'{name}_length'] = walks.length
-            data[f'{name}_load'] = walks.load
-            data[f'{name}_sizes'] = torch.tensor(
-                [[walks.num_nodes, num_edges, walks.nnz, walks.max_walk_length]], device=walks.load.device
-            )
+            # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+            stored = walks.nnz
+            while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
+                stored += 1
+            padding = (0, stored - walks.nnz)
+            data[f'{name}_index'] = pad(torch.stack([walks.start, walks.visited]), padding)
+            data[f'{name}_length'] = pad(walks.length, padding)
+            data[f'{name}_load'] = pad(walks.load, padding)
+            num_nodes, num_edges, code = graph.fingerprint[0].tolist()
+            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length]
+            data[f'{name}_sizes'] = torch.tensor([sizes], device=walks.load.device)
 
     @classmethod
     def load(cls, graph: Graph) -> GRFState | None:
@@ -83,31 +89,38 @@ class GRFState:
             ValueError: If the data has changed since they were stored.
         """
         data = graph.data
-        if data is None or f'{_NAMES[0]}_index' not in data:
+        if data is None:
             return None
-        ensembles = [_load(graph, data, name) for name in _NAMES if f'{name}_index' in data]
-        return cls(ensembles[0], ensembles[-1])
+        found = [name for name in _NAMES if any(f'{name}_{part}' in data for part in _PARTS)]
+        ensembles = [_load(graph, data, name) for name in found]
+        return cls(ensembles[0], ensembles[-1]) if ensembles else None
 
 
 _NAMES = ('grf', 'grf_key')
+_PARTS = ('index', 'length', 'load', 'sizes')
 
 
 def _load(graph: Graph, data: Data, name: str) -> WalkFeatures:
-    index, length, load, sizes = (data[f'{name}_{part}'] for part in ('index', 'length', 'load', 'sizes'))
-    sizes = sizes.view(-1, 4)
-    counts = torch.bincount(graph.batch, minlength=graph.num_graphs) if graph.batch is not None else None
-    same_nodes = sizes[:, 0].equal(counts) if counts is not None else int(sizes[:, 0].sum()) == graph.num_nodes
-    total_edges, total_entries = int(sizes[:, 1].sum()), int(sizes[:, 2].sum())
-    found = (index.size(1), length.numel(), load.numel())
-    if not same_nodes or total_edges != graph.num_edges or any(size != total_entries for size in found):
+    missing = [f'{name}_{part}' for part in _PARTS if f'{name}_{part}' not in data]
+    if missing:
+        raise ValueError(f'data: got stored walks without {missing}; run AddGraphRandomFeatures again')
+    index, length, load, sizes = (data[f'{name}_{part}'] for part in _PARTS)
+    fingerprint, stored, kept, longest = sizes.view(-1, 6).split([3, 1, 1, 1], dim=1)
+    total = int(stored.sum())
+    if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
         raise ValueError(
-            f'data: got walks of {int(sizes[:, 0].sum())} nodes, {total_edges} edges and {total_entries} visits on a graph of '
-            f'{graph.num_nodes} nodes and {graph.num_edges} edges with {found} stored visits; the graph has changed since they '
-            f'were stored: run AddGraphRandomFeatures again, after the transforms that change it'
+            f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
+            f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
+            f'they were stored: run AddGraphRandomFeatures again, after the transforms that change it'
         )
-    longest = int(sizes[:, 3].min()) if sizes.numel() > 0 else 0
-    walks = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(sizes[:, 3].max()) if sizes.numel() > 0 else 0)
-    return walks.truncate(longest)
+    if not torch.equal(stored, kept):
+        position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
+            stored.squeeze(1)
+        )
+        own = position < kept.squeeze(1).repeat_interleave(stored.squeeze(1))
+        index, length, load = index[:, own], length[own], load[own]
+    walks = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(longest.max()) if len(longest) > 0 else 0)
+    return walks.truncate(int(longest.min()) if len(longest) > 0 else 0)
 
 
 class GRFMask(Mask):
@@ -139,8 +152,8 @@ class GRFMask(Mask):
             \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
             :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`"sym"`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
-            the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode).
-            (default: :obj:`"never"`)
+            the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
+            all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
 
     Raises:
@@ -181,8 +194,10 @@ class GRFMask(Mask):
                 f'modulation: got shape {tuple(modulation.shape)}; accepted are [{max_walk_length + 1}] and '
                 f'[{heads}, {max_walk_length + 1}] (max_walk_length + 1 numbers)'
             )
-        self.register_buffer('initial', modulation.detach().clone().float().expand(heads, -1), persistent=False)
-        self.modulation = torch.nn.Parameter(torch.empty(heads, max_walk_length + 1))
+        if not modulation.is_floating_point():
+            modulation = modulation.to(torch.get_default_dtype())
+        self.register_buffer('initial', modulation.detach().clone().expand(heads, -1), persistent=False)
+        self.modulation = torch.nn.Parameter(torch.empty_like(self.initial, memory_format=torch.contiguous_format))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -34,7 +34,8 @@ class TopoGPSConv(GPSConv):
             :obj:`"performer"`, or :obj:`None` for no global attention. (default: :obj:`"multihead"`)
         attn_kwargs (dict, optional): Arguments of PyG's own attention. (default: :obj:`None`)
         attn (torch.nn.Module, optional): An attention layer called as
-            :obj:`attn(x, edge_index, batch=batch, graph=graph)`, in place of PyG's own. (default: :obj:`None`)
+            :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, in place of PyG's own.
+            (default: :obj:`None`)
 
     Example:
         >>> import torch
@@ -104,7 +105,7 @@ class TopoGPSConv(GPSConv):
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
                 (default: :obj:`None`)
-            **kwargs: Passed on to :obj:`conv`.
+            **kwargs: Passed on to :obj:`conv`; :obj:`edge_weight` also to :obj:`attn`.
         """
         if not self.own_attention:
             own: Tensor = super().forward(x, edge_index, batch, **kwargs)
@@ -113,7 +114,8 @@ class TopoGPSConv(GPSConv):
         if self.conv is not None:
             hs.append(self._residual(self.conv(x, edge_index, **kwargs), x, self.norm1, batch))
         if self.attn is not None:
-            hs.append(self._residual(self.attn(x, edge_index, batch=batch, graph=graph), x, self.norm2, batch))
+            h = self.attn(x, edge_index, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
+            hs.append(self._residual(h, x, self.norm2, batch))
         out = sum(hs) if hs else x
         out = out + self.mlp(out)
         return self._norm(out, self.norm3, batch)

@@ -88,7 +88,6 @@ class MaskedLinearAttention(torch.nn.Module):
         self.lin_k = Linear(channels, out_channels, bias=bias)
         self.lin_v = Linear(channels, out_channels, bias=bias)
         self.lin_out = Linear(out_channels, out_channels, bias=bias)
-        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
@@ -137,6 +136,8 @@ class MaskedLinearAttention(torch.nn.Module):
 
 def _resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> FeatureMap:
     if isinstance(feature_map, FeatureMap):
+        if feature_map.channels != channels:
+            raise ValueError(f'feature_map: got a map of {feature_map.channels} channels; accepted are {channels} per head')
         return feature_map
     if feature_map not in FEATURE_MAPS:
         raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and FeatureMap modules')

@@ -80,9 +80,10 @@ def masked_linear_attention(
             assert mask.entries is not None
             entries = mask.entries()
             out = _attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
-        elif route == 'low_rank':
-            out = _attend_low_rank(q, k, values, mask)
-        else:
+        elif route == 'low_rank' and mask.num_graphs <= 1:
+            assert mask.factors is not None
+            out = _attend_low_rank(q, k, values, mask.factors)
+        else:  # the structure of a mask of low rank sums over each graph itself
             out = _attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
         return out.to(v.dtype)
 
@@ -102,14 +103,13 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     offered = {'features'}
     if mask.entries is not None:
         offered.add('edges')
-    # Sums over graphs need one graph, or graphs large enough that their m x d sums do not outgrow the nodes.
     if mask.factors is not None:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
         raise ValueError(f'route: got {route!r}; this mask accepts {sorted({"auto", *offered})}')
     if route != 'auto':
         return route
-    if mask.factors is not None and _low_rank_fits(mask, num_features, num_channels):
+    if mask.factors is not None:
         return 'low_rank'
     if mask.entries is not None and mask.num_entries is not None:
         by_features = mask.cost * num_features * (num_channels + 1)
@@ -117,12 +117,6 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         if by_edges <= by_features and mask.num_entries <= _MAX_ENTRIES:
             return 'edges'
     return 'features'
-
-
-def _low_rank_fits(mask: MaskOperator, num_features: int, num_channels: int) -> bool:
-    assert mask.factors is not None
-    sums = mask.num_graphs * mask.factors[0].size(-1) * num_features * (num_channels + 1)
-    return sums <= 2 * mask.num_nodes * (num_features + num_channels + 1)
 
 
 def _check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
@@ -151,39 +145,18 @@ def _grad_total(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tensor, Ten
 # The low-rank route ---------------------------------------------------------------------------------------------------
 
 
-def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    assert mask.factors is not None
+def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
+    r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
     values = _with_ones(v)
     total, magnitude = torch.zeros_like(values), q.new_zeros(q.shape[:2])
-    for left, right in zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in mask.factors), strict=True):
-        state = _graph_sums(right * k, values, mask)
-        total = total + left * _per_graph(q, state, mask)
+    for left, right in zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in factors), strict=True):
+        state = torch.einsum('nhm,nhd->hmd', right * k, values)
+        total = total + left * torch.einsum('nhm,hmd->nhd', q, state)
         with torch.no_grad():
-            bound = _per_graph(q.abs(), state[..., -1:].abs(), mask)
-            magnitude += (left.abs() * bound).squeeze(-1)
+            magnitude += left.squeeze(-1).abs() * torch.einsum('nhm,hm->nh', q.abs(), state[..., -1].abs())
     denominator = total[..., -1]
     empty = inverse_weight(denominator.detach(), magnitude) == 0
     return (total[..., :-1] / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
-
-
-def _graph_sums(k: Tensor, values: Tensor, mask: MaskOperator) -> Tensor:
-    r"""Returns :math:`\sum_{j \in g} \mathbf{k}_j \mathbf{v}_j^{\top}`, :obj:`[B, H, m, d]`."""
-    if mask.batch is None or mask.num_graphs == 1:
-        return torch.einsum('nhm,nhd->hmd', k, values).unsqueeze(0)
-    sums = [
-        k.new_zeros(mask.num_graphs, *values.shape[1:]).index_add(0, mask.batch, column.unsqueeze(-1) * values)
-        for column in k.unbind(-1)
-    ]
-    return torch.stack(sums, dim=2)
-
-
-def _per_graph(q: Tensor, state: Tensor, mask: MaskOperator) -> Tensor:
-    if mask.batch is None or state.size(0) == 1:
-        return torch.einsum('nhm,hmd->nhd', q, state[0])
-    out = q.new_zeros(*q.shape[:2], state.size(-1))
-    for column, row in zip(q.unbind(-1), state.unbind(2), strict=True):
-        out = torch.addcmul(out, column.unsqueeze(-1), row.index_select(0, mask.batch))
-    return out
 
 
 # The edges route ------------------------------------------------------------------------------------------------------

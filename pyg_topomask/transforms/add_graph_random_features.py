@@ -40,7 +40,7 @@ class AddGraphRandomFeatures(BaseTransform):
         >>> import torch
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> AddGraphRandomFeatures(num_walks=8)(data).grf_sizes.shape
-        torch.Size([1, 4])
+        torch.Size([1, 6])
     """
 
     def __init__(

@@ -2,8 +2,10 @@ r"""What walks leave behind: sparse graph random features, and the entries of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -140,7 +142,33 @@ class PairLoads:
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums of loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
-    return spmm(pattern, load.unsqueeze(0), coefficients.t().unsqueeze(1)).squeeze(1).t().contiguous()
+    result: Tensor = _combine_loads(coefficients.t().contiguous(), load, False, list(pattern.tensors))
+    return result.t().contiguous()
+
+
+# An operator of its own, because torch.compile does not trace sparse tensors.
+@torch.library.custom_op('pyg_topomask::combine_loads', mutates_args=())
+def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    return spmm(SparsePattern(*pattern), load.unsqueeze(0), coefficients.unsqueeze(1), transpose).squeeze(1)
+
+
+@_combine_loads.register_fake
+def _(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    num_rows = pattern[2 if transpose else 0].shape[0] - 1
+    return coefficients.new_empty(num_rows, coefficients.shape[1])
+
+
+def _setup_combine(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, load, ctx.transpose, pattern = inputs
+    ctx.save_for_backward(load, *pattern)
+
+
+def _backward_combine(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    load, *pattern = ctx.saved_tensors
+    return _combine_loads(grad.contiguous(), load, not ctx.transpose, pattern), None, None, [None] * len(pattern)
+
+
+_combine_loads.register_autograd(_backward_combine, setup_context=_setup_combine)
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:

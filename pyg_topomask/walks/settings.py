@@ -39,7 +39,7 @@ class WalkSettings:
     normalization: str | None = 'sym'
 
     def __post_init__(self) -> None:
-        if self.num_walks < 1:
+        if not isinstance(self.num_walks, int) or self.num_walks < 1:
             raise ValueError(f'num_walks: got {self.num_walks}; accepted are numbers of walks from 1')
         geometric_survival(self.p_halt, self.max_walk_length)
         if self.sampler not in SAMPLERS:

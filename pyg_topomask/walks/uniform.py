@@ -7,13 +7,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyg_topomask.ops.splitmix import splitmix
+
 __all__ = ['Uniform', 'counter_uniform', 'generator_uniform']
 
 # (step, walkers) -> one number in [0, 1) for each walker
 Uniform = Callable[[int, Tensor], Tensor]
-
-_GOLDEN = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed integer
-_MIX = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)  # the multipliers of splitmix64
 
 
 def generator_uniform(generator: torch.Generator | None, device: torch.device) -> Uniform:
@@ -40,23 +39,11 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
     def uniform(step: int, walkers: Tensor) -> Tensor:
         walkers = walkers.long()
         start = torch.div(walkers, num_walks, rounding_mode='floor')
-        counter = local_id.index_select(0, start) * num_walks + walkers.sub_(start * num_walks)
-        bits = _splitmix(_splitmix(counter.add_(_signed(seed * 0x9E3779B9))).add_(_signed(step)))
+        counter = local_id.index_select(0, start) * num_walks + (walkers - start * num_walks)
+        bits = splitmix(splitmix(counter + _signed(seed * 0x9E3779B9)) + step)
         return (bits >> 11).bitwise_and_((1 << 53) - 1).double().mul_(2.0**-53)
 
     return uniform
-
-
-def _splitmix(x: Tensor) -> Tensor:
-    x = x.add_(_GOLDEN)
-    for shift, factor in zip((30, 27), _MIX, strict=True):
-        x = x.bitwise_xor_(_shift(x, shift)).mul_(factor)
-    return x.bitwise_xor_(_shift(x, 31))
-
-
-def _shift(x: Tensor, bits: int) -> Tensor:
-    r"""A logical shift to the right: torch's own repeats the sign."""
-    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
 
 
 def _signed(value: int) -> int:

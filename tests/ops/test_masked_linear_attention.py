@@ -346,11 +346,6 @@ def test_route_follows_the_cost() -> None:
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'edges'))
 
 
-def test_sums_over_graphs_are_not_formed_for_many_small_graphs() -> None:
-    many = Batch.from_data_list([Data(num_nodes=1)] * 50)
-    assert choose_route(PackingMask()(many), 32, 32) == 'features'
-
-
 @pytest.mark.parametrize(
     ('name', 'shapes'),
     [

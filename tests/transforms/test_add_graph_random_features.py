@@ -117,8 +117,13 @@ def test_heterogeneous_data_is_refused() -> None:
 # Data that changes after walks were stored -------------------------------------------------------------------------------
 
 
+def num_visits(data: Data) -> int:
+    """The visits that walks made; more may be stored."""
+    return int(data.grf_sizes[0, 4])
+
+
 def padded(target: str) -> Data:
-    """Stored walks with exactly as many entries as the graph has nodes or edges."""
+    """Walks with exactly as many visits as the graph has nodes or edges."""
     if target == 'nodes':
         data = Data(x=torch.arange(6.0), edge_index=ring(6), edge_weight=torch.rand(12), num_nodes=6)
         stored = AddGraphRandomFeatures(max_walk_length=0)(data)
@@ -128,19 +133,19 @@ def padded(target: str) -> Data:
         stored = next(
             own
             for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
-            if own.grf_load.numel() == 18
+            if num_visits(own) == 18
         )
-    assert stored.grf_load.numel() == {'nodes': stored.num_nodes, 'edges': stored.num_edges}[target]
+    assert num_visits(stored) == {'nodes': stored.num_nodes, 'edges': stored.num_edges}[target]
     return stored
 
 
 def undirected_padded() -> Data:
-    """An undirected graph whose stored walks have exactly as many entries as it has edges."""
+    """An undirected graph whose walks have exactly as many visits as it has edges."""
     data = Data(x=torch.arange(6.0), edge_index=ring(6), num_nodes=6)
     return next(
         own
         for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
-        if own.grf_load.numel() == 12
+        if num_visits(own) == 12
     )
 
 
@@ -179,6 +184,12 @@ SOURCES: dict[str, Callable[[], Data]] = {
 }
 
 
+@pytest.mark.parametrize('source', SOURCES)
+def test_pyg_takes_no_stored_tensor_for_a_node_or_edge_attribute(source: str) -> None:
+    stored = SOURCES[source]()
+    assert not any(stored.is_node_attr(name) or stored.is_edge_attr(name) for name in NAMES)
+
+
 def bind_or_refuse(data: Data, **settings: object) -> Tensor | None:
     """The mask, or nothing where the walks are refused by an error that says what to do."""
     try:
@@ -193,7 +204,7 @@ def bind_or_refuse(data: Data, **settings: object) -> Tensor | None:
 @pytest.mark.parametrize('change', CHANGES)
 def test_walks_on_changed_data_are_right_or_refused(change: str, source: str) -> None:
     stored = SOURCES[source]()
-    settings = {'max_walk_length': int(stored.grf_sizes[0, 3])}
+    settings = {'max_walk_length': int(stored.grf_sizes[0, -1])}
     expected, edges = bind(stored, **settings), adjacency(stored)
     changed = CHANGES[change](stored.clone())
     found = bind_or_refuse(changed, **settings)
@@ -212,7 +223,7 @@ def adjacency(data: Data) -> Tensor:
 @pytest.mark.parametrize('source', SOURCES)
 def test_walks_on_renamed_nodes_are_right_or_refused(source: str) -> None:
     stored = SOURCES[source]()
-    settings = {'max_walk_length': int(stored.grf_sizes[0, 3])}
+    settings = {'max_walk_length': int(stored.grf_sizes[0, -1])}
     order = torch.tensor([3, 1, 4, 0, 5, 2])
     expected = bind(stored, **settings)[:, order][:, :, order]
     found = bind_or_refuse(stored.subgraph(order), **settings)
@@ -238,7 +249,7 @@ def test_incomplete_walks_are_refused(name: str) -> None:
 def test_walks_of_another_number_of_nodes_are_refused() -> None:
     stored = AddGraphRandomFeatures()(small_graph())
     stored.num_nodes = 7
-    with pytest.raises(ValueError, match=r'^data: got walks of 6 nodes.*graph of 7 nodes.*AddGraphRandomFeatures'):
+    with pytest.raises(ValueError, match=r'^data: got stored walks of 6 nodes.*graph of 7 nodes.*AddGraphRandomFeatures'):
         bind(stored)
 
 

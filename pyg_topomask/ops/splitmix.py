@@ -1,0 +1,23 @@
+r"""An integer hash."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+__all__ = ['splitmix']
+
+_GOLDEN = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed integer
+_FACTORS = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
+
+
+def splitmix(x: Tensor) -> Tensor:
+    r"""Scrambles 64-bit integers (splitmix64): the results for 0, 1, 2, ... pass for random bits."""
+    x = x + _GOLDEN
+    for shift, factor in zip((30, 27), _FACTORS, strict=True):
+        x = x.bitwise_xor_(_shift(x, shift)).mul_(factor)
+    return x.bitwise_xor_(_shift(x, 31))
+
+
+def _shift(x: Tensor, bits: int) -> Tensor:
+    r"""A logical shift to the right: torch's own repeats the sign."""
+    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
