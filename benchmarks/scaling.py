@@ -3,9 +3,11 @@ r"""Time and memory per node against the number of nodes: is GRF attention linea
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
@@ -22,6 +24,8 @@ __all__ = ['run']
 CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH = 64, 4, 4, 0.5, 10
 # Where a method would take minutes or more memory than there is.
 LIMITS = {'dense masked': 16_000, 'GRF features route': 100_000}
+# glibc returns blocks above 32 MiB to the system, which zeroes them at every allocation; this keeps them, as jemalloc does.
+KEEP_MEMORY = 'glibc.malloc.mmap_threshold=17179869184:glibc.malloc.trim_threshold=17179869184'
 METHODS = ('GRF edges route', 'GRF features route', 'unmasked linear', 'dense masked', 'PerformerAttention', 'GATConv')
 
 
@@ -35,12 +39,11 @@ def run(quick: bool, folder: Path) -> None:
         if size <= LIMITS.get(method, size)
     ]
     repeats = 3 if quick else 7
-    # A process for each measurement: none inherits the other's memory.
-    with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
-        rows = [pool.apply(measure, (*job, repeats)) for job in tqdm(jobs, desc='scaling')]
-    by_job = {(row['graph'], row['nodes'], row['method']): row for row in rows}
+    rows = _measure_all(jobs, 'kept', repeats)
+    rows += _measure_all([job for job in jobs if job[2] == METHODS[0] and job[1] in (10_000, 1_000_000)], 'default', repeats)
+    by_job = {(row['graph'], row['nodes'], row['method'], row['memory']): row for row in rows}
     for row in rows:
-        start = by_job.get((row['graph'], 10_000, row['method']), {'forward / CSR': float('nan')})
+        start = by_job.get((row['graph'], 10_000, row['method'], row['memory']), {'forward / CSR': float('nan')})
         row['growth from 1e4'] = row['forward / CSR'] / start['forward / CSR']
     note = (
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
@@ -48,10 +51,21 @@ def run(quick: bool, folder: Path) -> None:
         f'"CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, measured in turn with the method. "growth '
         f'from 1e4" is the ratio to it divided by that at N = 10,000: 1 is as linear as a sparse product on this machine. '
         f'"dense masked" loops over heads with the matrix of the mask given. Memory is the peak of forward and backward '
-        f'beyond inputs and parameters.'
+        f'beyond inputs and parameters. Memory "kept": the allocator keeps freed blocks (GLIBC_TUNABLES={KEEP_MEMORY}), for '
+        f'all methods and for CSR alike; "default": glibc as it comes, where a step at N = 1,000,000 spends about half of its '
+        f'time on pages that the system zeroes anew.'
     )
     write_table('scaling', 'Scaling of attention with the number of nodes', note, rows, folder)
     _plot(rows, folder / 'scaling.png')
+
+
+def _measure_all(jobs: list[tuple[str, int, str]], memory: str, repeats: int) -> list[dict[str, Any]]:
+    environment = {'GLIBC_TUNABLES': KEEP_MEMORY} if memory == 'kept' else {}
+    # A process for each measurement: none inherits the other's memory.
+    context = multiprocessing.get_context('spawn')
+    with mock.patch.dict(os.environ, environment), context.Pool(1, maxtasksperchild=1) as pool:
+        bar = tqdm(jobs, desc=f'scaling, memory {memory}')
+        return [{**pool.apply(measure, (*job, repeats)), 'memory': memory} for job in bar]
 
 
 def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, Any]:
@@ -71,6 +85,7 @@ def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, 
     def train() -> None:
         forward(x).sum().backward()
 
+    memory = peak_memory(train)
     repeats = min(repeats, 3) if size >= 1_000_000 or method == 'dense masked' else repeats
     seconds = interleaved_medians({'csr': lambda: adjacency @ plain, 'forward': predict, 'train': train}, repeats)
     return {
@@ -82,7 +97,7 @@ def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, 
         'prepare': prepared / size * 1e9,
         'CSR': seconds['csr'] / size * 1e9,
         'forward / CSR': seconds['forward'] / seconds['csr'],
-        'peak memory, bytes per node': peak_memory(train) / size,
+        'peak memory, bytes per node': memory / size,
     }
 
 
@@ -145,15 +160,16 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     mpl.use('Agg')
     import matplotlib.pyplot as plt
 
+    shown = [row for row in rows if row['memory'] == 'kept']
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout='constrained')
     for column, graph in enumerate(('ring', 'random')):
         for line, (key, unit) in enumerate((('forward', 'ns per node'), ('peak memory, bytes per node', 'bytes per node'))):
             axis = axes[line, column]
             for method in METHODS:
-                own = [row for row in rows if row['graph'] == graph and row['method'] == method]
+                own = [row for row in shown if row['graph'] == graph and row['method'] == method]
                 axis.loglog([row['nodes'] for row in own], [row[key] for row in own], marker='o', label=method)
             if key == 'forward':
-                own = [row for row in rows if row['graph'] == graph and row['method'] == METHODS[0]]
+                own = [row for row in shown if row['graph'] == graph and row['method'] == METHODS[0]]
                 axis.loglog([row['nodes'] for row in own], [row['CSR'] for row in own], 'k:', label='one CSR product')
             axis.set(title=f'{graph} graph: {key.split(",")[0]}', xlabel='nodes', ylabel=unit)
             axis.grid(alpha=0.3)
