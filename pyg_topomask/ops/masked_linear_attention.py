@@ -162,7 +162,11 @@ def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Ten
 # The edges route ------------------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op('pyg_topomask::attend_entries', mutates_args=())
+@torch.library.custom_op(
+    'pyg_topomask::attend_entries',
+    mutates_args=(),
+    schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor[] pattern) -> (Tensor, Tensor)',
+)
 def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     rowptr, col, *_ = pattern
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
@@ -171,16 +175,15 @@ def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequ
     num_rows = q.size(0)
     block = _ROWS if q.device.type == 'cpu' else max(num_rows, 1)
     for head in range(q.size(1)):
-        key, value = k[:, head].contiguous(), v[:, head].contiguous()
+        query, key, value = (tensor[:, head].contiguous() for tensor in (q, k, v))
         for start in range(0, num_rows, block):
             rows = slice(start, min(start + block, num_rows))
             pointers = rowptr[start : rows.stop + 1]
             own = slice(int(pointers[0]), int(pointers[-1])) if block < num_rows else slice(None)
             local = (pointers - pointers[0], col[own])
-            weight = sample(*local, q[rows, head], key)
+            weight = sample(*local, query[rows], key)
             weight *= mask[head if mask.size(0) > 1 else 0, own]
-            total = multiply(*local, weight, value)
-            denominator = multiply(*local, weight, ones)
+            total, denominator = multiply(*local, weight, value), multiply(*local, weight, ones)
             scale = inverse_weight(denominator, multiply(*local, weight.abs_(), ones))
             torch.mul(total, scale, out=out[rows, head])
             inverse[rows, head] = scale.squeeze(1)
@@ -192,7 +195,12 @@ def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) 
     return v.new_empty(v.shape), q.new_empty(q.shape[:2])
 
 
-@torch.library.custom_op('pyg_topomask::attend_entries_backward', mutates_args=())
+@torch.library.custom_op(
+    'pyg_topomask::attend_entries_backward',
+    mutates_args=(),
+    schema='(Tensor grad, Tensor out, Tensor inverse, Tensor q, Tensor k, Tensor v, Tensor mask, Tensor[] pattern) '
+    '-> (Tensor, Tensor, Tensor, Tensor)',
+)
 def _attend_entries_backward(
     grad: Tensor, out: Tensor, inverse: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -243,7 +251,11 @@ def _outer(k: Tensor, values: Tensor) -> Tensor:
     return (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
 
 
-@torch.library.custom_op('pyg_topomask::attend_features', mutates_args=())
+@torch.library.custom_op(
+    'pyg_topomask::attend_features',
+    mutates_args=(),
+    schema='(Tensor q, Tensor k, Tensor v, Tensor[] tensors, str structure) -> (Tensor, Tensor)',
+)
 def _attend_features(
     q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str
 ) -> tuple[Tensor, Tensor]:
@@ -262,7 +274,12 @@ def _(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str
     return v.new_empty(v.shape), q.new_empty(q.shape[:2])
 
 
-@torch.library.custom_op('pyg_topomask::attend_features_backward', mutates_args=())
+@torch.library.custom_op(
+    'pyg_topomask::attend_features_backward',
+    mutates_args=(),
+    schema='(Tensor grad, Tensor out, Tensor inverse, Tensor q, Tensor k, Tensor v, Tensor[] tensors, int[] learnable, '
+    'str structure) -> Tensor[]',
+)
 def _attend_features_backward(
     grad: Tensor,
     out: Tensor,

@@ -147,7 +147,11 @@ def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tens
 
 
 # An operator of its own, because torch.compile does not trace sparse tensors.
-@torch.library.custom_op('pyg_topomask::combine_loads', mutates_args=())
+@torch.library.custom_op(
+    'pyg_topomask::combine_loads',
+    mutates_args=(),
+    schema='(Tensor coefficients, Tensor load, bool transpose, Tensor[] pattern) -> Tensor',
+)
 def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
     return spmm(SparsePattern(*pattern), load.unsqueeze(0), coefficients.unsqueeze(1), transpose).squeeze(1)
 
