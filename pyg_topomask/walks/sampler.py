@@ -23,9 +23,8 @@ class IIDSampler:
 
     def hops(self, uniform: Uniform, step: int, walkers: Tensor, degree: Tensor) -> Tensor:
         r"""Returns which of its :obj:`degree` out-edges each walker takes."""
-        number = uniform(step, walkers)
-        # The product may round up to the degree itself.
-        return torch.minimum((number * degree).to(degree.dtype), degree - 1)
+        # Below 1 by at least the unit of rounding, a number times the degree never rounds up to the degree.
+        return (uniform(step, walkers) * degree).to(degree.dtype)
 
 
 SAMPLERS: dict[str, type[IIDSampler]] = {'iid': IIDSampler}
@@ -78,36 +77,40 @@ def walk(
     draw = SAMPLERS[sampler]()
     device, num_walkers = graph.device, graph.num_nodes * num_walks
     index = torch.int32 if max(num_walkers, graph.num_edges) < 2**31 else torch.int64
-    table, target, factor = _transitions(graph, normalization, index)
-    walker = torch.arange(num_walkers, device=device, dtype=index)
-    length = draw.lengths(uniform, walker, survival).to(index)
-    position = torch.div(walker, num_walks, rounding_mode='floor')
-    load = factor.new_ones(num_walkers)
+    first, edges, factor = _transitions(graph, normalization, index)
     nodes = torch.arange(graph.num_nodes, device=device, dtype=index)
-    visits = [(nodes, nodes, torch.zeros_like(nodes), factor.new_ones(graph.num_nodes))]
+    walker = torch.arange(num_walkers, device=device, dtype=index)
+    start = nodes.repeat_interleave(num_walks)
+    length = draw.lengths(uniform, walker, survival).to(index)
+    row_start, degree = first.index_select(0, start).unbind(1)
+    load = factor.new_full((num_walkers,), 1.0 / num_walks)
+    visits = [(nodes, nodes, factor.new_ones(graph.num_nodes))]
     for step in range(1, survival.numel()):
-        row_start, degree = table.index_select(0, position).unbind(1)
-        going = ((length >= step) & (degree > 0)).nonzero().squeeze(1)
-        if going.numel() == 0:
+        going = (length >= step) & (degree > 0)
+        if not going.all():
+            kept = going.nonzero().squeeze(1)
+            walker, start, length, load, row_start, degree = (
+                tensor.index_select(0, kept) for tensor in (walker, start, length, load, row_start, degree)
+            )
+        if walker.numel() == 0:
             break
-        walker, length, load, row_start, degree = (
-            tensor.index_select(0, going) for tensor in (walker, length, load, row_start, degree)
-        )
         edge = row_start + draw.hops(uniform, step, walker, degree)
-        position, load = target.index_select(0, edge), load * factor.index_select(0, edge)
-        start = torch.div(walker, num_walks, rounding_mode='floor')
-        visits.append((start, position, torch.full_like(start, step), load / (num_walks * float(survival[step]))))
-    start, visited, hops, loads = (torch.cat(column) for column in zip(*visits, strict=True))
-    return start, visited, hops, loads
+        position, row_start, degree = edges.index_select(0, edge).unbind(1)
+        load = (load * factor.index_select(0, edge)).mul_(float(survival[step - 1] / survival[step]))
+        visits.append((start, position, load))
+    start, visited, load = (torch.cat(column) for column in zip(*visits, strict=True))
+    steps = torch.arange(len(visits), device=device, dtype=index)
+    counts = torch.tensor([len(own[0]) for own in visits], device=device)
+    return start, visited, steps.repeat_interleave(counts, output_size=load.numel()), load
 
 
 def _transitions(graph: Graph, normalization: str | None, index: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Returns the first out-edge and out-degree of each node, :obj:`[N, 2]`, and target and load factor
-    :math:`W_{ij} \, deg(i)` of each edge in the order of its source.
+    r"""Returns first out-edge and out-degree of each node, :obj:`[N, 2]`; of each edge, in the order of its source, the target
+    with those two numbers, :obj:`[E, 3]`, so that one look-up makes a hop; and its load factor :math:`W_{ij} \, deg(i)`.
     """
     order = stable_argsort(graph.edge_index[0])
-    source = graph.edge_index[0].index_select(0, order)
+    source, target = graph.edge_index[:, order]
     degree = torch.bincount(source, minlength=graph.num_nodes)
-    table = torch.stack([degree.cumsum(0) - degree, degree], dim=1).to(index)
+    first = torch.stack([degree.cumsum(0) - degree, degree], dim=1).to(index)
     factor = graph.normalized_weight(normalization)[order] * degree[source].to(graph.weight.dtype)
-    return table, graph.edge_index[1][order].to(index), factor
+    return first, torch.cat([target.to(index).unsqueeze(1), first[target]], dim=1), factor
