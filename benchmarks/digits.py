@@ -2,6 +2,7 @@ r"""What the mask is worth on digits: the same model with GRF, unmasked linear a
 
 from __future__ import annotations
 
+import hashlib
 import math
 import multiprocessing
 import statistics
@@ -11,6 +12,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+import pyg_topomask
 from benchmarks.harness import write_table
 
 __all__ = ['run']
@@ -22,7 +24,9 @@ SEEDS = 5
 
 def run(quick: bool, folder: Path) -> None:
     epochs, seeds = (1, 2) if quick else (None, SEEDS)
-    jobs = [(variant, seed, epochs, folder.parent / 'runs') for seed in range(seeds) for variant in VARIANTS]
+    # Finished runs of the same code are not run again.
+    runs = Path(__file__).parent / 'runs' / _code_version()
+    jobs = [(variant, seed, epochs, runs) for seed in range(seeds) for variant in VARIANTS]
     context = multiprocessing.get_context('spawn')
     with ProcessPoolExecutor(multiprocessing.cpu_count(), mp_context=context) as pool:
         results = list(tqdm(pool.map(_train, *zip(*jobs, strict=True)), total=len(jobs), desc='digits'))
@@ -46,6 +50,11 @@ def run(quick: bool, folder: Path) -> None:
         f'images. Mean ± standard error. A difference below two standard errors is "not distinguishable".'
     )
     write_table('digits', 'Digits as 8x8 grids: what the mask is worth', note, rows, folder)
+
+
+def _code_version() -> str:
+    sources = sorted(Path(pyg_topomask.__file__).parent.rglob('*.py'))
+    return hashlib.sha256(b''.join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
 def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:

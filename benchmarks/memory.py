@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from benchmarks.graphs import ring
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
-from benchmarks.scaling import _ring
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.operators import MaskOperator
@@ -39,7 +39,7 @@ def measure(size: int, features: int, method: str) -> dict[str, object]:
     r"""Measures one route in a process of its own."""
     torch.manual_seed(0)
     mask = GRFMask(HEADS, num_walks=4, p_halt=0.5, max_walk_length=10)
-    graph = Graph.from_tensors(_ring(size), size)
+    graph = Graph.from_tensors(ring(size), size)
     q, k, v = (torch.rand(size, HEADS, features, requires_grad=True) for _ in range(3))
     operator = mask(graph)
     if operator.entries is not None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
-from benchmarks.scaling import _random, _ring
 from pyg_topomask.graph import Graph
 from pyg_topomask.walks import generator_uniform, geometric_survival, sample_walks
 from pyg_topomask.walks.sampler import walk
@@ -19,7 +19,7 @@ WALKS, LENGTH = 4, 8
 
 def run(quick: bool, folder: Path) -> None:
     rows: list[dict[str, object]] = []
-    for name, edges in (('ring', _ring), ('random', _random)):
+    for name, edges in (('ring', ring), ('random', random_graph)):
         for size in (2_000,) if quick else (10_000, 200_000, 1_000_000):
             edge_index = edges(size)
             graph = Graph.from_tensors(edge_index, size)

@@ -15,6 +15,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.nn.attention import PerformerAttention
 from tqdm import tqdm
 
+from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
@@ -71,7 +72,7 @@ def _measure_all(jobs: list[tuple[str, int, str]], memory: str, repeats: int) ->
 def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, Any]:
     r"""Measures one method on one graph, in a process of its own."""
     torch.manual_seed(0)
-    edge_index = _ring(size) if graph_name == 'ring' else _random(size)
+    edge_index = ring(size) if graph_name == 'ring' else random_graph(size)
     x = torch.randn(size, CHANNELS, requires_grad=True)
     adjacency = torch.sparse_coo_tensor(edge_index, torch.ones(edge_index.size(1)), (size, size)).to_sparse_csr()
     prepare, forward = _build(method, edge_index, size)
@@ -140,18 +141,6 @@ def _dense(layer: GRFAttention, matrix: Tensor) -> Callable[[Tensor], Tensor]:
 
 def _nothing() -> None:
     pass
-
-
-def _ring(size: int) -> Tensor:
-    node = torch.arange(size)
-    forward = torch.stack([node, (node + 1) % size])
-    return torch.cat([forward, forward.flip(0)], dim=1)
-
-
-def _random(size: int) -> Tensor:
-    r"""Twice as many undirected edges as nodes, with random ends."""
-    forward = torch.randint(size, (2, 2 * size), generator=torch.Generator().manual_seed(0))
-    return torch.cat([forward, forward.flip(0)], dim=1)
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:

@@ -1,4 +1,4 @@
-r"""Topological masks for linear attention and k-MIP attention, for PyTorch Geometric and GraphGPS."""
+r"""Topological masks for linear attention, for PyTorch Geometric and GraphGPS."""
 
 from pyg_topomask.graph import Graph
 

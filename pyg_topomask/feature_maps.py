@@ -97,7 +97,8 @@ class FavorFeatures(FeatureMap):
         \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
     Exponents are shifted by their maximum, for queries per row and for keys by one constant per graph and head, which cancels
-    in the normalised attention; :obj:`stabilize=False` leaves them.
+    in the normalised attention; :obj:`stabilize=False` leaves them. Under a mask that is local, a row all of whose keys lie
+    far below the largest one of the graph (by more than 80 in the exponent) underflows and gives 0.
 
     Args:
         channels (int): The channels :math:`d` of a head.

@@ -11,9 +11,15 @@ from torch_geometric.data import Data
 
 from pyg_topomask.ops.splitmix import splitmix
 
-__all__ = ['Graph']
+__all__ = ['Graph', 'check_normalization']
 
 State = TypeVar('State')
+
+
+def check_normalization(normalization: str | None) -> None:
+    r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
+    if normalization not in ('sym', 'rw', None):
+        raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
 
 
 class Graph:
@@ -127,32 +133,42 @@ class Graph:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
                 :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
         """
-        weight = self.weight
+        weight = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
+        check_normalization(normalization)
         if normalization is None:
             return weight
-        (source, target), size = self.edge_index, weight.abs()
-        out_degree = size.new_zeros(self.num_nodes).index_add(0, source, size)
-        if normalization == 'rw':
-            return weight / out_degree[source].clamp(min=torch.finfo(weight.dtype).tiny)
+        # Sums in float64: those of many half-precision weights would stand still.
+        source, target = self.edge_index
+        exact = weight.double()
+        scale = self._inverse_degree(source, exact, normalization)
         if normalization == 'sym':
-            in_degree = size.new_zeros(self.num_nodes).index_add(0, target, size)
-            # Two roots instead of the root of a product, which overflows for large weights.
-            root = out_degree[source].sqrt() * in_degree[target].sqrt()
-            return weight / root.clamp(min=torch.finfo(weight.dtype).tiny)
-        raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
+            scale = scale * self._inverse_degree(target, exact, normalization)
+        return (exact * scale).to(weight.dtype)
+
+    def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
+        r"""Returns the inverse degree of one end of each edge, or for "sym" its root; 0 where the degree is 0."""
+        degree = weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
+        positive = degree > 0
+        safe = degree.masked_fill(~positive, 1.0)
+        inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
+        return (inverse * positive)[end]
 
     def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
         r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call."""
         if settings not in self._states:
-            self._states[settings] = prepare()
+            # A state outlives the call; made under inference mode, it could not be trained with later.
+            with torch.inference_mode(False):
+                self._states[settings] = prepare()
         state: State = self._states[settings]
         return state
 
     def _check(self) -> None:
         edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.is_floating_point():
+        integers = (torch.int32, torch.int64)
+        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in integers:
             raise ValueError(
-                f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are integers of shape [2, E]'
+                f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '
+                f'[2, E]'
             )
         if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= self.num_nodes):
             raise ValueError(
@@ -169,8 +185,11 @@ class Graph:
                 bad = int((~weight.isfinite()).nonzero()[0])
                 raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
         if batch is not None:
-            if batch.shape != (self.num_nodes,):
-                raise ValueError(f'batch: got shape {tuple(batch.shape)}; accepted is [{self.num_nodes}]')
+            if batch.shape != (self.num_nodes,) or batch.dtype not in integers:
+                raise ValueError(
+                    f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape '
+                    f'[{self.num_nodes}]'
+                )
             if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
                 raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')
             if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):

@@ -326,11 +326,13 @@ class _HadamardLowRank(MaskStructure):
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         left, right, *own = tensors
-        return _contract(left, self.inner.apply(own, _expand(right, x)), x)
+        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
+        return sum((a * self.inner.apply(own, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         left, right, *own = tensors
-        return _contract(left.abs(), self.inner.magnitude(own, _expand(right.abs(), x)), x)
+        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
+        return sum((a.abs() * self.inner.magnitude(own, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, own = self.inner.transpose(tensors[2:])
@@ -339,8 +341,3 @@ class _HadamardLowRank(MaskStructure):
 
 def _expand(factor: Tensor, x: Tensor) -> Tensor:
     return (factor.to(x.dtype).unsqueeze(-1) * x.unsqueeze(-2)).flatten(2)
-
-
-def _contract(factor: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    weighted: Tensor = factor.to(x.dtype).unsqueeze(-1) * y.unflatten(2, (factor.size(-1), x.size(-1)))
-    return weighted.sum(2)

@@ -2,6 +2,7 @@ r"""Properties that masks and attention layers of this package have, as assertio
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 
 import torch
@@ -26,7 +27,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
     linear attention and its gradients, in float64.
 
     Args:
-        mask (Mask): The mask; it is converted to float64.
+        mask (Mask): The mask.
         data (torch_geometric.data.Data): The graphs, at most a few dozen nodes.
         tolerance (float): The largest difference accepted, relative to the larger of 1 and the reference.
             (default: :obj:`1e-9`)
@@ -38,7 +39,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
         >>> from pyg_topomask.masks import AdjacencyMask
         >>> assert_mask_operator(AdjacencyMask(heads=2), Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3))
     """
-    mask = mask.double()
+    mask = copy.deepcopy(mask).double()
     graph = Graph.from_data(data)
     operator = mask(graph)
     matrix = operator.to_dense().double()

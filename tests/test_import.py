@@ -46,7 +46,7 @@ ORDER = {
 
 API = {
     'pyg_topomask': ['Graph', '__version__'],
-    'pyg_topomask.graph': ['Graph'],
+    'pyg_topomask.graph': ['Graph', 'check_normalization'],
     'pyg_topomask.operators': ['Entries', 'MaskOperator', 'MaskStructure', 'structure_from_key'],
     'pyg_topomask.sparse_pattern': ['SparsePattern', 'stable_argsort'],
     'pyg_topomask.ops': ['choose_route', 'masked_linear_attention', 'sddmm', 'spmm'],

@@ -2,6 +2,7 @@ r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every 
 
 from __future__ import annotations
 
+import inspect
 import os.path as osp
 import warnings
 from collections.abc import Mapping
@@ -22,6 +23,8 @@ from pyg_topomask.graphgym.registry import lookup
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
+#: The attention whose options are the defaults of a transform.
+PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF'}
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 
@@ -53,12 +56,21 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     raise ValueError(f'unknown dataset.format {format!r}; known: topomask, PyG, PyG-Planetoid, OGB')
 
 
+def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
+    r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
+    if name not in PREPARES_FOR:
+        return {}
+    known = inspect.signature(transform).parameters
+    return {key: value for key, value in cfg.topomask[PREPARES_FOR[name]].items() if key in known}
+
+
 def build_transforms(entries: list[Any]) -> list[BaseTransform]:
     r"""Builds the transforms that :obj:`cfg.topomask.transforms` describes.
 
     Args:
         entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
-            ``{name: {argument: value}}``.
+            ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from
+            :obj:`cfg.topomask.GRF`.
     """
     ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
     theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
@@ -72,7 +84,7 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
             raise ValueError(f'topomask.transforms takes names and {{name: {{argument: value}}}}, given {entry!r}')
         transform = lookup('transform in topomask.transforms', name, ours, theirs)
         try:
-            transforms.append(transform(**(arguments or {})))
+            transforms.append(transform(**{**_options_of_attention(name, transform), **(arguments or {})}))
         except TypeError as error:
             raise ValueError(f'topomask.transforms: bad arguments for {name}: {error}') from error
     return transforms

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def higher_is_better(metric: str) -> bool:
     Args:
         metric (str): Its name.
     """
-    return metric not in LOWER_IS_BETTER
+    return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
 
 
 def best_row(history: Sequence[Row]) -> Row | None:
@@ -53,7 +54,7 @@ def best_row(history: Sequence[Row]) -> Row | None:
         known = sorted(key.removeprefix('val_') for key in validated[0] if key.startswith('val_'))
         raise ValueError(f'unknown metric_best {cfg.metric_best!r}; known: auto, {", ".join(known)}')
     sign = 1 if higher_is_better(metric_best()) else -1
-    return max(validated, key=lambda row: sign * row[metric])
+    return max(validated, key=lambda row: -math.inf if math.isnan(row[metric]) else sign * row[metric])
 
 
 class EpochMeter:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.sparse import SparseStructure
@@ -47,6 +47,7 @@ class AdjacencyMask(Mask):
 
     def __init__(self, heads: int = 1, self_loop: float | None = 1.0, normalization: str | None = None) -> None:
         super().__init__(heads)
+        check_normalization(normalization)
         self.normalization = normalization
         self.initial = self_loop
         self.self_loop = None if self_loop is None else torch.nn.Parameter(torch.empty(heads))

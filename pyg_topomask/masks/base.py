@@ -53,8 +53,10 @@ class Mask(torch.nn.Module, ABC):
         r"""Applies the parameters to a prepared state."""
 
     def settings(self) -> Hashable:
-        r"""Masks with equal settings prepare equal states, and share them on a common :class:`~pyg_topomask.graph.Graph`."""
-        return type(self).__name__
+        r"""Masks with equal settings prepare equal states, and share them on a common :class:`~pyg_topomask.graph.Graph`.
+        The default shares nothing.
+        """
+        return self
 
     def forward(self, graph: Graph | Data, generator: torch.Generator | None = None) -> MaskOperator:
         r"""Prepares, unless :obj:`graph` holds the state already, and binds.
@@ -69,7 +71,8 @@ class Mask(torch.nn.Module, ABC):
         return self.bind(graph, self._prepared(graph, generator))
 
     def _prepared(self, graph: Graph, generator: torch.Generator | None) -> Any:
-        if generator is not None:
+        learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
+        if generator is not None or learned:
             return self.prepare(graph, generator)
         return graph.prepared(self.settings(), partial(self.prepare, graph))
 

@@ -32,7 +32,8 @@ class DenseStructure(MaskStructure):
 
 class DenseMask(Mask):
     r"""A given :math:`N \times N` matrix as a mask. Its entries between different graphs of a batch are taken as zero. It costs
-    :math:`O(N^2)` and is meant for small graphs, for comparisons, and for matrices that have no structure.
+    :math:`O(N^2)` and is meant for small graphs, for comparisons, and for matrices that have no structure. The product is one
+    over all nodes, so that a NaN in one graph reaches the others.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

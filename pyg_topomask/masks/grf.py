@@ -64,7 +64,7 @@ class GRFState:
         pairs = self._pairs[dtype]
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
-    def store(self, data: Data) -> None:
+    def store(self, data: Data, normalization: str | None) -> None:
         r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
         graph = Graph.from_data(data)
         ensembles = [self.query] if self.key is self.query else [self.query, self.key]
@@ -78,11 +78,11 @@ class GRFState:
             data[f'{name}_length'] = pad(walks.length, padding)
             data[f'{name}_load'] = pad(walks.load, padding)
             num_nodes, num_edges, code = graph.fingerprint[0].tolist()
-            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length]
+            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length, _CODES[normalization]]
             data[f'{name}_sizes'] = torch.tensor([sizes], device=walks.load.device)
 
     @classmethod
-    def load(cls, graph: Graph) -> GRFState | None:
+    def load(cls, graph: Graph, normalization: str | None = 'sym') -> GRFState | None:
         r"""Returns the walks stored on the data that :obj:`graph` was made from, or :obj:`None`.
 
         Raises:
@@ -92,26 +92,32 @@ class GRFState:
         if data is None:
             return None
         found = [name for name in _NAMES if any(f'{name}_{part}' in data for part in _PARTS)]
-        ensembles = [_load(graph, data, name) for name in found]
+        ensembles = [_load(graph, data, name, normalization) for name in found]
         return cls(ensembles[0], ensembles[-1]) if ensembles else None
 
 
 _NAMES = ('grf', 'grf_key')
+_CODES = {'sym': 0, 'rw': 1, None: 2}
 _PARTS = ('index', 'length', 'load', 'sizes')
 
 
-def _load(graph: Graph, data: Data, name: str) -> WalkFeatures:
+def _load(graph: Graph, data: Data, name: str, normalization: str | None) -> WalkFeatures:
     missing = [f'{name}_{part}' for part in _PARTS if f'{name}_{part}' not in data]
     if missing:
         raise ValueError(f'data: got stored walks without {missing}; run AddGraphRandomFeatures again')
     index, length, load, sizes = (data[f'{name}_{part}'] for part in _PARTS)
-    fingerprint, stored, kept, longest = sizes.view(-1, 6).split([3, 1, 1, 1], dim=1)
+    fingerprint, stored, kept, longest, codes = sizes.view(-1, 7).split([3, 1, 1, 1, 1], dim=1)
     total = int(stored.sum())
     if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
         raise ValueError(
             f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
             f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
             f'they were stored: run AddGraphRandomFeatures again, after the transforms that change it'
+        )
+    if bool((codes != _CODES[normalization]).any()):
+        raise ValueError(
+            f'normalization: got {normalization!r}, but walks were stored with another one; accepted is that of '
+            f'AddGraphRandomFeatures, or run it again with normalization={normalization!r}'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
@@ -136,7 +142,9 @@ class GRFMask(Mask):
     \hat{\Phi}`) this holds for :math:`i \ne j`, and the diagonal is biased upwards; two independent ensembles are unbiased
     everywhere.
 
-    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any.
+    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
+    whatever :obj:`num_walks`, :obj:`p_halt` and :obj:`seed` say here; :obj:`normalization` has to be the same. Gradients flow
+    to the modulation, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
@@ -187,13 +195,14 @@ class GRFMask(Mask):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         self.resample = resample
         self.seed = seed
-        if modulation is None:
-            modulation = 0.5 ** torch.arange(max_walk_length + 1)
+        modulation = torch.as_tensor(0.5 ** torch.arange(max_walk_length + 1) if modulation is None else modulation)
         if modulation.shape not in ((max_walk_length + 1,), (heads, max_walk_length + 1)):
             raise ValueError(
                 f'modulation: got shape {tuple(modulation.shape)}; accepted are [{max_walk_length + 1}] and '
                 f'[{heads}, {max_walk_length + 1}] (max_walk_length + 1 numbers)'
             )
+        if not modulation.isfinite().all():
+            raise ValueError(f'modulation: got {modulation.tolist()}; accepted are finite numbers')
         if not modulation.is_floating_point():
             modulation = modulation.to(torch.get_default_dtype())
         self.register_buffer('initial', modulation.detach().clone().expand(heads, -1), persistent=False)
@@ -213,16 +222,17 @@ class GRFMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
         if generator is None and not self._fresh:
-            stored = GRFState.load(graph)
+            stored = GRFState.load(graph, self.walk_settings.normalization)
             return GRFState(*self.walk_settings.sample(graph, self.seed)) if stored is None else self._fit(stored)
         return GRFState(*self.walk_settings.sample(graph, None, generator))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
         query_pattern, key_pattern = state.query.pattern, state.key.pattern
+        modulation = self.modulation.to(torch.promote_types(self.modulation.dtype, torch.float32))
 
         def tensors() -> tuple[Tensor, ...]:
-            query = state.query.values(self.modulation)
-            key = query if state.key is state.query else state.key.values(self.modulation)
+            query = state.query.values(modulation)
+            key = query if state.key is state.query else state.key.values(modulation)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
         return MaskOperator(
@@ -233,7 +243,7 @@ class GRFMask(Mask):
             graph.batch,
             graph.num_graphs,
             cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(self.modulation, self.modulation),
+            entries=lambda: state.entries(modulation, modulation),
             num_entries=state.num_pairs,
         )
 

@@ -30,8 +30,9 @@ class LowRankStructure(MaskStructure):
             if self.num_graphs == 1:
                 per_node = weighted.sum(0, keepdim=True)
             else:
-                sums = x.new_zeros(self.num_graphs, *x.shape[1:]).index_add(0, batch, weighted)
-                per_node = sums.index_select(0, batch)
+                # In float64: these sums run over whole graphs, one row after the other.
+                sums = x.new_zeros(self.num_graphs, *x.shape[1:], dtype=torch.float64).index_add(0, batch, weighted.double())
+                per_node = sums.to(x.dtype).index_select(0, batch)
             out = out + left[..., rank, None] * per_node
         return out
 

@@ -81,10 +81,10 @@ class TopoGPSConv(GPSConv):
             self.attn_type = None if attn is None else type(attn).__name__
 
     def reset_parameters(self) -> None:
-        if self.attn is not None:
+        if not self.own_attention:
             super().reset_parameters()
             return
-        for module in (self.conv, *self.mlp, self.norm1, self.norm2, self.norm3):
+        for module in (self.conv, self.attn, *self.mlp, self.norm1, self.norm2, self.norm3):
             if hasattr(module, 'reset_parameters'):
                 module.reset_parameters()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
 
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
@@ -24,7 +25,8 @@ class MaskedLinearAttention(torch.nn.Module):
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
     Time and memory are linear in the number of nodes whenever multiplying by the mask is. Nodes attend within their own graph
-    only, and the output for a graph does not depend on the batch it is in.
+    only, and the output for a graph does not depend on the batch it is in. On directed graphs the mask's rows are the sources
+    of the edges: a node attends to what its edges point at; :obj:`mask.T` turns that around.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
@@ -94,16 +96,13 @@ class MaskedLinearAttention(torch.nn.Module):
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.feature_map, self.mask):
             module.reset_parameters()
 
-    def _reset_parameters(self) -> None:
-        self.reset_parameters()
-
     def forward(
         self,
         x: Tensor,
         edge_index: Tensor,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
-        graph: Graph | None = None,
+        graph: Graph | Data | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         r"""Runs the forward pass.
@@ -113,13 +112,16 @@ class MaskedLinearAttention(torch.nn.Module):
             edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph, optional): The same connectivity, checked already and shared between layers, which then share what
-                masks prepare; replaces the three arguments above. (default: :obj:`None`)
+            graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above.
+                Layers that are given the same :class:`~pyg_topomask.graph.Graph` check it once, and share what masks
+                prepare. (default: :obj:`None`)
             generator (torch.Generator, optional): The source of random numbers of masks that draw any.
                 (default: :obj:`None`)
         """
         if graph is None:
             graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+        elif not isinstance(graph, Graph):
+            graph = Graph.from_data(graph)
         if x.dim() != 2 or x.size(0) != graph.num_nodes:
             raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))

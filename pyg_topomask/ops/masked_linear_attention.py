@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from pyg_topomask.operators import MaskOperator, structure_from_key
 from pyg_topomask.ops.normalize import inverse_weight
@@ -149,11 +150,20 @@ def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Ten
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
     values = _with_ones(v)
     total, magnitude = torch.zeros_like(values), q.new_zeros(q.shape[:2])
-    for left, right in zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in factors), strict=True):
-        state = torch.einsum('nhm,nhd->hmd', right * k, values)
-        total = total + left * torch.einsum('nhm,hmd->nhd', q, state)
+
+    def term(q: Tensor, k: Tensor, values: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        return left * torch.einsum('nhm,hmd->nhd', q, torch.einsum('nhm,nhd->hmd', right * k, values))
+
+    pairs = list(zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in factors), strict=True))
+    for left, right in pairs:
+        if len(pairs) == 1:
+            total = term(q, k, values, left, right)
+        else:  # else every rank would keep its own keys for the backward pass
+            own: Tensor = checkpoint(term, q, k, values, left, right, use_reentrant=False)
+            total = total + own
         with torch.no_grad():
-            magnitude += left.squeeze(-1).abs() * torch.einsum('nhm,hm->nh', q.abs(), state[..., -1].abs())
+            size = (right.abs() * k.abs()).sum(0)
+            magnitude += left.squeeze(-1).abs() * torch.einsum('nhm,hm->nh', q.abs(), size)
     denominator = total[..., -1]
     empty = inverse_weight(denominator.detach(), magnitude) == 0
     return (total[..., :-1] / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)

@@ -40,7 +40,7 @@ class AddGraphRandomFeatures(BaseTransform):
         >>> import torch
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> AddGraphRandomFeatures(num_walks=8)(data).grf_sizes.shape
-        torch.Size([1, 6])
+        torch.Size([1, 7])
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class AddGraphRandomFeatures(BaseTransform):
         graph = Graph.from_data(data)
         if graph.num_graphs > 1:
             raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
-        GRFState(*self.settings.sample(graph, self.seed)).store(data)
+        GRFState(*self.settings.sample(graph, self.seed)).store(data, self.settings.normalization)
         return data
 
     def __repr__(self) -> str:

@@ -103,7 +103,7 @@ class PairLoads:
     .. math::
         \hat{M}_{ij} = \sum_{l, l'} f_l f'_{l'} \sum_u P_{l,iu} P'_{l',ju}
 
-    The inner sums do not depend on parameters. They are formed once, by one sparse product, and serve every head, every layer
+    The inner sums do not depend on parameters. They are formed once, and serve every head, every layer
     and every step.
 
     Args:
@@ -114,25 +114,28 @@ class PairLoads:
 
     def __init__(self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32) -> None:
         num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
-        left = _by_length(query, dtype)
-        right = left if key is query else _by_length(key, dtype)
-        product = left @ right.t().to_sparse_csr()
-        size, col = lengths[0] * lengths[1], product.col_indices().long()
-        # One code a product, (start, other node, hops from either), from the parts that depend on row and column alone.
-        rows = torch.arange(product.size(0), device=col.device)
-        row_key = rows // lengths[0] * (num_nodes * size) + rows % lengths[0] * lengths[1]
-        other = torch.div(col, lengths[1], rounding_mode='floor')
-        code = row_key.repeat_interleave(product.crow_indices().diff(), output_size=col.numel())
-        code += other * (size - lengths[1]) + col
+        size = lengths[0] * lengths[1]
+        # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
+        by_node = stable_argsort(key.visited, num_nodes)
+        visits = torch.bincount(key.visited, minlength=num_nodes)
+        first = visits.cumsum(0) - visits
+        meetings = visits[query.visited]
+        total = int(meetings.sum())
+        skipped = (first[query.visited] - (meetings.cumsum(0) - meetings)).repeat_interleave(meetings, output_size=total)
+        other = by_node[skipped.add_(torch.arange(total, device=skipped.device))]
+        # One code a meeting: start, other start, hops of either.
+        code = (query.start * (num_nodes * size) + query.length * lengths[1]).repeat_interleave(meetings, output_size=total)
+        code += (key.start * size + key.length)[other]
+        load = query.load.to(dtype).repeat_interleave(meetings, output_size=total) * key.load.to(dtype)[other]
         order = stable_argsort(code)
-        code = code.index_select(0, order)
+        code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
         pair = torch.div(code, size, rounding_mode='floor')
         combination = code.sub_(pair * size)
         pair, slot = torch.unique_consecutive(pair, return_inverse=True)
         row = torch.div(pair, num_nodes, rounding_mode='floor')
         self.pattern = SparsePattern.from_sorted(row, pair - row * num_nodes, num_nodes, num_nodes)
         self._loads = SparsePattern.from_sorted(slot, combination, pair.numel(), size)
-        self._load = product.values().index_select(0, order)
+        self._load = load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
@@ -176,20 +179,6 @@ _combine_loads.register_autograd(_backward_combine, setup_context=_setup_combine
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
-    r"""Returns the number of products that :class:`PairLoads` adds up, which bounds its entries."""
-    visits = torch.bincount(query.visited, minlength=query.num_nodes)
-    if key is not query:
-        return int((visits * torch.bincount(key.visited, minlength=key.num_nodes)).sum())
-    return int(visits.square().sum())
-
-
-def _by_length(walks: WalkFeatures, dtype: torch.dtype) -> Tensor:
-    r"""The loads as a sparse matrix with a row for each (start, length) and a column for each visited node."""
-    lengths = walks.max_walk_length + 1
-    row = walks.start * lengths + walks.length
-    order = stable_argsort(row)
-    row = row.index_select(0, order)
-    pattern = SparsePattern.from_sorted(row, walks.visited.index_select(0, order), walks.num_nodes * lengths, walks.num_nodes)
-    size = (pattern.num_rows, pattern.num_cols)
-    load = walks.load.index_select(0, order).to(dtype)
-    return torch.sparse_csr_tensor(pattern.rowptr, pattern.col, load, size, check_invariants=False)
+    r"""Returns the number of pairs of features that meet at a node, which bounds the entries of :class:`PairLoads`."""
+    visits = query.pattern.rowptr_t.diff().long()
+    return int((visits * key.pattern.rowptr_t.diff()).sum())

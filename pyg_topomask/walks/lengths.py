@@ -2,6 +2,8 @@ r"""How long walks are: the survival probabilities that also weigh what they dep
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import torch
 from torch import Tensor
 
@@ -27,7 +29,7 @@ def geometric_survival(p_halt: float, max_walk_length: int) -> Tensor:
     """
     if not 0 <= p_halt < 1:
         raise ValueError(f'p_halt: got {p_halt}; accepted are numbers in [0, 1)')
-    if not isinstance(max_walk_length, int) or max_walk_length < 0:
+    if not isinstance(max_walk_length, Integral) or max_walk_length < 0:
         raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
     return (1.0 - p_halt) ** torch.arange(max_walk_length + 1, dtype=torch.float64)
 

@@ -104,6 +104,7 @@ def walk(
     return start, visited, steps.repeat_interleave(counts, output_size=load.numel()), load
 
 
+@torch.no_grad()
 def _transitions(graph: Graph, normalization: str | None, index: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns first out-edge and out-degree of each node, :obj:`[N, 2]`; of each edge, in the order of its source, the target
     with those two numbers, :obj:`[E, 3]`, so that one look-up makes a hop; and its load factor :math:`W_{ij} \, deg(i)`.

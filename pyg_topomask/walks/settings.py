@@ -3,10 +3,11 @@ r"""How the walks of a mask are drawn, as one hashable value that masks and tran
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import torch
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.lengths import geometric_survival
 from pyg_topomask.walks.sampler import SAMPLERS, sample_walks
@@ -39,13 +40,12 @@ class WalkSettings:
     normalization: str | None = 'sym'
 
     def __post_init__(self) -> None:
-        if not isinstance(self.num_walks, int) or self.num_walks < 1:
+        if not isinstance(self.num_walks, Integral) or self.num_walks < 1:
             raise ValueError(f'num_walks: got {self.num_walks}; accepted are numbers of walks from 1')
         geometric_survival(self.p_halt, self.max_walk_length)
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
-        if self.normalization not in ('sym', 'rw', None):
-            raise ValueError(f'normalization: got {self.normalization!r}; accepted are "sym", "rw" and None')
+        check_normalization(self.normalization)
 
     def sample(
         self, graph: Graph, seed: int | None, generator: torch.Generator | None = None

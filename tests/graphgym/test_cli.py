@@ -25,7 +25,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths)},
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(paths), 'OMP_NUM_THREADS': '1'},
     )
 
 
@@ -118,7 +118,7 @@ def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) ->
     while not metrics.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=400)
     assert process.returncode == 130, err
     assert 'Traceback' not in err
     assert 'python -m pyg_topomask train --resume --cfg' in err
@@ -127,7 +127,7 @@ def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) ->
 
     last = str(finished + 1)
     process = start(*arguments[:-1], last, '--resume')
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=400)
     assert process.returncode == 0, err
     assert out.splitlines()[-1].startswith('test accuracy 0.')
     assert 'train:' in err  # the progress bar

@@ -1,0 +1,20 @@
+r"""The graphs that benchmarks run on."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ['random_graph', 'ring']
+
+
+def ring(size: int) -> Tensor:
+    node = torch.arange(size)
+    forward = torch.stack([node, (node + 1) % size])
+    return torch.cat([forward, forward.flip(0)], dim=1)
+
+
+def random_graph(size: int) -> Tensor:
+    r"""Twice as many undirected edges as nodes, with random ends."""
+    forward = torch.randint(size, (2, 2 * size), generator=torch.Generator().manual_seed(0))
+    return torch.cat([forward, forward.flip(0)], dim=1)
