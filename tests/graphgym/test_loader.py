@@ -89,6 +89,13 @@ def test_folder_of_planetoid(
     assert asked == [(tmp_path if direct else tmp_path / 'Planetoid', 'Cora')]
 
 
+def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(configure: Callable[..., None]) -> None:
+    configure('topomask.GRF.num_walks 7 topomask.GRF.p_halt 0.25')
+    plain, own = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
+    assert (plain.settings.num_walks, plain.settings.p_halt) == (7, 0.25)
+    assert (own.settings.num_walks, own.settings.p_halt) == (3, 0.25)
+
+
 def test_transforms_from_yaml() -> None:
     entries = [{'AddGraphRandomFeatures': {'num_walks': 2}}, 'NormalizeFeatures', {'NormalizeFeatures': None}]
     built = build_transforms(entries)

@@ -185,6 +185,15 @@ def test_accelerator_that_is_not_there(tmp_path: Path, digits: Path, small: list
         train(digits, [*small, 'accelerator', 'cuda'], out=tmp_path)
 
 
+def test_custom_error_is_minimized_and_nan_is_never_best() -> None:
+    cfg.metric_best = 'error'
+    history = [{'val_loss': 1.0, 'val_error': value} for value in (float('nan'), 3.0, 2.0, 5.0)]
+    cfg.metric_agg = 'argmin'
+    assert best_row(history) is history[2]
+    cfg.metric_agg = 'argmax'
+    assert best_row(history) is history[3]
+
+
 def test_best_row() -> None:
     history = [{'epoch': 0.0}, {'val_loss': 1.0, 'val_accuracy': 0.5}, {'val_loss': 2.0, 'val_accuracy': 0.5}]
     cfg.metric_best, cfg.dataset.task_type = 'auto', 'classification'
