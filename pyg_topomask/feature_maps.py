@@ -60,10 +60,18 @@ class _Elementwise(FeatureMap):
 class ReLUFeatures(_Elementwise):
     r""":math:`\phi(x) = \max(x, 0)`, the map of the GRF paper's experiments (`Reid et al., 2025
     <https://arxiv.org/abs/2410.03462>`_, Table 2).
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        inplace (bool): Overwrite queries and keys where no gradient is recorded. (default: :obj:`False`)
     """
 
+    def __init__(self, channels: int, inplace: bool = False) -> None:
+        super().__init__(channels)
+        self.inplace = inplace
+
     def _map(self, x: Tensor) -> Tensor:
-        return x.relu()
+        return x.relu_() if self.inplace and not torch.is_grad_enabled() else x.relu()
 
 
 class EluFeatures(_Elementwise):

@@ -60,7 +60,8 @@ class GRFState:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         dtype = query_modulation.dtype
         if dtype not in self._pairs:
-            self._pairs[dtype] = PairLoads(self.query, self.key, dtype)
+            with torch.inference_mode(False):  # kept, and perhaps trained with later
+                self._pairs[dtype] = PairLoads(self.query, self.key, dtype)
         pairs = self._pairs[dtype]
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 

@@ -65,6 +65,10 @@ class WalkFeatures:
     @cached_property
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The pattern of the features :math:`\hat{\Phi}` (start, visited), and of the loads (slot of the former, length)."""
+        with torch.inference_mode(False):  # kept, and perhaps trained with later
+            return self._make_slots()
+
+    def _make_slots(self) -> tuple[SparsePattern, SparsePattern]:
         new = torch.ones(self.nnz, dtype=torch.bool, device=self.load.device)
         new[1:] = (self.start[1:] != self.start[:-1]) | (self.visited[1:] != self.visited[:-1])
         slot = new.cumsum(0) - 1
