@@ -18,8 +18,6 @@ __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
 ROUTES = ('auto', 'features', 'edges', 'low_rank')
 
-# A product of the features route costs this much less than one of the edges route, which gathers rows twice.
-_EDGES_COST = 2.0
 # Sparse entries are formed only up to this number per head.
 _MAX_ENTRIES = 2**28
 # Rows that the edges route computes at a time.
@@ -114,7 +112,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         return 'low_rank'
     if mask.entries is not None and mask.num_entries is not None:
         by_features = mask.cost * num_features * (num_channels + 1)
-        by_edges = _EDGES_COST * mask.num_entries * (num_features + num_channels + 1)
+        by_edges = mask.num_entries * (num_features + num_channels + 1)
         if by_edges <= by_features and mask.num_entries <= _MAX_ENTRIES:
             return 'edges'
     return 'features'
