@@ -5,8 +5,11 @@ from pyg_topomask.masks.base import HadamardMask, Mask, ScaledMask, SumMask, Tra
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.low_rank import LowRankMask, PackingMask
+from pyg_topomask.masks.modulation import KERNELS, convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.power_series import PowerSeriesMask
 
 __all__ = [
+    'KERNELS',
     'AdjacencyMask',
     'DenseMask',
     'GRFMask',
@@ -14,7 +17,12 @@ __all__ = [
     'LowRankMask',
     'Mask',
     'PackingMask',
+    'PowerSeriesMask',
     'ScaledMask',
     'SumMask',
     'TransposedMask',
+    'convolve',
+    'deconvolve',
+    'kernel_series',
+    'modulation',
 ]

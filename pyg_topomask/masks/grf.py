@@ -13,10 +13,11 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.modulation import deconvolve, kernel_series, series_parameter
 from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.ops.sparse import SparseStructure, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings
+from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
 
 __all__ = ['GRFMask', 'GRFState']
@@ -50,7 +51,7 @@ class GRFState:
 
     query: WalkFeatures
     key: WalkFeatures
-    _pairs: dict[torch.dtype, PairLoads] = field(default_factory=dict)
+    _pairs: dict[tuple[torch.dtype, bool], PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_pairs(self) -> int:
@@ -58,14 +59,14 @@ class GRFState:
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
-        dtype = query_modulation.dtype
-        if dtype not in self._pairs:
+        form = query_modulation.dtype, key_modulation is query_modulation
+        if form not in self._pairs:
             with torch.inference_mode(False):  # kept, and perhaps trained with later
-                self._pairs[dtype] = PairLoads(self.query, self.key, dtype)
-        pairs = self._pairs[dtype]
+                self._pairs[form] = PairLoads(self.query, self.key, *form)
+        pairs = self._pairs[form]
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
-    def store(self, data: Data, normalization: str | None) -> None:
+    def store(self, data: Data, settings: WalkSettings) -> None:
         r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
         graph = Graph.from_data(data)
         ensembles = [self.query] if self.key is self.query else [self.query, self.key]
@@ -75,15 +76,15 @@ class GRFState:
             while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
                 stored += 1
             padding = (0, stored - walks.nnz)
-            data[f'{name}_index'] = pad(torch.stack([walks.start, walks.visited]), padding)
-            data[f'{name}_length'] = pad(walks.length, padding)
+            data[f'{name}_index'] = pad(torch.stack([walks.start, walks.visited]).long(), padding)
+            data[f'{name}_length'] = pad(walks.length.long(), padding)
             data[f'{name}_load'] = pad(walks.load, padding)
             num_nodes, num_edges, code = graph.fingerprint[0].tolist()
-            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length, _CODES[normalization]]
+            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length, _code(settings)]
             data[f'{name}_sizes'] = torch.tensor([sizes], device=walks.load.device)
 
     @classmethod
-    def load(cls, graph: Graph, normalization: str | None = 'sym') -> GRFState | None:
+    def load(cls, graph: Graph, settings: WalkSettings) -> GRFState | None:
         r"""Returns the walks stored on the data that :obj:`graph` was made from, or :obj:`None`.
 
         Raises:
@@ -93,16 +94,21 @@ class GRFState:
         if data is None:
             return None
         found = [name for name in _NAMES if any(f'{name}_{part}' in data for part in _PARTS)]
-        ensembles = [_load(graph, data, name, normalization) for name in found]
+        ensembles = [_load(graph, data, name, settings) for name in found]
         return cls(ensembles[0], ensembles[-1]) if ensembles else None
 
 
 _NAMES = ('grf', 'grf_key')
 _CODES = {'sym': 0, 'rw': 1, None: 2}
+_COUNTED = 4  # added for visits that are counted, not weighed
 _PARTS = ('index', 'length', 'load', 'sizes')
 
 
-def _load(graph: Graph, data: Data, name: str, normalization: str | None) -> WalkFeatures:
+def _code(settings: WalkSettings) -> int:
+    return _CODES[settings.normalization] + (0 if settings.importance else _COUNTED)
+
+
+def _load(graph: Graph, data: Data, name: str, settings: WalkSettings) -> WalkFeatures:
     missing = [f'{name}_{part}' for part in _PARTS if f'{name}_{part}' not in data]
     if missing:
         raise ValueError(f'data: got stored walks without {missing}; run AddGraphRandomFeatures again')
@@ -115,10 +121,10 @@ def _load(graph: Graph, data: Data, name: str, normalization: str | None) -> Wal
             f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
             f'they were stored: run AddGraphRandomFeatures again, after the transforms that change it'
         )
-    if bool((codes != _CODES[normalization]).any()):
+    if bool((codes != _code(settings)).any()):
         raise ValueError(
-            f'normalization: got {normalization!r}, but walks were stored with another one; accepted is that of '
-            f'AddGraphRandomFeatures, or run it again with normalization={normalization!r}'
+            f'normalization: got {settings.normalization!r} with importance={settings.importance}, but walks were stored with '
+            f'other settings; accepted are those of AddGraphRandomFeatures, or run it again with these'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
@@ -143,9 +149,15 @@ class GRFMask(Mask):
     \hat{\Phi}`) this holds for :math:`i \ne j`, and the diagonal is biased upwards; two independent ensembles are unbiased
     everywhere.
 
+    Asymmetric features (App. D) take another modulation for the keys, :obj:`asymmetric="pairs"` (:math:`\alpha = f^{(1)} *
+    f^{(2)}`, Eq. 25 and 26), or leave the keys where they are, :obj:`asymmetric=True` (:math:`\hat{\Psi} = \mathbf{I}`, Eq. 27 to
+    30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels): a node then attends to the nodes that its own
+    walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed graphs too.
+
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
-    whatever :obj:`num_walks`, :obj:`p_halt` and :obj:`seed` say here; :obj:`normalization` has to be the same. Gradients flow
-    to the modulation, not to the edge weights. Equal graphs are walked alike.
+    whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here; :obj:`normalization` and
+    :obj:`importance` have to be the same. Gradients flow to the modulation, not to the edge weights. Equal graphs are walked
+    alike.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
@@ -153,20 +165,36 @@ class GRFMask(Mask):
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
-        modulation (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
-            :math:`f_l = 2^{-l}`. (default: :obj:`None`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; or a kernel
+            in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"` or :obj:`"heat:0.5"`, that the mask estimates at
+            first; :obj:`None` for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: :obj:`"iid"`. (default: :obj:`"iid"`)
+        asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
+            the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
+            (default: :obj:`"iid"`)
+        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for hops with probabilities proportional to
+            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
             \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
             :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`"sym"`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
             the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
             all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        seed (int): The seed of walks that are not drawn anew; layers with other seeds walk other walks. (default: :obj:`0`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, or an object of :mod:`pyg_topomask.walks`.
+            (default: :obj:`None`)
+        importance (bool): Weigh visits by edge weights and inverse probabilities; :obj:`False` counts visits, the ad-hoc
+            kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
+            (default: :obj:`True`)
+        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
+        positive (bool): Learn the logarithm of the modulation, which stays above 0, as masks of softmax attention must be.
+            (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the modulation does not have :math:`L + 1` entries per head.
+        ValueError: If an argument is outside its range, arguments exclude each other, or the modulation does not have
+            :math:`L + 1` entries per head.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -183,36 +211,77 @@ class GRFMask(Mask):
         num_walks: int = 4,
         p_halt: float = 0.5,
         max_walk_length: int = 4,
-        modulation: Tensor | None = None,
+        modulation: Tensor | str | None = None,
         independent_ensembles: bool = False,
+        asymmetric: bool | str = False,
         sampler: str = 'iid',
+        transition: str = 'uniform',
         normalization: str | None = 'sym',
         resample: str = 'never',
         seed: int = 0,
+        walk_length: WalkLength | str | None = None,
+        importance: bool = True,
+        share_modulation: bool = False,
+        positive: bool = False,
     ) -> None:
         super().__init__(heads)
-        self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, independent_ensembles, sampler, normalization)
+        self.walk_settings = WalkSettings(
+            num_walks,
+            p_halt,
+            max_walk_length,
+            independent_ensembles,
+            sampler,
+            transition,
+            normalization,
+            walk_length,
+            importance,
+        )
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
+        if asymmetric not in (False, True, 'pairs'):
+            raise ValueError(f'asymmetric: got {asymmetric!r}; accepted are False, True and "pairs"')
+        if asymmetric is True and independent_ensembles:
+            raise ValueError('independent_ensembles: got True for asymmetric=True, whose keys do not walk; accepted is False')
         self.resample = resample
         self.seed = seed
-        modulation = torch.as_tensor(0.5 ** torch.arange(max_walk_length + 1) if modulation is None else modulation)
-        if modulation.shape not in ((max_walk_length + 1,), (heads, max_walk_length + 1)):
-            raise ValueError(
-                f'modulation: got shape {tuple(modulation.shape)}; accepted are [{max_walk_length + 1}] and '
-                f'[{heads}, {max_walk_length + 1}] (max_walk_length + 1 numbers)'
-            )
-        if not modulation.isfinite().all():
-            raise ValueError(f'modulation: got {modulation.tolist()}; accepted are finite numbers')
-        if not modulation.is_floating_point():
-            modulation = modulation.to(torch.get_default_dtype())
-        self.register_buffer('initial', modulation.detach().clone().expand(heads, -1), persistent=False)
-        self.modulation = torch.nn.Parameter(torch.empty_like(self.initial, memory_format=torch.contiguous_format))
+        self.asymmetric = asymmetric
+        self.positive = positive
+        if modulation is None:
+            modulation = 0.5 ** torch.arange(max_walk_length + 1)
+        elif isinstance(modulation, str):
+            series = kernel_series(modulation, max_walk_length)
+            modulation = (series if asymmetric is True else deconvolve(series)).to(torch.get_default_dtype())
+        initial = series_parameter('modulation', modulation, heads, max_walk_length + 1)
+        if share_modulation:
+            if not bool((initial == initial[:1]).all()):
+                raise ValueError('share_modulation: got True for a modulation that differs between heads; accepted is False')
+            initial = initial[:1]
+        if positive and not bool((initial > 0).all()):
+            raise ValueError(f'modulation: got {initial.tolist()} for positive=True; accepted are numbers above 0')
+        self.register_buffer('initial', initial, persistent=False)
+        self.modulation = torch.nn.Parameter(torch.empty_like(initial))
+        self.key_modulation = torch.nn.Parameter(torch.empty_like(initial)) if asymmetric == 'pairs' else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         with torch.no_grad():
-            self.modulation.copy_(self.initial)
+            for parameter in (self.modulation, self.key_modulation):
+                if parameter is not None:
+                    parameter.copy_(self.initial.log() if self.positive else self.initial)
+
+    @property
+    def f(self) -> Tensor:
+        r"""The modulation of the queries, :obj:`[heads, L + 1]`."""
+        return self._modulation(self.modulation)
+
+    @property
+    def key_f(self) -> Tensor:
+        r"""The modulation of the keys, :obj:`[heads, L + 1]`."""
+        return self._modulation(self.modulation if self.key_modulation is None else self.key_modulation)
+
+    def _modulation(self, parameter: Tensor) -> Tensor:
+        own = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
+        return (own.exp() if self.positive else own).expand(self.heads, -1)
 
     @property
     def _fresh(self) -> bool:
@@ -223,28 +292,37 @@ class GRFMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
         if generator is None and not self._fresh:
-            stored = GRFState.load(graph, self.walk_settings.normalization)
-            return GRFState(*self.walk_settings.sample(graph, self.seed)) if stored is None else self._fit(stored)
-        return GRFState(*self.walk_settings.sample(graph, None, generator))
+            stored = GRFState.load(graph, self.walk_settings)
+            return GRFState(*sample_ensembles(graph, self.walk_settings, self.seed)) if stored is None else self._fit(stored)
+        return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
+        f, sizes = self.f, (graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
         query_pattern, key_pattern = state.query.pattern, state.key.pattern
-        modulation = self.modulation.to(torch.promote_types(self.modulation.dtype, torch.float32))
+        if self.asymmetric is True:
+            value = state.query.values(f)
+            return MaskOperator(
+                SparseStructure(),
+                (value, *query_pattern.tensors),
+                *sizes,
+                cost=query_pattern.nnz,
+                entries=lambda: Entries(query_pattern, value),
+                num_entries=query_pattern.nnz,
+            )
+        key_f = self.key_f if self.asymmetric else f
 
         def tensors() -> tuple[Tensor, ...]:
-            query = state.query.values(modulation)
-            key = query if state.key is state.query else state.key.values(modulation)
+            query = state.query.values(f)
+            same = state.key is state.query and key_f is f
+            key = query if same else state.key.values(key_f)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
         return MaskOperator(
             GRFStructure(),
             tensors,
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
+            *sizes,
             cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(modulation, modulation),
+            entries=lambda: state.entries(f, key_f),
             num_entries=state.num_pairs,
         )
 
@@ -266,4 +344,4 @@ class GRFMask(Mask):
         return GRFState(query, state.key.truncate(wanted.max_walk_length))
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {self.walk_settings}, resample={self.resample!r}'
+        return f'heads={self.heads}, {self.walk_settings}, asymmetric={self.asymmetric!r}, resample={self.resample!r}'

@@ -8,7 +8,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.grf import GRFState
-from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks import WalkLength, WalkSettings, sample_ensembles
 
 __all__ = ['AddGraphRandomFeatures']
 
@@ -32,6 +32,10 @@ class AddGraphRandomFeatures(BaseTransform):
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
         sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
+        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
+        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
 
     Raises:
         ValueError: If an argument is outside its range, or the data is heterogeneous.
@@ -52,8 +56,21 @@ class AddGraphRandomFeatures(BaseTransform):
         independent_ensembles: bool = False,
         sampler: str = 'iid',
         normalization: str | None = 'sym',
+        transition: str = 'uniform',
+        walk_length: WalkLength | str | None = None,
+        importance: bool = True,
     ) -> None:
-        self.settings = WalkSettings(num_walks, p_halt, max_walk_length, independent_ensembles, sampler, normalization)
+        self.settings = WalkSettings(
+            num_walks,
+            p_halt,
+            max_walk_length,
+            independent_ensembles,
+            sampler,
+            transition,
+            normalization,
+            walk_length,
+            importance,
+        )
         self.seed = seed
 
     def forward(self, data: Data) -> Data:
@@ -64,7 +81,7 @@ class AddGraphRandomFeatures(BaseTransform):
         graph = Graph.from_data(data)
         if graph.num_graphs > 1:
             raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
-        GRFState(*self.settings.sample(graph, self.seed)).store(data, self.settings.normalization)
+        GRFState(*sample_ensembles(graph, self.settings, self.seed)).store(data, self.settings)
         return data
 
     def __repr__(self) -> str:

@@ -56,7 +56,9 @@ class WalkFeatures:
         pair = torch.div(key, max_walk_length + 1, rounding_mode='floor')
         length = key - pair * (max_walk_length + 1)
         start = torch.div(pair, num_nodes, rounding_mode='floor')
-        return cls(start, pair - start * num_nodes, length, total, num_nodes, max_walk_length)
+        index = torch.int32 if num_nodes < 2**31 else torch.int64
+        start, visited, length = start.to(index), (pair - start * num_nodes).to(index), length.to(index)
+        return cls(start, visited, length, total, num_nodes, max_walk_length)
 
     @property
     def nnz(self) -> int:
@@ -114,22 +116,31 @@ class PairLoads:
         query (WalkFeatures): The loads :math:`P` of the queries' walks.
         key (WalkFeatures): The loads :math:`P'` of the keys' walks.
         dtype (torch.dtype): The data type to compute in. (default: :obj:`torch.float32`)
+        shared (bool): Queries and keys have the same modulation, so that :math:`(l, l')` and :math:`(l', l)` count as one.
+            (default: :obj:`False`)
     """
 
-    def __init__(self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32, shared: bool = False
+    ) -> None:
         num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
         size = lengths[0] * lengths[1]
+        query_visited, key_visited = query.visited.long(), key.visited.long()
         # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
-        by_node = stable_argsort(key.visited, num_nodes)
-        visits = torch.bincount(key.visited, minlength=num_nodes)
+        by_node = stable_argsort(key_visited, num_nodes)
+        visits = torch.bincount(key_visited, minlength=num_nodes)
         first = visits.cumsum(0) - visits
-        meetings = visits[query.visited]
+        meetings = visits[query_visited]
         total = int(meetings.sum())
-        skipped = (first[query.visited] - (meetings.cumsum(0) - meetings)).repeat_interleave(meetings, output_size=total)
+        skipped = (first[query_visited] - (meetings.cumsum(0) - meetings)).repeat_interleave(meetings, output_size=total)
         other = by_node[skipped.add_(torch.arange(total, device=skipped.device))]
         # One code a meeting: start, other start, hops of either.
-        code = (query.start * (num_nodes * size) + query.length * lengths[1]).repeat_interleave(meetings, output_size=total)
-        code += (key.start * size + key.length)[other]
+        code = (query.start.long() * (num_nodes * size)).repeat_interleave(meetings, output_size=total)
+        code += (key.start.long() * size)[other]
+        hops, other_hops = query.length.repeat_interleave(meetings, output_size=total), key.length[other]
+        if shared:
+            hops, other_hops = torch.minimum(hops, other_hops), torch.maximum(hops, other_hops)
+        code += hops * lengths[1] + other_hops
         load = query.load.to(dtype).repeat_interleave(meetings, output_size=total) * key.load.to(dtype)[other]
         order = stable_argsort(code)
         code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)

@@ -2,40 +2,163 @@ r"""How long walks are: the survival probabilities that also weigh what they dep
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from numbers import Integral
 
 import torch
 from torch import Tensor
 
-__all__ = ['geometric_survival', 'lengths_from_uniform']
+__all__ = ['WALK_LENGTHS', 'FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'walk_length']
 
 
-def geometric_survival(p_halt: float, max_walk_length: int) -> Tensor:
-    r"""Returns :math:`S_t = P(\text{length} \ge t) = (1 - p_{halt})^t` for :math:`t = 0, \dots, L`: a walk halts with
-    probability :math:`p_{halt}` before each hop, and after :math:`L` hops in any case (`"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_, Sec. 3.4). With :math:`p_{halt} = 0` every walk makes
-    :math:`L` hops.
+@dataclass(frozen=True)
+class WalkLength(ABC):
+    r"""A distribution of the number of hops of a walk."""
+
+    @abstractmethod
+    def probabilities(self, hops: Tensor) -> Tensor:
+        r"""Returns :math:`P(\text{length} \ge t)` for numbers of hops :math:`t`, in float64."""
+
+    def survival(self, max_walk_length: int) -> Tensor:
+        r"""Returns :math:`S_0, \dots, S_L`, the probabilities that a walk makes at least :math:`t` hops. After :math:`L` hops
+        every walk ends.
+
+        Args:
+            max_walk_length (int): The largest number of hops :math:`L`.
+
+        Raises:
+            ValueError: If :obj:`max_walk_length` is negative.
+        """
+        if not isinstance(max_walk_length, Integral) or max_walk_length < 0:
+            raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
+        return self.probabilities(torch.arange(max_walk_length + 1, dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class GeometricLength(WalkLength):
+    r"""A walk halts with the same probability before each hop, :math:`S_t = (1 - p_{halt})^t`, as in `"Linear Transformer
+    Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.4).
 
     Args:
-        p_halt (float): The halting probability, in :math:`[0, 1)`.
-        max_walk_length (int): The largest number of hops :math:`L`.
+        p_halt (float): The halting probability, in :math:`[0, 1)`; :obj:`0` means walks of the largest length.
 
     Raises:
-        ValueError: If :obj:`p_halt` is outside :math:`[0, 1)` or :obj:`max_walk_length` is negative.
+        ValueError: If :obj:`p_halt` is outside :math:`[0, 1)`.
 
     Example:
-        >>> geometric_survival(0.5, max_walk_length=2)
+        >>> GeometricLength(0.5).survival(max_walk_length=2)
         tensor([1.0000, 0.5000, 0.2500], dtype=torch.float64)
     """
-    if not 0 <= p_halt < 1:
-        raise ValueError(f'p_halt: got {p_halt}; accepted are numbers in [0, 1)')
-    if not isinstance(max_walk_length, Integral) or max_walk_length < 0:
-        raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
-    return (1.0 - p_halt) ** torch.arange(max_walk_length + 1, dtype=torch.float64)
+
+    p_halt: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p_halt < 1:
+            raise ValueError(f'p_halt: got {self.p_halt}; accepted are numbers in [0, 1)')
+
+    def probabilities(self, hops: Tensor) -> Tensor:
+        return (1.0 - self.p_halt) ** hops
 
 
-def lengths_from_uniform(uniform: Tensor, survival: Tensor) -> Tensor:
-    r"""Turns uniform numbers into walk lengths with the given survival probabilities, by inversion."""
-    # length >= t exactly where u < S_t, and S descends: count the t >= 1 with S_t > u.
-    descending = -survival[1:].to(uniform.device, uniform.dtype)
-    return torch.searchsorted(descending, -uniform)
+@dataclass(frozen=True)
+class FixedLength(WalkLength):
+    r"""Every walk makes the given number of hops.
+
+    Args:
+        hops (int): The number of hops.
+
+    Example:
+        >>> FixedLength(1).survival(max_walk_length=2)
+        tensor([1., 1., 0.], dtype=torch.float64)
+    """
+
+    hops: int
+
+    def __post_init__(self) -> None:
+        if self.hops < 0 or int(self.hops) != self.hops:
+            raise ValueError(f'hops: got {self.hops}; accepted are numbers of hops from 0')
+
+    def probabilities(self, hops: Tensor) -> Tensor:
+        return (hops <= self.hops).double()
+
+
+@dataclass(frozen=True)
+class PoissonLength(WalkLength):
+    r"""The number of hops has a Poisson distribution, :math:`S_t = P(t, \mu)`, the regularised incomplete gamma function. The
+    lengths whose loads a heat kernel weighs most are drawn most.
+
+    Args:
+        mean (float): The mean number of hops :math:`\mu`, above 0.
+
+    Example:
+        >>> PoissonLength(1.0).survival(max_walk_length=2)
+        tensor([1.0000, 0.6321, 0.2642], dtype=torch.float64)
+    """
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mean < float('inf'):
+            raise ValueError(f'mean: got {self.mean}; accepted are finite numbers above 0')
+
+    def probabilities(self, hops: Tensor) -> Tensor:
+        mean = torch.tensor(float(self.mean), dtype=torch.float64)
+        result: Tensor = torch.special.gammainc(hops.clamp(min=1), mean)
+        return result.masked_fill(hops == 0, 1.0)
+
+
+@dataclass(frozen=True)
+class SurvivalLength(WalkLength):
+    r"""Any distribution, by its survival probabilities.
+
+    Args:
+        given (tuple of float): :math:`S_0 = 1 \ge S_1 \ge \dots`; walks longer than listed do not occur.
+
+    Example:
+        >>> SurvivalLength((1.0, 0.7)).survival(max_walk_length=2)
+        tensor([1.0000, 0.7000, 0.0000], dtype=torch.float64)
+    """
+
+    given: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, 'given', tuple(float(value) for value in self.given))
+        pairs = zip(self.given, self.given[1:], strict=False)
+        if not self.given or self.given[0] != 1 or any(not 0 <= later <= earlier for earlier, later in pairs):
+            raise ValueError(f'given: got {self.given}; accepted are probabilities that start at 1 and do not ascend')
+
+    def probabilities(self, hops: Tensor) -> Tensor:
+        result = torch.zeros_like(hops)
+        shown = min(len(hops), len(self.given))
+        result[:shown] = torch.tensor(self.given[:shown], dtype=torch.float64)
+        return result
+
+
+#: Distributions that have a name in configurations, :obj:`"<name>:<number>"`.
+WALK_LENGTHS: dict[str, type[GeometricLength] | type[FixedLength] | type[PoissonLength]] = {
+    'geometric': GeometricLength,
+    'fixed': FixedLength,
+    'poisson': PoissonLength,
+}
+
+
+def walk_length(given: WalkLength | str) -> WalkLength:
+    r"""Turns :obj:`"geometric:0.5"`, :obj:`"fixed:3"` or :obj:`"poisson:2.0"` into a distribution; one is returned as it is.
+
+    Raises:
+        ValueError: If the text names no distribution.
+
+    Example:
+        >>> walk_length('fixed:3')
+        FixedLength(hops=3)
+    """
+    if isinstance(given, WalkLength):
+        return given
+    name, _, number = str(given).partition(':')
+    try:
+        value = float(number)
+        return WALK_LENGTHS[name](int(value) if name == 'fixed' and value == int(value) else value)  # type: ignore[arg-type]
+    except (KeyError, ValueError) as error:
+        accepted = [f'{name}:<number>' for name in WALK_LENGTHS]
+        raise ValueError(f'walk_length: got {given!r}; accepted are {accepted} and WalkLength objects') from error

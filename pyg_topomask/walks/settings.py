@@ -3,15 +3,15 @@ r"""How the walks of a mask are drawn, as one hashable value that masks and tran
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 
-import torch
+from torch import Tensor
 
-from pyg_topomask.graph import Graph, check_normalization
-from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.lengths import geometric_survival
-from pyg_topomask.walks.sampler import SAMPLERS, sample_walks
-from pyg_topomask.walks.uniform import counter_uniform, generator_uniform
+from pyg_topomask.graph import check_normalization
+from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.transitions import TRANSITIONS
 
 __all__ = ['WalkSettings']
 
@@ -22,14 +22,21 @@ class WalkSettings:
 
     Args:
         num_walks (int): Walks per node and ensemble, from 1.
-        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`.
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+            :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
         sampler (str): A name in :obj:`SAMPLERS`. (default: :obj:`"iid"`)
+        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for probabilities proportional to
+            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"` or an object. (default: :obj:`None`)
+        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts them (Eq. 24),
+            which estimates no function of :math:`\mathbf{W}`. (default: :obj:`True`)
 
     Raises:
-        ValueError: If an argument is outside its range.
+        ValueError: If an argument is outside its range, or arguments exclude each other.
     """
 
     num_walks: int
@@ -37,36 +44,37 @@ class WalkSettings:
     max_walk_length: int
     independent_ensembles: bool = False
     sampler: str = 'iid'
+    transition: str = 'uniform'
     normalization: str | None = 'sym'
+    walk_length: WalkLength | str | None = None
+    importance: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.num_walks, Integral) or self.num_walks < 1:
             raise ValueError(f'num_walks: got {self.num_walks}; accepted are numbers of walks from 1')
-        geometric_survival(self.p_halt, self.max_walk_length)
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
+        if self.transition not in TRANSITIONS:
+            raise ValueError(f'transition: got {self.transition!r}; accepted are {list(TRANSITIONS)}')
+        sampler = SAMPLERS[self.sampler]
+        if sampler.antithetic and self.num_walks % 2 == 1:
+            raise ValueError(
+                f'num_walks: got {self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs; accepted are even '
+                f'numbers'
+            )
+        if sampler.repelling and self.transition != 'uniform':
+            raise ValueError(
+                f'transition: got {self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly; '
+                f'accepted is "uniform"'
+            )
         check_normalization(self.normalization)
+        GeometricLength(self.p_halt)
+        if self.walk_length is not None:
+            object.__setattr__(self, 'walk_length', walk_length(self.walk_length))
+        _ = self.survival
 
-    def sample(
-        self, graph: Graph, seed: int | None, generator: torch.Generator | None = None
-    ) -> tuple[WalkFeatures, WalkFeatures]:
-        r"""Walks on a graph, and returns the features of the queries and of the keys, one object if they are the same.
-
-        Args:
-            graph (Graph): The graphs.
-            seed (int, optional): Makes the walks of a graph a function of this seed and of the graph alone, whatever batch it
-                is in; :obj:`None` draws from :obj:`generator`.
-            generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global one.
-                (default: :obj:`None`)
-        """
-        survival, local_id = geometric_survival(self.p_halt, self.max_walk_length), graph.local_id
-
-        def ensemble(index: int) -> WalkFeatures:
-            if seed is None:
-                uniform = generator_uniform(generator, graph.device)
-            else:
-                uniform = counter_uniform(2 * seed + index, local_id, self.num_walks)
-            return sample_walks(graph, self.num_walks, survival, uniform, self.normalization, self.sampler)
-
-        query = ensemble(0)
-        return query, ensemble(1) if self.independent_ensembles else query
+    @cached_property
+    def survival(self) -> Tensor:
+        r"""The probabilities :math:`S_0, \dots, S_L` that a walk makes at least :math:`t` hops."""
+        length = GeometricLength(self.p_halt) if self.walk_length is None else walk_length(self.walk_length)
+        return length.survival(self.max_walk_length)

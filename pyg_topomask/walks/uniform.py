@@ -1,4 +1,4 @@
-r"""Sources of uniform random numbers for walkers."""
+r"""Uniform random numbers that are a function of a seed and of what they are for."""
 
 from __future__ import annotations
 
@@ -9,43 +9,40 @@ from torch import Tensor
 
 from pyg_topomask.ops.splitmix import splitmix
 
-__all__ = ['Uniform', 'counter_uniform', 'generator_uniform']
+__all__ = ['Uniform', 'counter_uniform', 'draw_seed', 'seed_offset']
 
-# (step, walkers) -> one number in [0, 1) for each walker
-Uniform = Callable[[int, Tensor], Tensor]
-
-
-def generator_uniform(generator: torch.Generator | None, device: torch.device) -> Uniform:
-    r"""Numbers from a :class:`torch.Generator`, or from torch's global one if it is :obj:`None`."""
-
-    def uniform(step: int, walkers: Tensor) -> Tensor:
-        if generator is None or generator.device == device:
-            return torch.rand(walkers.numel(), generator=generator, device=device)
-        return torch.rand(walkers.numel(), generator=generator, device=generator.device).to(device)
-
-    return uniform
+# (stream, walkers) -> one number in [0, 1) for each walker; a stream is any integer, for all walkers or for each
+Uniform = Callable[['int | Tensor', Tensor], Tensor]
 
 
 def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
-    r"""Numbers that are a function of seed, position of the start node in its graph, walk and step alone (splitmix64), so that
-    a graph is walked alike alone, in any batch, and on any device.
+    r"""Numbers that are a function of seed, position of the start node in its graph, walk and stream alone (splitmix64), so
+    that a graph is walked alike alone, in any batch, and on any device.
 
     Args:
         seed (int): The seed.
         local_id (torch.Tensor): The position of each node within its graph, :obj:`[N]`.
         num_walks (int): Walks per node; walker :obj:`w` starts at node :obj:`w // num_walks`.
     """
+    offset = seed_offset(seed)
 
-    def uniform(step: int, walkers: Tensor) -> Tensor:
+    def uniform(stream: int | Tensor, walkers: Tensor) -> Tensor:
         walkers = walkers.long()
         start = torch.div(walkers, num_walks, rounding_mode='floor')
         counter = local_id.index_select(0, start) * num_walks + (walkers - start * num_walks)
-        bits = splitmix(splitmix(counter + _signed(seed * 0x9E3779B9)) + step)
+        bits = splitmix(splitmix(counter + offset) + stream)
         return (bits >> 11).bitwise_and_((1 << 53) - 1).double().mul_(2.0**-53)
 
     return uniform
 
 
-def _signed(value: int) -> int:
-    value &= (1 << 64) - 1
+def seed_offset(seed: int) -> int:
+    r"""Returns what a seed adds to the counters, as a signed 64-bit integer."""
+    value = (seed * 0x9E3779B9) & ((1 << 64) - 1)
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def draw_seed(generator: torch.Generator | None) -> int:
+    r"""Draws a seed from a generator, or from torch's global one if it is :obj:`None`."""
+    device = None if generator is None else generator.device
+    return int(torch.randint(2**62, (), generator=generator, device=device))

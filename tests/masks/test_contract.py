@@ -8,12 +8,12 @@ import pytest
 import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
-from oracles import same_graph, weight_matrix
+from oracles import power_series, same_graph, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.testing import assert_mask_operator
 
 Matrix = NDArray[np.float64]
@@ -60,10 +60,26 @@ def grf_matrix(mask: Mask, data: Data) -> Matrix:
     return query @ key.transpose(0, 2, 1)
 
 
-def features(walks: object) -> Matrix:
+def features(walks: object, modulation: torch.Tensor = MODULATION) -> Matrix:
     loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
     np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
-    return np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
+    return np.einsum('hl,lij->hij', modulation.double().numpy(), loads)
+
+
+def grf_pairs(data: Data) -> Mask:
+    mask = GRFMask(2, 3, 0.3, 2, MODULATION, asymmetric='pairs')
+    with torch.no_grad():
+        mask.key_modulation.copy_(MODULATION.flip(1))
+    return mask
+
+
+def grf_pairs_matrix(mask: Mask, data: Data) -> Matrix:
+    walks = mask.prepare(Graph.from_data(data)).query
+    return features(walks) @ features(walks, MODULATION.flip(1)).transpose(0, 2, 1)
+
+
+def power_series_matrix(mask: Mask, data: Data) -> Matrix:
+    return np.stack([power_series(weight_matrix(data, 'sym'), own) for own in MODULATION.double().numpy()])
 
 
 def composed_hadamard(data: Data) -> Mask:
@@ -87,6 +103,29 @@ CASES = {
     'grf': grf(),
     'grf_independent': grf(independent_ensembles=True, normalization=None),
     'grf_rw': grf(normalization='rw'),
+    'grf_one_hot_keys': Case(
+        lambda data: GRFMask(2, 4, 0.3, 2, MODULATION, asymmetric=True, sampler='antithetic'),
+        lambda mask, data: features(mask.prepare(Graph.from_data(data)).query),
+    ),
+    'grf_pairs': Case(grf_pairs, grf_pairs_matrix),
+    'grf_repelling': grf(sampler='repelling'),
+    'grf_weight': grf(transition='weight', walk_length='poisson:1.5'),
+    'grf_counts': grf(importance=False),
+    'power_series': Case(lambda data: PowerSeriesMask(2, 2, MODULATION), power_series_matrix),
+    'power_series_f': Case(
+        lambda data: PowerSeriesMask(2, 2, torch.tensor([[1.0, 0.5], [2.0, -0.3]]), 'f', 'rw'),
+        lambda mask, data: np.stack(
+            [power_series(weight_matrix(data, 'rw'), own) for own in mask.alpha.detach().double().numpy()]
+        ),
+    ),
+    'transposed_power_series': Case(
+        lambda data: PowerSeriesMask(2, 2, MODULATION).T,
+        lambda mask, data: power_series_matrix(mask, data).transpose(0, 2, 1),
+    ),
+    'transposed_grf_one_hot_keys': Case(
+        lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, asymmetric=True).T,
+        lambda mask, data: features(mask.parts[0].prepare(Graph.from_data(data)).query).transpose(0, 2, 1),
+    ),
     'sum': Case(
         lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
         lambda mask, data: weight_matrix(data, None) + np.eye(nodes(data)) + same_graph(data) + low_rank_matrix(data),
@@ -145,11 +184,33 @@ MADE_FROM_THE_GRAPH = [
     'grf',
     'grf_independent',
     'grf_rw',
+    'grf_one_hot_keys',
+    'grf_pairs',
+    'grf_repelling',
+    'grf_weight',
+    'grf_counts',
+    'power_series',
+    'power_series_f',
     'scaled_per_head',
     'transposed',
     'transposed_grf',
 ]
-LEARNABLE = ['adjacency', 'adjacency_rw', 'grf', 'grf_independent', 'grf_rw', 'sum', 'transposed_grf', 'hadamard']
+LEARNABLE = [
+    'adjacency',
+    'adjacency_rw',
+    'grf',
+    'grf_independent',
+    'grf_rw',
+    'grf_one_hot_keys',
+    'grf_pairs',
+    'grf_counts',
+    'power_series',
+    'power_series_f',
+    'sum',
+    'transposed_grf',
+    'transposed_power_series',
+    'hadamard',
+]
 
 
 @pytest.mark.parametrize('case', MADE_FROM_THE_GRAPH)

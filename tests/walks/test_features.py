@@ -4,7 +4,7 @@ import torch
 from graphs import GRAPHS, small_digraph
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings
+from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
 
 SETTINGS = WalkSettings(4, 0.3, 3, independent_ensembles=True)
@@ -12,7 +12,7 @@ MODULATION = torch.tensor([[1.0, 0.5, 0.3, -0.2], [-0.5, 2.0, 0.0, 1.0]], dtype=
 
 
 def walks(name: str = 'directed') -> tuple[WalkFeatures, WalkFeatures]:
-    return SETTINGS.sample(Graph.from_data(GRAPHS[name]()), seed=0)
+    return sample_ensembles(Graph.from_data(GRAPHS[name]()), SETTINGS, seed=0)
 
 
 def dense(features: WalkFeatures, modulation: torch.Tensor = MODULATION) -> np.ndarray:
@@ -52,8 +52,17 @@ def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> 
     assert pairs.pattern.nnz <= count_pairs(query, key)
 
 
+@pytest.mark.parametrize('name', GRAPHS)
+def test_pair_loads_of_a_shared_modulation(name: str) -> None:
+    query, key = walks(name)
+    pairs = PairLoads(query, key, torch.float64, shared=True)
+    matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
+    matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, MODULATION)
+    np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key).transpose(0, 2, 1), atol=1e-10)
+
+
 def test_gradient_of_the_modulation() -> None:
-    query, key = SETTINGS.sample(Graph.from_data(small_digraph()), seed=0)
+    query, key = sample_ensembles(Graph.from_data(small_digraph()), SETTINGS, seed=0)
     pairs, modulation = PairLoads(query, key, torch.float64), MODULATION.clone().requires_grad_()
     assert torch.autograd.gradcheck(query.values, modulation)
     assert torch.autograd.gradcheck(lambda f: pairs.values(f, f * 2), modulation)

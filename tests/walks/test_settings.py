@@ -3,23 +3,28 @@ import torch
 from graphs import small_graph
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import SAMPLERS, WalkSettings
+from pyg_topomask.walks import SAMPLERS, PoissonLength, WalkSettings, sample_ensembles
 
 
 @pytest.mark.parametrize(
     ('name', 'arguments'),
     [
-        ('num_walks', (0, 0.5, 2)),
-        ('p_halt', (1, 1.0, 2)),
-        ('p_halt', (1, float('nan'), 2)),
-        ('max_walk_length', (1, 0.5, -1)),
-        ('sampler', (1, 0.5, 2, False, 'unknown')),
-        ('normalization', (1, 0.5, 2, False, 'iid', 'unknown')),
+        ('num_walks', {'num_walks': 0}),
+        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
+        ('num_walks', {'num_walks': 5, 'sampler': 'repelling_antithetic'}),
+        ('p_halt', {'p_halt': 1.0}),
+        ('p_halt', {'p_halt': float('nan')}),
+        ('max_walk_length', {'max_walk_length': -1}),
+        ('sampler', {'sampler': 'unknown'}),
+        ('transition', {'transition': 'unknown'}),
+        ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
+        ('normalization', {'normalization': 'unknown'}),
+        ('walk_length', {'walk_length': 'unknown'}),
     ],
 )
-def test_bad_arguments_are_named(name: str, arguments: tuple[object, ...]) -> None:
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
-        WalkSettings(*arguments)
+        WalkSettings(**{'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 2, **arguments})
 
 
 def test_unknown_sampler_lists_the_known_ones() -> None:
@@ -28,9 +33,15 @@ def test_unknown_sampler_lists_the_known_ones() -> None:
     assert all(name in str(error.value) for name in SAMPLERS)
 
 
+def test_settings_that_walk_alike_are_equal() -> None:
+    assert WalkSettings(2, 0.5, 2, walk_length='poisson:2') == WalkSettings(2, 0.5, 2, walk_length=PoissonLength(2.0))
+    assert len({WalkSettings(2, 0.5, 2), WalkSettings(2, 0.5, 2), WalkSettings(2, 0.5, 3)}) == 2
+
+
 def test_one_ensemble_is_one_object_and_two_differ() -> None:
     graph = Graph.from_data(small_graph())
-    query, key = WalkSettings(4, 0.5, 3).sample(graph, 0)
+    query, key = sample_ensembles(graph, WalkSettings(4, 0.5, 3), 0)
     assert query is key
-    query, key = WalkSettings(4, 0.5, 3, independent_ensembles=True).sample(graph, None, torch.Generator().manual_seed(0))
+    settings = WalkSettings(4, 0.5, 3, independent_ensembles=True)
+    query, key = sample_ensembles(graph, settings, None, torch.Generator().manual_seed(0))
     assert query.load.tolist() != key.load.tolist()

@@ -5,7 +5,8 @@ from oracles import confidence
 from scipy.stats import chi2
 from torch import Tensor
 
-from pyg_topomask.walks import counter_uniform, generator_uniform
+from pyg_topomask.walks import counter_uniform
+from pyg_topomask.walks.uniform import draw_seed
 
 NODES, WALKS, STEPS = 2000, 10, 5
 CHECKS = 40
@@ -81,11 +82,11 @@ def test_walkers_are_left_as_they_are(dtype: torch.dtype) -> None:
     assert torch.equal(walkers, torch.arange(8, dtype=dtype))
 
 
-def test_generator_gives_its_own_numbers_and_the_global_one_without() -> None:
-    walkers = torch.arange(4)
-    own = generator_uniform(torch.Generator().manual_seed(3), torch.device('cpu'))
-    assert torch.equal(own(0, walkers), torch.rand(4, generator=torch.Generator().manual_seed(3)))
+def test_seeds_are_drawn_from_the_generator_given_or_from_the_global_one() -> None:
+    own = [draw_seed(torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
+    assert own[0] == own[1] != own[2]
     torch.manual_seed(9)
-    first = generator_uniform(None, torch.device('cpu'))(0, walkers)
+    first = [draw_seed(None), draw_seed(None)]
     torch.manual_seed(9)
-    assert torch.equal(first, torch.rand(4))
+    assert first == [draw_seed(None), draw_seed(None)]
+    assert first[0] != first[1]

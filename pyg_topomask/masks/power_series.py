@@ -1,0 +1,181 @@
+r"""Exact power series of the weighted adjacency matrix."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, series_parameter
+from pyg_topomask.operators import MaskOperator, MaskStructure
+from pyg_topomask.ops.sparse import multiply, spmm
+from pyg_topomask.sparse_pattern import SparsePattern
+
+__all__ = ['PowerSeriesMask', 'spectral_radius']
+
+
+@dataclass(frozen=True)
+class PowerSeriesStructure(MaskStructure):
+    r""":math:`\sum_k \alpha_k \mathbf{W}^k`, by Horner's rule. Tensors: the coefficients, :obj:`[H, K + 1]`, the entries of
+    :math:`\mathbf{W}`, :obj:`[1, nnz]`, and their pattern.
+    """
+
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        alpha, value, *pattern = tensors
+        own, value = SparsePattern(*pattern), value.to(x.dtype)
+        powers = alpha.to(x.dtype).unsqueeze(-1).unbind(1)
+        total = powers[-1] * x
+        for coefficient in reversed(powers[:-1]):
+            # All heads share W: one product serves them.
+            product = spmm(own, value, total.flatten(1).unsqueeze(1), self.transposed).view_as(total)
+            total = torch.addcmul(product, coefficient, x)
+        return total
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return PowerSeriesStructure(not self.transposed), tuple(tensors)
+
+
+class PowerSeriesMask(Mask):
+    r"""A learnable power series of the weighted adjacency matrix, exactly, from `"Linear Transformer Topological Masking with
+    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.1, Eq. 4):
+
+    .. math::
+        \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
+
+    The matrix is never formed: Horner's rule multiplies by it in :math:`O(K E)`. Gradients flow to the coefficients and to
+    edge weights that require them.
+
+    Args:
+        heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
+        order (int): The largest power :math:`K`, from 0. (default: :obj:`4`)
+        coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
+            kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"` or :obj:`"heat:0.5"`; :obj:`None` for
+            :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
+        parameterization (str): Learn :obj:`"alpha"`, or the :obj:`"f"` whose convolution with itself it is, which makes the
+            mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
+            numbers, and :obj:`coefficients` are given to that length. (default: :obj:`"alpha"`)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
+            \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
+            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
+            faster than the coefficients fall. (default: :obj:`"sym"`)
+        learnable (bool): Learn the coefficients. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = PowerSeriesMask(order=1, coefficients=torch.tensor([1.0, 0.5]))
+        >>> mask(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)).to_dense().detach()
+        tensor([[[1.0000, 0.5000],
+                 [0.5000, 1.0000]]])
+    """
+
+    initial: Tensor
+
+    def __init__(
+        self,
+        heads: int = 1,
+        order: int = 4,
+        coefficients: Tensor | str | None = None,
+        parameterization: str = 'alpha',
+        normalization: str | None = 'sym',
+        learnable: bool = True,
+    ) -> None:
+        super().__init__(heads)
+        if order < 0:
+            raise ValueError(f'order: got {order}; accepted are numbers from 0')
+        if parameterization not in ('alpha', 'f'):
+            raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
+        self.order = order
+        self.parameterization = parameterization
+        self._adjacency = AdjacencyMask(1, None, normalization)
+        length = 1 + (order if parameterization == 'alpha' else order // 2)
+        if coefficients is None:
+            coefficients = 0.5 ** torch.arange(length)
+        elif isinstance(coefficients, str):
+            coefficients = kernel_series(coefficients, length - 1).to(torch.get_default_dtype())
+        initial = series_parameter('coefficients', coefficients, heads, length)
+        self.register_buffer('initial', deconvolve(initial) if parameterization == 'f' else initial, persistent=False)
+        self.coefficients = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.coefficients.copy_(self.initial)
+
+    @property
+    def alpha(self) -> Tensor:
+        r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
+        own = self.coefficients.to(torch.promote_types(self.coefficients.dtype, torch.float32))
+        return own if self.parameterization == 'alpha' else convolve(own, own)
+
+    def settings(self) -> Hashable:
+        return self._adjacency.settings()
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
+        state = self._adjacency.prepare(graph, generator)
+        if self._adjacency.normalization is None:
+            self._warn(state)
+        return state
+
+    @torch.no_grad()
+    def _warn(self, state: AdjacencyState) -> None:
+        radius = spectral_radius(state.pattern, state.weight)
+        terms = self.alpha.double().abs() * radius ** torch.arange(self.alpha.size(1), device=self.alpha.device)
+        if radius > 1 and bool((terms[:, -1] > terms[:, :-1].amax(1)).any() if terms.size(1) > 1 else False):
+            warnings.warn(
+                f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
+                f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
+                f'scale the edge weights.',
+                UserWarning,
+                stacklevel=2,
+            )
+
+    def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
+        alpha = self.alpha
+        return MaskOperator(
+            PowerSeriesStructure(),
+            (alpha, state.weight.unsqueeze(0), *state.pattern.tensors),
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
+            cost=(alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
+            f'normalization={self._adjacency.normalization!r}'
+        )
+
+
+@torch.no_grad()
+def spectral_radius(pattern: SparsePattern, weight: Tensor, iterations: int = 50) -> float:
+    r"""Returns the spectral radius of :math:`|\mathbf{W}|`, which bounds that of :math:`\mathbf{W}`, by power iteration.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        weight (torch.Tensor): Their values, :obj:`[nnz]`.
+        iterations (int): The number of products. (default: :obj:`50`)
+    """
+    vector, radius = torch.ones(pattern.num_rows, 1, dtype=torch.float64, device=weight.device), 0.0
+    value = weight.abs().double()
+    for _ in range(iterations):
+        # Of W + I, whose dominant eigenvalue stands alone also on bipartite graphs.
+        product = multiply(pattern.rowptr, pattern.col, value, vector) + vector
+        radius = float(product.norm() / vector.norm()) - 1.0 if vector.numel() > 0 else 0.0
+        vector = product / product.norm().clamp(min=1e-300)
+    return radius

@@ -1,0 +1,219 @@
+r"""Random walks as machine code, where Numba is installed: the same walks and the same features as the tensor version's."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.settings import WalkSettings
+from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.uniform import seed_offset
+
+__all__ = ['walk']
+
+# Visits that are given room for without counting: memory that nothing touches costs nothing.
+_UNTOUCHED = 2**22
+# Visits that one thread makes alone.
+_ALONE = 2**15
+# Below this many, sorting by insertion is faster.
+_FEW = 48
+
+_SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
+_GOLDEN, _FIRST, _SECOND = (
+    np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+_compile = njit(nogil=True, cache=True, error_model='numpy')
+
+
+@_compile
+def _splitmix(x):  # type: ignore[no-untyped-def]
+    x += _GOLDEN
+    x = (x ^ (x >> _SHIFT30)) * _FIRST
+    x = (x ^ (x >> _SHIFT27)) * _SECOND
+    return x ^ (x >> _SHIFT31)
+
+
+@_compile
+def _number(key, stream):  # type: ignore[no-untyped-def]
+    return np.float64(_splitmix(key + np.uint64(stream)) >> _SHIFT11) * 2.0**-53
+
+
+@_compile
+def _sort(keys, values, size):  # type: ignore[no-untyped-def]
+    if size > _FEW:
+        order = np.argsort(keys[:size], kind='mergesort')
+        keys[:size] = keys[:size][order]
+        values[:size] = values[:size][order]
+        return
+    for i in range(1, size):
+        key, value, j = keys[i], values[i], i
+        while j > 0 and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            values[j] = values[j - 1]
+            j -= 1
+        keys[j] = key
+        values[j] = value
+
+
+@_compile
+def _hops(counter, offset, survival, halting, antithetic):  # type: ignore[no-untyped-def]
+    longest, made = len(halting), 0
+    if antithetic:
+        pair = _splitmix(np.uint64(counter - (counter & 1)) + offset)
+        while made < longest:
+            u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
+            if u - np.floor(u) < halting[made]:
+                break
+            made += 1
+        return made
+    u = _number(_splitmix(np.uint64(counter) + offset), 0)
+    while made < longest and survival[made + 1] > u:
+        made += 1
+    return made
+
+
+@_compile
+def _count(begin, end, num_walks, local_id, survival, halting, antithetic, offset):  # type: ignore[no-untyped-def]
+    total = end - begin
+    for node in range(begin, end):
+        for own in range(num_walks):
+            total += _hops(local_id[node] * num_walks + own, offset, survival, halting, antithetic)
+    return total
+
+
+@_compile
+def _shift(column, source, target, size):  # type: ignore[no-untyped-def]
+    for place in range(size):
+        column[target + place] = column[source + place]
+
+
+@_compile
+def _walk(  # type: ignore[no-untyped-def]
+    begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, offset, merge,
+    used, starts, visited, lengths, loads,
+):  # fmt: skip
+    longest = len(survival) - 1
+    bits = 0
+    while (1 << bits) <= longest:
+        bits += 1
+    keys = np.empty(1 + num_walks * longest, np.int64)
+    values = np.empty(1 + num_walks * longest, factor.dtype)
+    key = np.empty(num_walks, np.uint64)
+    hops = np.empty(num_walks, np.int64)
+    position = np.empty(num_walks, np.int64)
+    row = np.empty(num_walks, np.int64)
+    degree = np.empty(num_walks, np.int64)
+    load = np.empty(num_walks, factor.dtype)
+    opening = used
+    for node in range(begin, end):
+        most = 0
+        for own in range(num_walks):
+            counter = local_id[node] * num_walks + own
+            key[own] = _splitmix(np.uint64(counter) + offset)
+            made = _hops(counter, offset, survival, halting, antithetic)
+            hops[own] = made
+            most = max(most, made)
+            position[own] = node
+            row[own] = first[node, 0]
+            degree[own] = first[node, 1]
+            load[own] = 1.0 / num_walks
+        keys[0] = node << bits
+        values[0] = 1
+        size = 1
+        # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
+        for step in range(1, most + 1):
+            for own in range(num_walks):
+                if hops[own] < step or degree[own] == 0:
+                    continue
+                u = _number(key[own], step)
+                if len(cumulative) == 0:
+                    edge = row[own] + np.int64(u * degree[own])
+                else:
+                    edge, high = row[own], row[own] + degree[own] - 1
+                    while edge < high:
+                        middle = (edge + high) >> 1
+                        if cumulative[middle] > position[own] + u:
+                            high = middle
+                        else:
+                            edge = middle + 1
+                if len(ratio) > 0:
+                    load[own] = load[own] * factor[edge] * ratio[step - 1]
+                position[own] = edges[edge, 0]
+                row[own] = edges[edge, 1]
+                degree[own] = edges[edge, 2]
+                keys[size] = (position[own] << bits) | step
+                values[size] = load[own]
+                size += 1
+        if merge:
+            _sort(keys, values, size)
+        last = -1
+        for place in range(size):
+            if merge and keys[place] == last:
+                loads[used - 1] += values[place]
+                continue
+            last = keys[place]
+            starts[used] = node
+            visited[used] = last >> bits
+            lengths[used] = last & ((1 << bits) - 1)
+            loads[used] = values[place]
+            used += 1
+    return used - opening
+
+
+def walk(
+    graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Walks from every node of a graph on the CPU.
+
+    Args:
+        graph (Graph): The graphs to walk on.
+        transitions (Transitions): Their transitions.
+        settings (WalkSettings): How to walk; not repelling.
+        seed (int): The seed.
+        merge (bool): Add up the loads of visits to the same node after the same number of hops, and sort. (default:
+            :obj:`True`)
+
+    Returns:
+        tuple: Start, visited node, hops and load of each visit.
+    """
+    longest, survival = settings.max_walk_length, settings.survival
+    width = 1 + settings.num_walks * longest
+    ratio = (survival[:-1] / survival[1:]).to(transitions.factor.dtype) if settings.importance else torch.ones(0)
+    halting = 1.0 - survival[1:] / survival[:-1].clamp(min=torch.finfo(survival.dtype).tiny)
+    cumulative = torch.empty(0, dtype=torch.float64) if transitions.cumulative is None else transitions.cumulative
+    fixed = (transitions.first, transitions.edges, transitions.factor, cumulative, survival, halting, ratio, graph.local_id)
+    arrays = [tensor.contiguous().numpy() for tensor in fixed]
+    antithetic = SAMPLERS[settings.sampler].antithetic
+    offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
+
+    index = np.int32 if transitions.first.dtype == torch.int32 else np.int64
+    num_threads = torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
+    bounds = [graph.num_nodes * thread // num_threads for thread in range(num_threads + 1)]
+    shares = list(zip(bounds, bounds[1:], strict=False))
+
+    def count(share: tuple[int, int]) -> int:
+        if graph.num_nodes * width <= _UNTOUCHED:
+            return (share[1] - share[0]) * width
+        return int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], antithetic, offset))
+
+    def run(share: tuple[int, int], place: int) -> int:
+        return int(_walk(*share, settings.num_walks, *arrays, antithetic, offset, merge, place, *columns))
+
+    # Threads of Python serve: the kernels run without the interpreter's lock, and a pool kept for later would survive no fork.
+    with ThreadPoolExecutor(num_threads) as pool:
+        # Every thread has room for all its visits; what merging leaves over is never touched, and given back.
+        room = np.cumsum([0, *pool.map(count, shares)])
+        columns = [np.empty(room[-1], dtype) for dtype in (index, index, index, arrays[2].dtype)]
+        used = np.cumsum([0, *pool.map(run, shares, room)])
+    for column in columns:
+        for source, target, size in zip(room[1:-1], used[1:-1], np.diff(used)[1:], strict=True):
+            _shift(column, source, target, size)
+        column.resize(int(used[-1]), refcheck=False)
+    start, visited, length, load = (torch.from_numpy(column) for column in columns)
+    return start, visited, length, load

@@ -1,0 +1,74 @@
+r"""Where a walker can go, with which probability, and what that makes of its load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.sparse_pattern import stable_argsort
+
+__all__ = ['TRANSITIONS', 'Transitions']
+
+TRANSITIONS = ('uniform', 'weight')
+
+
+@dataclass(frozen=True)
+class Transitions:
+    r"""The hops that walkers can make: along each out-edge alike (:obj:`"uniform"`), or with a probability proportional to
+    :math:`|W_{ij}|` (:obj:`"weight"`).
+
+    Args:
+        first (torch.Tensor): First out-edge and out-degree of each node, 0 where walks end, :obj:`[N, 2]`.
+        edges (torch.Tensor): Of each edge, in the order of its source, the target with those two numbers, so that one
+            look-up makes a hop, :obj:`[E, 3]`.
+        factor (torch.Tensor): What the hop multiplies the load by, :math:`W_{ij} / p_{ij}`, :obj:`[E]`.
+        cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, where
+            the probabilities differ, :obj:`[E]`.
+    """
+
+    first: Tensor
+    edges: Tensor
+    factor: Tensor
+    cumulative: Tensor | None
+
+    @classmethod
+    def of(cls, graph: Graph, normalization: str | None, transition: str = 'uniform') -> Transitions:
+        r"""Returns the transitions on a graph, which keeps them."""
+        if graph.weight.requires_grad:  # the weights may have changed since
+            return cls._make(graph, normalization, transition)
+        key = (cls.__name__, normalization, transition)
+        return graph.prepared(key, lambda: cls._make(graph, normalization, transition))
+
+    @classmethod
+    @torch.no_grad()
+    def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
+        order = stable_argsort(graph.edge_index[0])
+        source, target = graph.edge_index[:, order].long()
+        weight = graph.normalized_weight(normalization)[order]
+        degree = torch.bincount(source, minlength=graph.num_nodes)
+        start = degree.cumsum(0) - degree
+        cumulative = None
+        if transition == 'uniform':
+            factor = weight * degree[source].to(weight.dtype)
+        else:
+            size = weight.double().abs()
+            total = size.new_zeros(graph.num_nodes).index_add_(0, source, size)
+            degree = degree.masked_fill(total == 0, 0)
+            share = size / total.masked_fill(total == 0, 1.0)[source]
+            running = share.cumsum(0)
+            before = torch.cat([running.new_zeros(1), running])[start[source]]
+            cumulative = source + (running - before)
+            factor = weight.sign() * total[source].to(weight.dtype)
+        index = torch.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 else torch.int64
+        first = torch.stack([start, degree], dim=1).to(index)
+        return cls(first, torch.cat([target.to(index).unsqueeze(1), first[target]], dim=1), factor, cumulative)
+
+    def choose(self, position: Tensor, uniform: Tensor) -> Tensor:
+        r"""Returns the edge that each walker takes, for one uniform number each, where the probabilities differ."""
+        assert self.cumulative is not None
+        edge = torch.searchsorted(self.cumulative, position + uniform, right=True)
+        start, degree = self.first.index_select(0, position).unbind(1)
+        return edge.clamp(start, start + degree - 1)  # numbers next to 1 may round up to the next node's

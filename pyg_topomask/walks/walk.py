@@ -1,0 +1,142 @@
+r"""Random walks from every node at once."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.settings import WalkSettings
+from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
+
+__all__ = ['BACKENDS', 'sample_ensembles', 'sample_walks', 'walk']
+
+BACKENDS = ('auto', 'torch', 'numba')
+
+# Visits that a chunk of start nodes may hold.
+_BUDGET = 2**25
+
+
+def sample_ensembles(
+    graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None = None
+) -> tuple[WalkFeatures, WalkFeatures]:
+    r"""Walks on a graph, and returns the features of the queries and of the keys, one object if they are the same.
+
+    Args:
+        graph (Graph): The graphs.
+        settings (WalkSettings): How to walk.
+        seed (int, optional): Makes the walks of a graph a function of this seed and of the graph alone, whatever batch it
+            is in; :obj:`None` draws the seed from :obj:`generator`.
+        generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global one.
+            (default: :obj:`None`)
+    """
+    seed = draw_seed(generator) if seed is None else seed
+    query = sample_walks(graph, settings, 2 * seed)
+    return query, sample_walks(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
+
+
+def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str = 'auto') -> WalkFeatures:
+    r"""Walks from every node and weighs every visit by the inverse of its probability, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10): a prefix of :math:`l` hops has
+    the load :math:`\prod_{t=1}^{l} W_{\omega_t \omega_{t+1}} \, / \, p_{\omega_t \omega_{t+1}} \, / \, S_l`, where :math:`p`
+    is the probability of the hop and :math:`S_l` that of making at least :math:`l` hops. A walk ends early at a node
+    without out-edges. Start nodes are taken in chunks, so that working memory is bounded.
+
+    Args:
+        graph (Graph): The graphs to walk on.
+        settings (WalkSettings): How to walk.
+        seed (int): The walks of a graph are a function of this seed and of the graph alone.
+        backend (str): :obj:`"torch"`, :obj:`"numba"` (on a CPU, where Numba is installed; the same walks, without repelling),
+            or :obj:`"auto"` for the faster one there is. (default: :obj:`"auto"`)
+
+    Raises:
+        ValueError: If the backend is unknown or does not serve these settings.
+        ImportError: If :obj:`backend="numba"` and Numba is not installed.
+
+    Example:
+        >>> graph = Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> sample_walks(graph, WalkSettings(num_walks=4, p_halt=0.0, max_walk_length=1), seed=0).load
+        tensor([1., 1., 1., 1.])
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
+    offered = graph.device.type == 'cpu' and not SAMPLERS[settings.sampler].repelling
+    if backend == 'numba' and not offered:
+        raise ValueError(f'backend: got "numba" for {settings} on {graph.device}; accepted is "torch"')
+    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    size, longest = graph.num_nodes, settings.max_walk_length
+    if backend == 'numba' or (backend == 'auto' and offered and find_spec('numba') is not None):
+        start, visited, length, load = _compiled(graph, transitions, settings, seed)
+        return WalkFeatures(start, visited, length, load, size, longest)
+    uniform = counter_uniform(seed, graph.local_id, settings.num_walks)
+    rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
+    parts = [
+        WalkFeatures.from_visits(*walk(graph, settings, uniform, range(first, min(first + rows, size))), size, longest)
+        for first in range(0, max(size, 1), rows)
+    ]
+    start, visited, length, load = (
+        torch.cat([getattr(part, name) for part in parts]) for name in ('start', 'visited', 'length', 'load')
+    )
+    return WalkFeatures(start, visited, length, load, size, longest)
+
+
+def _compiled(
+    graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    try:
+        from pyg_topomask.walks import compiled
+    except ImportError as error:
+        raise ImportError('backend="numba" needs Numba: pip install "pyg_topomask[numba]"') from error
+    return compiled.walk(graph, transitions, settings, seed)
+
+
+def walk(
+    graph: Graph, settings: WalkSettings, uniform: Uniform, nodes: range | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Walks as :func:`sample_walks` does, with the given random numbers, and returns every visit as it was made: start,
+    visited node, hops made so far, and load divided by the number of walks.
+
+    Args:
+        graph (Graph): The graphs to walk on.
+        settings (WalkSettings): How to walk.
+        uniform (callable): The source of random numbers.
+        nodes (range, optional): The start nodes. (default: all)
+    """
+    sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
+    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    nodes = range(graph.num_nodes) if nodes is None else nodes
+    device, index = graph.device, transitions.first.dtype
+    wide = torch.int32 if graph.num_nodes * num_walks < 2**31 else torch.int64
+    own = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
+    walker = torch.arange(nodes.start * num_walks, nodes.stop * num_walks, device=device, dtype=wide)
+    start = position = own.repeat_interleave(num_walks)
+    length = sampler.lengths(uniform, walker, survival)
+    row_start, degree = transitions.first.index_select(0, start).unbind(1)
+    load = transitions.factor.new_full((walker.numel(),), 1.0 / num_walks)
+    visits = [(own, own, load.new_ones(own.numel()))]
+    for step in range(1, survival.numel()):
+        going = (length >= step) & (degree > 0)
+        if not going.all():
+            kept = going.nonzero().squeeze(1)
+            walker, start, position, length, load, row_start, degree = (
+                tensor.index_select(0, kept) for tensor in (walker, start, position, length, load, row_start, degree)
+            )
+        if walker.numel() == 0:
+            break
+        if transitions.cumulative is None:
+            edge = row_start + sampler.hops(uniform, step, walker, start, position, degree)
+        else:
+            edge = transitions.choose(position, uniform(step, walker))
+        if settings.importance:
+            load = (load * transitions.factor.index_select(0, edge)).mul_(float(survival[step - 1] / survival[step]))
+        position, row_start, degree = transitions.edges.index_select(0, edge).unbind(1)
+        visits.append((start, position, load))
+    start, visited, load = (torch.cat(column) for column in zip(*visits, strict=True))
+    steps = torch.arange(len(visits), device=device, dtype=index)
+    counts = torch.tensor([len(column[0]) for column in visits], device=device)
+    return start, visited, steps.repeat_interleave(counts, output_size=load.numel()), load

@@ -1,0 +1,299 @@
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from oracles import as_numpy, confidence, edge_weights, explicit_walks, standard_scores, walk_loads, weight_matrix
+from scipy.stats import chi2
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.walks import SAMPLERS, SurvivalLength, WalkFeatures, WalkSettings, counter_uniform, sample_walks
+from pyg_topomask.walks.walk import walk as visits
+
+
+def dense(walks: WalkFeatures) -> NDArray[np.float64]:
+    """P_l as matrices; entries must be distinct."""
+    loads = np.zeros((walks.max_walk_length + 1, walks.num_nodes, walks.num_nodes))
+    loads[walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()] = walks.load.numpy()
+    return loads
+
+
+def table(num_walkers: int, hops: int) -> tuple[Tensor, Callable[[int, Tensor], Tensor]]:
+    numbers = torch.rand(hops + 1, num_walkers, dtype=torch.float64)
+    return numbers, lambda step, walkers: numbers[step].index_select(0, walkers)
+
+
+def assert_walks_match(data: Data, num_walks: int, p_halt: float, hops: int, normalization: str | None) -> None:
+    edges, weight, num_nodes, _ = as_numpy(data)
+    numbers, uniform = table(num_nodes * num_walks, hops)
+    survival = (1 - p_halt) ** np.arange(hops + 1)
+    walks = explicit_walks(edges, num_nodes, num_walks, survival, lambda step, walker: float(numbers[step, walker]))
+    factors = edge_weights(edges, weight, num_nodes, normalization)
+    expected = walk_loads(edges, factors, num_nodes, walks, survival)
+    made = visits(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, normalization=normalization), uniform)
+    found = WalkFeatures.from_visits(*made, num_nodes, hops)
+    np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize('normalization', ['sym', 'rw', None])
+@pytest.mark.parametrize('p_halt', [0.0, 0.4])
+@pytest.mark.parametrize('name', GRAPHS)
+def test_loads_are_those_of_explicit_walks(name: str, p_halt: float, normalization: str | None) -> None:
+    assert_walks_match(GRAPHS[name](), 3, p_halt, 3, normalization)
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(
+    num_nodes=st.integers(1, 8),
+    num_edges=st.integers(0, 20),
+    num_walks=st.integers(1, 5),
+    p_halt=st.floats(0.0, 0.9),
+    hops=st.integers(0, 5),
+    seed=st.integers(0, 100),
+)
+def test_loads_of_random_graphs(
+    num_nodes: int, num_edges: int, num_walks: int, p_halt: float, hops: int, seed: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    edges = torch.randint(num_nodes, (2, num_edges), generator=generator)
+    weight = torch.randn(num_edges, generator=generator, dtype=torch.float64)
+    assert_walks_match(Data(edge_index=edges, edge_weight=weight, num_nodes=num_nodes), num_walks, p_halt, hops, 'sym')
+
+
+@pytest.mark.parametrize('p_halt', [0.0, 0.4])
+@pytest.mark.parametrize('graph', [small_graph, small_weighted_graph, small_digraph])
+@pytest.mark.parametrize(
+    'changed',
+    [
+        {},
+        {'sampler': 'antithetic'},
+        {'sampler': 'repelling'},
+        {'sampler': 'repelling_antithetic'},
+        {'transition': 'weight'},
+        {'walk_length': 'poisson:1.5'},
+        {'walk_length': SurvivalLength((1.0, 0.9, 0.2, 0.1))},
+    ],
+    ids=str,
+)
+def test_expected_loads_are_the_powers_of_the_weights(graph: Callable[[], Data], p_halt: float, changed: dict) -> None:
+    data, samples = graph(), []
+    settings = WalkSettings(6, p_halt, 3, **changed)
+    for seed in range(400):
+        samples.append(dense(sample_walks(Graph.from_data(data), settings, seed)))
+    weight = weight_matrix(data, 'sym')
+    powers = np.stack([np.linalg.matrix_power(weight, length) for length in range(4)])
+    assert np.abs(standard_scores(np.stack(samples), powers)).max() < confidence(42 * powers.size)
+
+
+def walk(data: Data, num_walks: int = 6, p_halt: float = 0.3, hops: int = 4, sampler: str = 'iid') -> WalkFeatures:
+    return sample_walks(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, sampler=sampler), seed=0)
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_every_visit_is_reachable_in_exactly_its_hops(name: str) -> None:
+    data = GRAPHS[name]()
+    edges, _, num_nodes, _ = as_numpy(data)
+    adjacency = np.zeros((num_nodes, num_nodes))
+    adjacency[edges[0], edges[1]] = 1
+    walks = walk(data)
+    for start, visited, length in zip(walks.start, walks.visited, walks.length, strict=True):
+        assert np.linalg.matrix_power(adjacency, int(length))[start, visited] > 0
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_entries_are_distinct_and_ascend(name: str) -> None:
+    walks = walk(GRAPHS[name]())
+    keys = list(zip(walks.start.tolist(), walks.visited.tolist(), walks.length.tolist(), strict=True))
+    assert keys == sorted(set(keys))
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_every_node_keeps_its_own_entry_of_no_hops_with_load_one(name: str) -> None:
+    walks = walk(GRAPHS[name]())
+    own = walks.length == 0
+    assert walks.start[own].tolist() == list(range(walks.num_nodes))
+    assert torch.equal(walks.start[own], walks.visited[own])
+    assert (walks.load[own] == 1).all()
+
+
+def test_isolated_nodes_visit_nothing_else() -> None:
+    walks = walk(GRAPHS['batch']())
+    assert (walks.start == 32).sum() == 1  # the last node of the graph of 30
+
+
+def test_walks_end_at_dead_ends() -> None:
+    walks = walk(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3), p_halt=0.0)
+    entries = list(zip(walks.start.tolist(), walks.visited.tolist(), walks.length.tolist(), strict=True))
+    assert entries == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 1, 0), (1, 2, 1), (2, 2, 0)]
+
+
+def test_no_hops() -> None:
+    walks = walk(small_graph(), hops=0)
+    assert walks.nnz == 6
+    assert walks.length.tolist() == [0] * 6
+
+
+@pytest.mark.parametrize('p_halt', [0.0, 0.4])
+def test_every_walk_deposits_its_load_at_every_hop_it_makes(p_halt: float) -> None:
+    """With W = D^-1 A of an unweighted graph, a hop has the load 1 over the probability that walks are that long."""
+    survival, walks = (1 - p_halt) ** np.arange(4), 8
+    settings = WalkSettings(walks, p_halt, 3, normalization='rw')
+    loads = dense(sample_walks(Graph.from_data(small_graph()), settings, seed=0)).sum(2)
+    counts = loads * survival[:, None] * walks
+    np.testing.assert_allclose(counts, counts.round(), atol=1e-4)
+    assert (np.diff(counts, axis=0) <= 1e-4).all()
+    assert (counts <= walks + 1e-4).all()
+    if p_halt == 0:
+        np.testing.assert_allclose(counts, walks, atol=1e-4)
+
+
+def test_zero_weight_edges_are_walked_with_load_zero() -> None:
+    walks = walk(GRAPHS['zero_weights']())
+    assert (walks.load[walks.length > 0] == 0).all()
+    assert walks.load.isfinite().all()
+
+
+@pytest.mark.parametrize('sampler', SAMPLERS)
+@pytest.mark.parametrize('order', [[0, 1, 2, 3], [3, 1, 0, 2], [2, 2, 0]])
+def test_walks_of_a_graph_are_the_same_in_any_batch(order: list[int], sampler: str) -> None:
+    graphs = uneven_graphs()
+    found = dense(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
+    first = 0
+    for index in order:
+        size = graphs[index].num_nodes
+        own = slice(first, first + size)
+        assert np.array_equal(found[:, own, own], dense(walk(graphs[index], sampler=sampler)))
+        first += size
+
+
+def test_number_next_to_one_takes_the_last_edge() -> None:
+    below = torch.nextafter(torch.ones(1), torch.zeros(1))
+    data = Data(edge_index=torch.tensor([[0, 0, 0], [1, 2, 3]]), num_nodes=4)
+
+    def uniform(step: int, walkers: Tensor) -> Tensor:
+        return (below if step else torch.zeros(1)).expand(walkers.numel())
+
+    _, visited, _, _ = visits(Graph.from_data(data), WalkSettings(1, 0.5, 1), uniform)
+    assert visited.tolist() == [0, 1, 2, 3, 3]
+
+
+NUMBA_SETTINGS = [
+    {},
+    {'sampler': 'antithetic'},
+    {'transition': 'weight'},
+    {'walk_length': 'poisson:2.0'},
+    {'importance': False},
+    {'normalization': None},
+]
+
+
+@pytest.mark.parametrize('changed', NUMBA_SETTINGS, ids=str)
+@pytest.mark.parametrize('p_halt', [0.0, 0.3])
+@pytest.mark.parametrize('name', GRAPHS)
+def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float, changed: dict) -> None:
+    pytest.importorskip('numba', reason='Numba is not installed')
+    graph, settings = Graph.from_data(GRAPHS[name]()), WalkSettings(6, p_halt, 13, **changed)
+    expected, found = (sample_walks(graph, settings, 3, backend) for backend in ('torch', 'numba'))
+    for column in ('start', 'visited', 'length', 'load'):
+        assert torch.equal(getattr(found, column), getattr(expected, column))
+        assert getattr(found, column).dtype == getattr(expected, column).dtype
+
+
+def test_compiled_walks_of_many_nodes_and_threads() -> None:
+    pytest.importorskip('numba', reason='Numba is not installed')
+    edges = torch.randint(5000, (2, 20000), generator=torch.Generator().manual_seed(0))
+    graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(4, 0.2, 30)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        found = sample_walks(graph, settings, 3, 'numba')
+    finally:
+        torch.set_num_threads(threads)
+    expected = sample_walks(graph, settings, 3, 'torch')
+    assert all(torch.equal(getattr(found, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
+
+
+def test_chunks_of_start_nodes_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, settings = Graph.from_data(GRAPHS['batch']()), WalkSettings(4, 0.2, 5, sampler='repelling')
+    whole = sample_walks(graph, settings, 0, 'torch')
+    monkeypatch.setattr('pyg_topomask.walks.walk._BUDGET', 64)
+    parts = sample_walks(graph, settings, 0, 'torch')
+    assert all(torch.equal(getattr(parts, name), getattr(whole, name)) for name in ('start', 'visited', 'length', 'load'))
+
+
+def test_unknown_backend_and_repelling_walks_on_numba_are_refused() -> None:
+    graph = Graph.from_data(small_graph())
+    with pytest.raises(ValueError, match="backend: got 'fast'"):
+        sample_walks(graph, WalkSettings(2, 0.5, 2), 0, 'fast')
+    with pytest.raises(ValueError, match='backend: got "numba"'):
+        sample_walks(graph, WalkSettings(2, 0.5, 2, sampler='repelling'), 0, 'numba')
+
+
+def counted(data: Data, num_walks: int) -> NDArray[np.float64]:
+    """How often each node is visited after the first hop, [N, N]."""
+    settings = WalkSettings(num_walks, 0.0, 1, sampler='repelling', importance=False)
+    return dense(sample_walks(Graph.from_data(data), settings, seed=7))[1] * num_walks
+
+
+@pytest.mark.parametrize('num_walks', [2, 3, 5, 8, 11])
+def test_repelling_walkers_leave_by_different_edges_in_blocks_of_the_degree(num_walks: int) -> None:
+    data = GRAPHS['batch']()
+    edges = data.edge_index.numpy()
+    simple = np.unique(edges, axis=1)
+    counts = counted(Data(edge_index=torch.from_numpy(simple), num_nodes=data.num_nodes), num_walks)
+    for node, degree in enumerate(np.bincount(simple[0], minlength=data.num_nodes)):
+        if degree > 0:
+            own = counts[node][simple[1][simple[0] == node]]
+            np.testing.assert_allclose(own.sum(), num_walks, rtol=1e-5)
+            assert set(own.round().astype(int)) <= {num_walks // degree, -(-num_walks // degree)}
+
+
+@pytest.mark.parametrize(('num_walks', 'degree'), [(2, 3), (3, 3), (3, 7), (4, 5), (2, 9)])
+def test_repelling_walkers_choose_every_set_of_edges_alike(num_walks: int, degree: int) -> None:
+    """Many stars: sets of chosen leaves, and which of two walkers went where, against the uniform distribution."""
+    stars, leaves = 3000, torch.arange(degree)
+    first = torch.arange(stars).repeat_interleave(degree) * (degree + 1)
+    edges = torch.stack([first, first + 1 + leaves.repeat(stars)])
+    graph = Graph.from_tensors(edges, stars * (degree + 1))
+    uniform = counter_uniform(0, graph.local_id, num_walks)
+    start, visited, length, _ = visits(graph, WalkSettings(num_walks, 0.0, 1, sampler='repelling'), uniform)
+    chosen = ((visited - start - 1)[length == 1]).view(stars, num_walks).numpy()
+    ordered = [tuple(row) for row in chosen]
+    assert all(len(set(row)) == num_walks for row in ordered)
+    _, counts = np.unique(chosen, axis=0, return_counts=True)
+    kinds = math.perm(degree, num_walks)
+    expected = stars / kinds
+    statistic = ((counts - expected) ** 2 / expected).sum() + (kinds - len(counts)) * expected
+    assert statistic < chi2.isf(1e-5, kinds - 1)
+
+
+@pytest.mark.parametrize('p_halt', [0.2, 0.5])
+def test_antithetic_walkers_halt_at_different_times_and_each_as_often(p_halt: float) -> None:
+    nodes, hops = 4000, 6
+    settings = WalkSettings(2, p_halt, hops, sampler='antithetic')
+    sampler, walkers = SAMPLERS['antithetic'](), torch.arange(2 * nodes)
+    lengths = sampler.lengths(counter_uniform(0, torch.arange(nodes), 2), walkers, settings.survival).view(nodes, 2)
+    assert (lengths[:, 0] != lengths[:, 1]).logical_or(lengths[:, 0] == hops).all()
+    for own in lengths.t().numpy():
+        for hop in range(1, hops + 1):
+            share, expected = (own >= hop).mean(), (1 - p_halt) ** hop
+            assert abs(share - expected) < confidence(24) * np.sqrt(expected * (1 - expected) / nodes)
+
+
+def test_antithetic_walks_vary_less_than_independent_ones() -> None:
+    data = GRAPHS['undirected']()
+    variance = {}
+    for sampler in ('iid', 'antithetic', 'repelling', 'repelling_antithetic'):
+        settings = WalkSettings(6, 0.5, 4, sampler=sampler)
+        loads = np.stack([dense(sample_walks(Graph.from_data(data), settings, seed)) for seed in range(600)])
+        variance[sampler] = loads.var(0).sum()
+    assert variance['antithetic'] < variance['iid']
+    assert variance['repelling'] < variance['iid']
+    assert variance['repelling_antithetic'] < variance['antithetic']
