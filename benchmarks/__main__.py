@@ -6,12 +6,14 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import digits, memory, sampler, scaling
+from benchmarks import asymmetric, digits, grf_features, memory, sampler, scaling
 
 BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'scaling': scaling.run,
     'memory': memory.run,
     'sampler': sampler.run,
+    'grf_features': grf_features.run,
+    'asymmetric': asymmetric.run,
     'digits': digits.run,
 }
 

@@ -9,7 +9,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-__all__ = ['FEATURE_MAPS', 'EluFeatures', 'FavorFeatures', 'FeatureMap', 'IdentityFeatures', 'ReLUFeatures', 'SquareFeatures']
+__all__ = [
+    'FEATURE_MAPS',
+    'EluFeatures',
+    'FavorFeatures',
+    'FeatureMap',
+    'FourierFeatures',
+    'IdentityFeatures',
+    'ReLUFeatures',
+    'SquareFeatures',
+]
 
 
 class FeatureMap(torch.nn.Module, ABC):
@@ -95,32 +104,8 @@ class IdentityFeatures(_Elementwise):
         return x
 
 
-class FavorFeatures(FeatureMap):
-    r"""Positive orthogonal random features (FAVOR+), which estimate the softmax kernel
-    :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})` without bias, from `"Rethinking Attention with Performers"
-    <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3 and 2.4):
-
-    .. math::
-        \phi(\mathbf{x}) = \frac{1}{\sqrt{m}} \exp \left( \mathbf{\Omega} \mathbf{x} - \tfrac{1}{2} |\mathbf{x}|^2 \right),
-        \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
-
-    Exponents are shifted by their maximum, for queries per row and for keys by one constant per graph and head, which cancels
-    in the normalised attention; :obj:`stabilize=False` leaves them. Under a mask that is local, a row all of whose keys lie
-    far below the largest one of the graph (by more than 80 in the exponent) underflows and gives 0.
-
-    Args:
-        channels (int): The channels :math:`d` of a head.
-        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
-        orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
-            Gaussian vectors. (default: :obj:`True`)
-        stabilize (bool): Shift the exponents. (default: :obj:`True`)
-
-    Example:
-        >>> q = k = torch.zeros(1, 1, 4)
-        >>> features, _ = FavorFeatures(4, num_features=8)(q, k)
-        >>> features.square().sum()
-        tensor(1.0000)
-    """
+class _RandomFeatures(FeatureMap):
+    r"""Random features of the softmax kernel, with what they share: projections, scale and stable exponents."""
 
     projection: Tensor
 
@@ -154,19 +139,88 @@ class FavorFeatures(FeatureMap):
 
     def forward(self, q: Tensor, k: Tensor, batch: Tensor | None = None, num_graphs: int = 1) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
-            exponent_q, exponent_k = self._exponent(q), self._exponent(k)
+            (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
             if self.stabilize:
                 exponent_q = exponent_q - exponent_q.detach().amax(-1, keepdim=True)
                 exponent_k = exponent_k - _graph_max(exponent_k.detach().amax(-1), batch, num_graphs).unsqueeze(-1)
             scale = 1.0 / math.sqrt(self.num_features)
-            return exponent_q.exp() * scale, exponent_k.exp() * scale
+            return exponent_q.exp() * (factor_q * scale), exponent_k.exp() * (factor_k * scale)
 
-    def _exponent(self, x: Tensor) -> Tensor:
-        x = x.to(torch.promote_types(x.dtype, torch.float32)) * self.channels**-0.25
-        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True)
+    def _scaled(self, x: Tensor) -> Tensor:
+        # The scale of softmax attention, one over the root of d, goes half to the queries and half to the keys.
+        return x.to(torch.promote_types(x.dtype, torch.float32)) * self.channels**-0.25
+
+    @abstractmethod
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
+        r"""Returns exponents and factors, :obj:`[N, H, m]` or one for all: the features are :math:`factor \cdot \exp(exponent)`,
+        but for the scale.
+        """
 
     def extra_repr(self) -> str:
         return f'{self.channels}, num_features={self.num_features}, orthogonal={self.orthogonal}'
+
+
+class FavorFeatures(_RandomFeatures):
+    r"""Positive orthogonal random features (FAVOR+), which estimate the softmax kernel
+    :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})` without bias, from `"Rethinking Attention with Performers"
+    <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3 and 2.4):
+
+    .. math::
+        \phi(\mathbf{x}) = \frac{1}{\sqrt{m}} \exp \left( \mathbf{\Omega} \mathbf{x} - \tfrac{1}{2} |\mathbf{x}|^2 \right),
+        \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
+
+    Exponents are shifted by their maximum, for queries per row and for keys by one constant per graph and head, which cancels
+    in the normalised attention; :obj:`stabilize=False` leaves them. Under a mask that is local, a row all of whose keys lie
+    far below the largest one of the graph (by more than 80 in the exponent) underflows and gives 0.
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
+        orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
+            Gaussian vectors. (default: :obj:`True`)
+        stabilize (bool): Shift the exponents. (default: :obj:`True`)
+
+    Example:
+        >>> q = k = torch.zeros(1, 1, 4)
+        >>> features, _ = FavorFeatures(4, num_features=8)(q, k)
+        >>> features.square().sum()
+        tensor(1.0000)
+    """
+
+    def _features(self, x: Tensor) -> tuple[Tensor, float]:
+        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True), 1.0
+
+
+class FourierFeatures(_RandomFeatures):
+    r"""Random Fourier features of the softmax kernel :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})`, unbiased, from
+    `"Random Features for Large-Scale Kernel Machines"
+    <https://papers.nips.cc/paper/3182-random-features-for-large-scale-kernel-machines>`_ (Algorithm 1), as `"Rethinking
+    Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3) compares them:
+
+    .. math::
+        \phi(\mathbf{x}) = \frac{\exp(|\mathbf{x}|^2 / 2)}{\sqrt{m}} \left[ \cos(\mathbf{\Omega} \mathbf{x}),
+        \sin(\mathbf{\Omega} \mathbf{x}) \right], \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
+
+    The estimates may be negative, and vary most where the kernel is small: FAVOR+ is the better choice for attention.
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        num_features (int, optional): The number of frequencies :math:`m`, of which each makes two features.
+            (default: :obj:`channels`)
+        orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
+            Gaussian vectors. (default: :obj:`True`)
+        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
+
+    Example:
+        >>> q = k = torch.zeros(1, 1, 4)
+        >>> features, _ = FourierFeatures(4, num_features=8)(q, k)
+        >>> features.shape, features.square().sum()
+        (torch.Size([1, 1, 16]), tensor(1.0000))
+    """
+
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        angle = x @ self.projection.to(x.dtype).t()
+        return 0.5 * x.square().sum(-1, keepdim=True), torch.cat([angle.cos(), angle.sin()], dim=-1)
 
 
 def _graph_max(x: Tensor, batch: Tensor | None, num_graphs: int) -> Tensor:
@@ -184,5 +238,6 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     'elu': EluFeatures,
     'square': SquareFeatures,
     'favor': FavorFeatures,
+    'fourier': FourierFeatures,
     'identity': IdentityFeatures,
 }

@@ -10,8 +10,8 @@ from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.masks import AdjacencyMask
-from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
+from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
+from pyg_topomask.nn import AsymmetricGRFAttention, GRFAttention, GRFSoftmaxAttention, MaskedLinearAttention
 
 __all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs']
 
@@ -32,10 +32,30 @@ def adjacency_attention(
     )
 
 
+def power_series_attention(
+    channels: int,
+    heads: int = 1,
+    dropout: float = 0.0,
+    order: int = 4,
+    coefficients: str | None = None,
+    parameterization: str = 'alpha',
+    normalization: str | None = 'sym',
+    learnable: bool = True,
+    feature_map: str = 'relu',
+    route: str = 'auto',
+) -> MaskedLinearAttention:
+    r"""Linear attention masked by a learnable power series of the weighted adjacency matrix, exactly."""
+    mask = PowerSeriesMask(heads, order, coefficients, parameterization, normalization, learnable)
+    return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
+
+
 #: Attentions of this package. An entry is called as ``entry(channels, heads=, dropout=, **options)``; the options are
 #: its other keyword arguments, which become the group ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
     'GRF': GRFAttention,
+    'AsymmetricGRF': AsymmetricGRFAttention,
+    'GRFSoftmax': GRFSoftmaxAttention,
+    'PowerSeries': power_series_attention,
     'Linear': linear_attention,
     'Adjacency': adjacency_attention,
 }

@@ -23,8 +23,8 @@ from pyg_topomask.graphgym.registry import lookup
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
-#: The attention whose options are the defaults of a transform.
-PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF'}
+#: Attentions that use the walks that a transform has stored.
+WALKING = ('GRF', 'AsymmetricGRF', 'GRFSoftmax')
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 
@@ -58,10 +58,12 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
     r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
-    if name not in PREPARES_FOR:
+    if name != 'AddGraphRandomFeatures':
         return {}
+    attention = cfg.gt.layer_type.rpartition('+')[2]
+    options = cfg.topomask[attention if attention in WALKING else 'GRF']
     known = inspect.signature(transform).parameters
-    return {key: value for key, value in cfg.topomask[PREPARES_FOR[name]].items() if key in known}
+    return {key: value for key, value in options.items() if key in known}
 
 
 def build_transforms(entries: list[Any]) -> list[BaseTransform]:
@@ -69,8 +71,8 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
 
     Args:
         entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
-            ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from
-            :obj:`cfg.topomask.GRF`.
+            ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from the options of
+            the attention in :obj:`gt.layer_type` that walks, or of :obj:`GRF`.
     """
     ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
     theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}

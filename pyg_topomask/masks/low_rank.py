@@ -2,7 +2,7 @@ r"""Masks of low rank, and the block of ones that keeps the graphs of a batch ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator, MaskStructure
 
-__all__ = ['LowRankMask', 'PackingMask', 'low_rank_operator']
+__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
 
 
 @dataclass(frozen=True)
@@ -137,3 +137,56 @@ class LowRankMask(Mask):
                 f'[N, r] and [N, heads, r]'
             )
         return factor.expand(-1, self.heads, -1)
+
+
+class LearnedFeaturesMask(Mask):
+    r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph, the ablation "fully learnable
+    features" of `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
+    (App. C.2, Table 3). It knows nothing of the edges: features belong to positions, so that it serves graphs whose nodes
+    come in one fixed order, as the pixels of images.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        num_nodes (int): The largest number of nodes of a graph. (default: :obj:`1`)
+        rank (int, optional): The number of features. (default: :obj:`num_nodes`, as in the paper)
+
+    Raises:
+        ValueError: If a number is below 1, or a graph has more nodes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> LearnedFeaturesMask(heads=2, num_nodes=3)(Data(num_nodes=3)).to_dense().shape
+        torch.Size([2, 3, 3])
+    """
+
+    def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
+        super().__init__(heads)
+        rank = num_nodes if rank is None else rank
+        for name, number in (('num_nodes', num_nodes), ('rank', rank)):
+            if number < 1:
+                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        self.features = torch.nn.Parameter(torch.empty(num_nodes, heads, rank))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        # Entries of M start around 1: as unmasked attention, with noise that tells the features apart.
+        scale = self.features.size(-1) ** -0.5
+        torch.nn.init.normal_(self.features, mean=scale, std=0.1 * scale)
+
+    def settings(self) -> Hashable:
+        return type(self).__name__
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
+        return graph.local_id
+
+    def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
+        if state.numel() > 0 and int(state.max()) >= self.features.size(0):
+            raise ValueError(
+                f'num_nodes: got {self.features.size(0)} for a graph of {int(state.max()) + 1} nodes; accepted are graphs with '
+                f'at most as many'
+            )
+        own = self.features.index_select(0, state)
+        return low_rank_operator(graph, own, own)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}'

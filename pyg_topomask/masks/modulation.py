@@ -34,8 +34,8 @@ def convolve(first: Tensor, second: Tensor) -> Tensor:
 
 
 def deconvolve(alpha: Tensor) -> Tensor:
-    r"""Returns the :math:`f` with :math:`\alpha_k = \sum_p f_p f_{k - p}` for every :math:`k` given, by the iterative formula of
-    `"General Graph Random Features" <https://arxiv.org/abs/2310.04859>`_ (Eq. 6):
+    r"""Returns the :math:`f` with :math:`\alpha_k = \sum_p f_p f_{k - p}` for every :math:`k` given, by the iterative formula
+    of `"General Graph Random Features" <https://arxiv.org/abs/2310.04859>`_ (Eq. 6):
 
     .. math::
         f_0 = \sqrt{\alpha_0}, \qquad f_k = \frac{\alpha_k - \sum_{p=1}^{k-1} f_p f_{k-p}}{2 f_0}
@@ -54,7 +54,9 @@ def deconvolve(alpha: Tensor) -> Tensor:
         tensor([1., 1., 0.])
     """
     if alpha.size(-1) == 0 or not bool((alpha[..., 0] > 0).all()):
-        raise ValueError(f'alpha: got {alpha.tolist()}; accepted are series whose first coefficient is above 0 (f_0 = sqrt(alpha_0))')
+        raise ValueError(
+            f'alpha: got {alpha.tolist()}; accepted are series whose first coefficient is above 0, since f_0 = sqrt(alpha_0)'
+        )
     f = [alpha[..., 0].sqrt()]
     for k in range(1, alpha.size(-1)):
         crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
@@ -86,8 +88,8 @@ def _random_walk(order: int, scale: float = 2.0, p: int = 2) -> list[float]:
 
 
 def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
-    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse cosine
-    kernel of Smola and Kondor, who name it after its regulariser.
+    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
+    cosine kernel of Smola and Kondor, who name it after its regulariser.
     """
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
     half = (math.cos(scale), math.sin(scale))
@@ -145,8 +147,8 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         return torch.tensor(KERNELS[kernel](order, **parameters), dtype=torch.float64)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f'name: got {name!r} with {parameters}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>", with the parameters of '
-            f'kernel_series'
+            f'name: got {name!r} with {parameters}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>", with the '
+            f'parameters of kernel_series'
         ) from error
 
 
@@ -171,8 +173,8 @@ def series_parameter(name: str, given: Tensor, heads: int, length: int) -> Tenso
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
         raise ValueError(
-            f'{name}: got shape {tuple(given.shape)}; accepted are [{length}] and [{heads}, {length}], one number for each power '
-            f'from 0'
+            f'{name}: got shape {tuple(given.shape)}; accepted are [{length}] and [{heads}, {length}], one number for each '
+            f'power from 0'
         )
     if not bool(given.isfinite().all()):
         raise ValueError(f'{name}: got {given.tolist()}; accepted are finite numbers')

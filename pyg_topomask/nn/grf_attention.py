@@ -7,6 +7,7 @@ from torch import Tensor
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.walks import WalkLength
 
 __all__ = ['GRFAttention']
 
@@ -25,12 +26,19 @@ class GRFAttention(MaskedLinearAttention):
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
-        modulation (torch.Tensor, optional): The initial :math:`f`. (default: :obj:`None`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
         independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
+        asymmetric (bool or str): :obj:`True` for keys without walks, :obj:`"pairs"` for a modulation of their own.
+            (default: :obj:`False`)
         sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
         resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
+        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
+        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases. (default: :obj:`True`)
@@ -51,12 +59,17 @@ class GRFAttention(MaskedLinearAttention):
         num_walks: int = 4,
         p_halt: float = 0.5,
         max_walk_length: int = 4,
-        modulation: Tensor | None = None,
+        modulation: Tensor | str | None = None,
         independent_ensembles: bool = False,
+        asymmetric: bool | str = False,
         sampler: str = 'iid',
+        transition: str = 'uniform',
         normalization: str | None = 'sym',
         resample: str = 'never',
         seed: int = 0,
+        walk_length: WalkLength | str | None = None,
+        importance: bool = True,
+        share_modulation: bool = False,
         feature_map: str | FeatureMap = 'relu',
         dropout: float = 0.0,
         bias: bool = True,
@@ -70,9 +83,14 @@ class GRFAttention(MaskedLinearAttention):
             max_walk_length,
             modulation,
             independent_ensembles,
-            sampler=sampler,
-            normalization=normalization,
-            resample=resample,
-            seed=seed,
+            asymmetric,
+            sampler,
+            transition,
+            normalization,
+            resample,
+            seed,
+            walk_length,
+            importance,
+            share_modulation,
         )
         super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)

@@ -13,7 +13,7 @@ from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
-__all__ = ['MaskedLinearAttention']
+__all__ = ['MaskedLinearAttention', 'resolve_feature_map']
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -85,7 +85,7 @@ class MaskedLinearAttention(torch.nn.Module):
         self.mask = PackingMask() if mask is None else mask
         if self.mask.heads not in (1, heads):
             raise ValueError(f'mask: got a mask of {self.mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
-        self.feature_map = _resolve_feature_map(feature_map, out_channels // heads)
+        self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
         self.lin_q = Linear(channels, out_channels, bias=bias)
         self.lin_k = Linear(channels, out_channels, bias=bias)
         self.lin_v = Linear(channels, out_channels, bias=bias)
@@ -136,7 +136,8 @@ class MaskedLinearAttention(torch.nn.Module):
         )
 
 
-def _resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> FeatureMap:
+def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> FeatureMap:
+    r"""Returns the feature map of a name, or the one given if its channels fit."""
     if isinstance(feature_map, FeatureMap):
         if feature_map.channels != channels:
             raise ValueError(f'feature_map: got a map of {feature_map.channels} channels; accepted are {channels} per head')

@@ -3,6 +3,7 @@ r"""Random walks as machine code, where Numba is installed: the same walks and t
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -195,7 +196,7 @@ def walk(
     index = np.int32 if transitions.first.dtype == torch.int32 else np.int64
     num_threads = torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
     bounds = [graph.num_nodes * thread // num_threads for thread in range(num_threads + 1)]
-    shares = list(zip(bounds, bounds[1:], strict=False))
+    shares = list(pairwise(bounds))
 
     def count(share: tuple[int, int]) -> int:
         if graph.num_nodes * width <= _UNTOUCHED:

@@ -8,12 +8,12 @@ import pytest
 import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
-from oracles import power_series, same_graph, weight_matrix
+from oracles import as_numpy, power_series, same_graph, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LearnedFeaturesMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.testing import assert_mask_operator
 
 Matrix = NDArray[np.float64]
@@ -40,6 +40,13 @@ def low_rank(data: Data) -> LowRankMask:
 def low_rank_matrix(data: Data) -> Matrix:
     left, right = numbers(1, nodes(data), 2, 3).numpy(), numbers(2, nodes(data), 2, 3).numpy()
     return np.einsum('nhr,khr->hnk', left, right) * same_graph(data)
+
+
+def learned_matrix(mask: Mask, data: Data) -> Matrix:
+    batch = as_numpy(data)[3]
+    position = np.array([np.sum(batch[:i] == batch[i]) for i in range(len(batch))], dtype=int)
+    own = mask.features.detach().double().numpy()[position].transpose(1, 0, 2)
+    return own @ own.transpose(0, 2, 1) * same_graph(data)
 
 
 def adjacency(self_loop: float | None, normalization: str | None) -> Case:
@@ -100,6 +107,7 @@ CASES = {
         lambda mask, data: numbers(0, 1, nodes(data), nodes(data)).numpy() * same_graph(data),
     ),
     'low_rank': Case(low_rank, lambda mask, data: low_rank_matrix(data)),
+    'learned': Case(lambda data: LearnedFeaturesMask(2, 30, 3), learned_matrix),
     'grf': grf(),
     'grf_independent': grf(independent_ensembles=True, normalization=None),
     'grf_rw': grf(normalization='rw'),
@@ -178,6 +186,7 @@ def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
 
 MADE_FROM_THE_GRAPH = [
     'packing',
+    'learned',
     'adjacency',
     'adjacency_no_loop',
     'adjacency_rw',
@@ -196,6 +205,7 @@ MADE_FROM_THE_GRAPH = [
     'transposed_grf',
 ]
 LEARNABLE = [
+    'learned',
     'adjacency',
     'adjacency_rw',
     'grf',

@@ -1,0 +1,187 @@
+r"""Softmax attention over the entries of a sparse mask, with the logarithm of the mask as bias."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops.sparse import sddmm, spmm
+from pyg_topomask.sparse_pattern import SparsePattern
+
+__all__ = ['attend_softmax', 'masked_softmax_attention']
+
+
+def masked_softmax_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0, route: str = 'entries'
+) -> Tensor:
+    r"""Softmax attention whose scores are multiplied by a mask, from `"Linear Transformer Topological Masking with Graph Random
+    Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, Eq. 28, App. C.4):
+
+    .. math::
+        \mathbf{y}_i = \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \frac{M_{ij}
+        \exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j'} M_{ij'} \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
+
+    which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention. A row without
+    entries gives 0. Scores and sums are in float32 or better, also under autocast.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d_v]`.
+        mask (MaskOperator): The bound mask, without negative entries.
+        dropout (float): Dropout probability of the attention coefficients. (default: :obj:`0.0`)
+        route (str): :obj:`"entries"` of a sparse mask, linear in their number; or :obj:`"dense"`, which forms the
+            :math:`N \times N` matrix of any mask, to check small graphs. (default: :obj:`"entries"`)
+
+    Returns:
+        torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
+
+    Raises:
+        ValueError: If the route is unknown, the mask has no entries to go over, or one of them is negative.
+
+    Example:
+        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> mask = AdjacencyMask()(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+        >>> masked_softmax_attention(*torch.ones(3, 2, 1, 4), mask).shape
+        torch.Size([2, 1, 4])
+    """
+    if route == 'dense':
+        return _attend_dense(q, k, v, mask, dropout)
+    if route != 'entries':
+        raise ValueError(f'route: got {route!r}; accepted are "entries" and "dense"')
+    if mask.entries is None:
+        raise ValueError(f'mask: got {mask!r}, which has no sparse entries; accepted are sparse masks, or route="dense"')
+    out, _ = attend_softmax(q, k, v, mask.entries(), dropout)
+    return out
+
+
+def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    r"""As :func:`masked_softmax_attention` over given entries; also returns the coefficients :math:`\alpha`,
+    :obj:`[H, nnz]`, before dropout.
+    """
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        value = _check(entries.value.to(dtype))
+        keep = value.new_ones(1, 1)
+        if dropout > 0:
+            keep = torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout)
+        scaled = q.to(dtype) / math.sqrt(max(q.size(-1), 1))
+        out, alpha = _attend(scaled, k.to(dtype), v.to(dtype), value, keep, list(entries.pattern.tensors))
+        return out.to(v.dtype), alpha
+
+
+def _check(mask: Tensor) -> Tensor:
+    if not torch.compiler.is_compiling() and mask.numel() > 0 and not bool((mask.detach() >= 0).all()):
+        raise ValueError(
+            f'mask: got the entry {float(mask.detach().min())}, which has no logarithm; accepted are masks without negative '
+            f'entries, as GRFMask(positive=True) on a graph with positive weights'
+        )
+    return mask
+
+
+def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        matrix = _check(mask.to_dense().to(dtype))
+        score = torch.einsum('nhd,mhd->hnm', q.to(dtype), k.to(dtype)) / math.sqrt(max(q.size(-1), 1))
+        score = score.masked_fill(matrix == 0, -math.inf)
+        empty = (matrix == 0).all(-1, keepdim=True)
+        # Of rows without entries, any finite score: they are set to zero below.
+        highest = score.detach().amax(-1, keepdim=True).masked_fill(empty, 0.0) if score.size(-1) > 0 else 0.0
+        weight = matrix * (score - highest).exp()
+        alpha = weight / weight.sum(-1, keepdim=True).masked_fill(empty, 1.0)
+        alpha = torch.nn.functional.dropout(alpha, dropout)
+        return torch.einsum('hnm,mhd->nhd', alpha, v.to(dtype)).to(v.dtype)
+
+
+@torch.library.custom_op(
+    'pyg_topomask::attend_softmax',
+    mutates_args=(),
+    schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor keep, Tensor[] pattern) -> (Tensor, Tensor)',
+)
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    own = SparsePattern(*pattern)
+    row = own.row.long().expand(q.size(1), -1)
+    score = sddmm(own, q, k).masked_fill_(mask == 0, -math.inf)
+    highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
+    highest.masked_fill_(highest == -math.inf, 0.0)
+    weight = score.sub_(highest.gather(1, row)).exp_().mul_(mask)
+    total = score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, weight)
+    alpha = weight.div_(total.masked_fill_(total == 0, 1.0).gather(1, row))
+    return spmm(own, alpha * keep, v), alpha
+
+
+@_attend.register_fake
+def _(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    return v.new_empty(v.shape), q.new_empty(q.shape[1], mask.shape[1])
+
+
+@torch.library.custom_op(
+    'pyg_topomask::attend_softmax_backward',
+    mutates_args=(),
+    schema='(Tensor grad, Tensor grad_alpha, Tensor alpha, Tensor q, Tensor k, Tensor v, Tensor mask, Tensor keep, '
+    'Tensor[] pattern) -> (Tensor, Tensor, Tensor, Tensor)',
+)
+def _attend_backward(
+    grad: Tensor,
+    grad_alpha: Tensor,
+    alpha: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor,
+    keep: Tensor,
+    pattern: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    own = SparsePattern(*pattern)
+    row = own.row.long().expand(q.size(1), -1)
+    grad_score = sddmm(own, grad, v).mul_(keep).add_(grad_alpha).mul_(alpha)
+    per_row = grad_score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, grad_score)
+    grad_score.addcmul_(alpha, per_row.gather(1, row), value=-1)
+    # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
+    grad_mask = grad_score / mask.masked_fill(mask == 0, 1.0)
+    if mask.size(0) == 1:
+        grad_mask = grad_mask.sum(0, keepdim=True)
+    grad_v = spmm(own, alpha * keep, grad, transpose=True)
+    return spmm(own, grad_score, k), spmm(own, grad_score, q, transpose=True), grad_v, grad_mask
+
+
+@_attend_backward.register_fake
+def _(
+    grad: Tensor,
+    grad_alpha: Tensor,
+    alpha: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor,
+    keep: Tensor,
+    pattern: Sequence[Tensor],
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), mask.new_empty(mask.shape)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    *tensors, pattern = inputs
+    ctx.save_for_backward(output[1], *tensors, *pattern)
+
+
+def _backward(ctx: Any, grad: Tensor | None, grad_alpha: Tensor | None) -> tuple[Any, ...]:
+    alpha, q, k, v, mask, keep, *pattern = ctx.saved_tensors
+    grad = torch.zeros_like(v) if grad is None else grad
+    grad_alpha = torch.zeros_like(alpha) if grad_alpha is None else grad_alpha
+    grads = _attend_backward(grad, grad_alpha, alpha, q, k, v, mask, keep, pattern)
+    return (*grads, None, [None] * len(pattern))
+
+
+_attend.register_autograd(_backward, setup_context=_setup)
