@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import asymmetric, digits, grf_features, memory, sampler, scaling
+from benchmarks import asymmetric, digits, grf_features, images, memory, sampler, scaling
 
 BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'scaling': scaling.run,
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'grf_features': grf_features.run,
     'asymmetric': asymmetric.run,
     'digits': digits.run,
+    'images': images.run,
 }
 
 

@@ -3,6 +3,7 @@ r"""Graph random features per second against fast-graph-gp, and exact power seri
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import PowerSeriesMask
-from pyg_topomask.walks import WalkSettings, sample_walks
+from pyg_topomask.walks import WalkFeatures, WalkSettings, sample_walks
 
 __all__ = ['run']
 
@@ -63,10 +64,13 @@ def _features(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
         sampler = GRFSampler(adjacency, WALKS, P_HALT, MAX_LENGTH + 1, seed=0, use_tqdm=False)
         functions['fast-graph-gp'] = sampler
     for backend in ('numba', 'torch'):
-        functions[f'pyg_topomask, {backend}'] = lambda b=backend: sample_walks(  # a new graph: nothing is kept from before
-            Graph.from_tensors(edge_index, size), settings, 0, b
-        )
+        functions[f'pyg_topomask, {backend}'] = partial(_sample, edge_index, size, settings, backend)
     return functions
+
+
+def _sample(edge_index: Tensor, size: int, settings: WalkSettings, backend: str) -> WalkFeatures:
+    # A new graph: nothing is kept from before.
+    return sample_walks(Graph.from_tensors(edge_index, size), settings, 0, backend)
 
 
 def _series(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
@@ -85,6 +89,7 @@ def _series(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
 
     def ours() -> Tensor:
         with torch.no_grad():
-            return operator.matmul(x.unsqueeze(1))
+            out: Tensor = operator.matmul(x.unsqueeze(1))
+            return out
 
     return {'scipy.sparse': scipy_horner, 'PowerSeriesMask': ours}

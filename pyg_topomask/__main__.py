@@ -20,6 +20,12 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, for instance gt.layers 2')
 
+    inspect = commands.add_parser('inspect', help='measure how well the walks that a YAML configures estimate its mask')
+    inspect.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
+    inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
+    inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
+    inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
+
     commands.add_parser('list', help='print the names that a YAML can use, each with one line')
     return parser
 
@@ -28,6 +34,12 @@ def _train(arguments: argparse.Namespace) -> None:
     from pyg_topomask.graphgym.train import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+
+
+def _inspect(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.graphgym.inspect import inspect
+
+    inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out)
 
 
 def _list(arguments: argparse.Namespace) -> None:
@@ -46,12 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     # Overrides may stand before, between and after the flags, where argparse takes one group of them alone.
     arguments, rest = parser.parse_known_args(argv)
-    if rest and (arguments.command != 'train' or any(word.startswith('--') for word in rest)):
+    if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
         parser.error(f'unrecognized arguments: {" ".join(rest)}')
     if rest:
         arguments.options += rest
     try:
-        {'train': _train, 'list': _list}[arguments.command](arguments)
+        {'train': _train, 'inspect': _inspect, 'list': _list}[arguments.command](arguments)
     except (ValueError, ImportError, OSError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
@@ -59,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'error: {error}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
+        if arguments.command != 'train':
+            return 130
         again = ' '.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
         print(f'\ninterrupted; to go on from the last finished epoch: python -m pyg_topomask {again}', file=sys.stderr)
         return 130

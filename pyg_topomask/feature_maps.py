@@ -148,12 +148,13 @@ class _RandomFeatures(FeatureMap):
 
     def _scaled(self, x: Tensor) -> Tensor:
         # The scale of softmax attention, one over the root of d, goes half to the queries and half to the keys.
-        return x.to(torch.promote_types(x.dtype, torch.float32)) * self.channels**-0.25
+        scale: float = self.channels**-0.25
+        return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
 
     @abstractmethod
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
-        r"""Returns exponents and factors, :obj:`[N, H, m]` or one for all: the features are :math:`factor \cdot \exp(exponent)`,
-        but for the scale.
+        r"""Returns exponents and factors, :obj:`[N, H, m]` or one for all: the features are
+        :math:`factor \cdot \exp(exponent)`, but for the scale.
         """
 
     def extra_repr(self) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 from scipy.stats import norm
 
 Array = NDArray[Any]
@@ -65,6 +66,40 @@ def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
             weight = own[i] * (k[:, h] @ q[i, h])
             if np.any(weight != 0):
                 out[i, h] = weight @ v[:, h] / weight.sum()
+    return out
+
+
+def softmax_attention(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
+    """Softmax attention with the bias log M, row by row, and its coefficients [H, N, N]; rows without entries give zero."""
+    num_nodes, heads, channels = q.shape
+    out, coefficients = np.zeros((num_nodes, heads, v.shape[2])), np.zeros((heads, num_nodes, num_nodes))
+    for h in range(heads):
+        own = mask[h if len(mask) > 1 else 0]
+        for i in range(num_nodes):
+            seen = np.flatnonzero(own[i])
+            if len(seen) > 0:
+                coefficients[h, i, seen] = softmax(k[seen, h] @ q[i, h] / np.sqrt(channels) + np.log(own[i, seen]))
+                out[i, h] = coefficients[h, i] @ v[:, h]
+    return out, coefficients
+
+
+def asymmetric_attention(
+    q: Array, k: Array, v: Array, edges: Array, edge_weight: Array, walks: list[list[list[int]]], survival: Array, f: Array
+) -> Array:
+    """Algorithm 2 (App. D) for one head, with given query and key features and the edges that each walk takes."""
+    degree = np.bincount(edges[0], minlength=len(q))
+    out = np.zeros_like(v)
+    for i, own in enumerate(walks):
+        normalisation = 0.0
+        for taken in own:
+            visited = [i, *edges[1, taken]]
+            for t, j in enumerate(visited):
+                product = np.prod(edge_weight[taken[:t]])
+                probability = survival[t] * np.prod(1.0 / degree[edges[0, taken[:t]]])
+                share = q[i] @ k[j] * f[t] * product / probability
+                out[i] += share * v[j]
+                normalisation += share
+        out[i] = out[i] / normalisation if normalisation != 0 else 0.0
     return out
 
 

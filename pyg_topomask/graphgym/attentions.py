@@ -41,11 +41,12 @@ def power_series_attention(
     parameterization: str = 'alpha',
     normalization: str | None = 'sym',
     learnable: bool = True,
+    positive: bool = False,
     feature_map: str = 'relu',
     route: str = 'auto',
 ) -> MaskedLinearAttention:
     r"""Linear attention masked by a learnable power series of the weighted adjacency matrix, exactly."""
-    mask = PowerSeriesMask(heads, order, coefficients, parameterization, normalization, learnable)
+    mask = PowerSeriesMask(heads, order, coefficients, parameterization, normalization, learnable, positive)
     return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
 
 

@@ -151,8 +151,9 @@ class GRFMask(Mask):
 
     Asymmetric features (App. D) take another modulation for the keys, :obj:`asymmetric="pairs"` (:math:`\alpha = f^{(1)} *
     f^{(2)}`, Eq. 25 and 26), or leave the keys where they are, :obj:`asymmetric=True` (:math:`\hat{\Psi} = \mathbf{I}`,
-    Eq. 27 to 30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels): a node then attends to the nodes that its own
-    walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed graphs too.
+    Eq. 27 to 30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels): a node then attends to the nodes
+    that its own walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed
+    graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
     whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here; :obj:`normalization` and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -64,9 +65,14 @@ def deconvolve(alpha: Tensor) -> Tensor:
     return torch.stack(f, dim=-1)
 
 
+def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
+    r"""The first coefficient times :math:`s^k / k!`, term by term: powers and factorials alone would overflow."""
+    return list(accumulate(range(1, order + 1), lambda term, k: term * scale / k, initial=first))
+
+
 def _heat(order: int, scale: float = 1.0) -> list[float]:
     r"""The heat kernel :math:`\exp(-t \tilde{\mathbf{L}})` with time :math:`t` the scale."""
-    return [math.exp(-scale) * scale**k / math.factorial(k) for k in range(order + 1)]
+    return _exponential(order, scale, math.exp(-scale))
 
 
 def _diffusion(order: int, scale: float = 1.0) -> list[float]:
@@ -84,7 +90,7 @@ def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> li
 
 def _random_walk(order: int, scale: float = 2.0, p: int = 2) -> list[float]:
     r"""The p-step random walk kernel :math:`(a \mathbf{I} - \tilde{\mathbf{L}})^p` with :math:`a \ge 2` the scale."""
-    return [math.comb(p, k) * (scale - 1) ** (p - k) if k <= p else 0.0 for k in range(order + 1)]
+    return [math.comb(p, k) * (scale - 1) ** max(p - k, 0) for k in range(order + 1)]
 
 
 def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
@@ -93,7 +99,7 @@ def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
     """
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
     half = (math.cos(scale), math.sin(scale))
-    return [half[k % 2] * (-1) ** (k // 2) * scale**k / math.factorial(k) for k in range(order + 1)]
+    return [half[k % 2] * (-1) ** (k // 2) * term for k, term in enumerate(_exponential(order, scale))]
 
 
 #: Coefficients of the powers of :math:`\mathbf{W} = \mathbf{I} - \tilde{\mathbf{L}}`, called with order and parameters.
@@ -134,18 +140,23 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         torch.Tensor: :obj:`[K + 1]`, in float64.
 
     Raises:
-        ValueError: If the kernel or a parameter is unknown.
+        ValueError: If the kernel or a parameter is unknown, or the order or a parameter is outside its range.
 
     Example:
         >>> kernel_series('random_walk', order=2, scale=3.0)
         tensor([4., 4., 1.], dtype=torch.float64)
     """
+    if order < 0:
+        raise ValueError(f'order: got {order}; accepted are numbers from 0')
     kernel, _, scale = name.partition(':')
     try:
         if scale:
             parameters['scale'] = float(scale)
-        return torch.tensor(KERNELS[kernel](order, **parameters), dtype=torch.float64)
-    except (KeyError, TypeError, ValueError) as error:
+        series = KERNELS[kernel](order, **parameters)
+        if not all(map(math.isfinite, series)):
+            raise ValueError('the series is not finite')
+        return torch.tensor(series, dtype=torch.float64)
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise ValueError(
             f'name: got {name!r} with {parameters}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>", with the '
             f'parameters of kernel_series'

@@ -70,6 +70,7 @@ class PowerSeriesMask(Mask):
             :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
             faster than the coefficients fall. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
+        positive (bool): Learn the logarithm of the coefficients, which stay above 0. (default: :obj:`False`)
 
     Raises:
         ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
@@ -92,6 +93,7 @@ class PowerSeriesMask(Mask):
         parameterization: str = 'alpha',
         normalization: str | None = 'sym',
         learnable: bool = True,
+        positive: bool = False,
     ) -> None:
         super().__init__(heads)
         if order < 0:
@@ -107,18 +109,23 @@ class PowerSeriesMask(Mask):
         elif isinstance(coefficients, str):
             coefficients = kernel_series(coefficients, length - 1).to(torch.get_default_dtype())
         initial = series_parameter('coefficients', coefficients, heads, length)
-        self.register_buffer('initial', deconvolve(initial) if parameterization == 'f' else initial, persistent=False)
+        initial = deconvolve(initial) if parameterization == 'f' else initial
+        if positive and not bool((initial > 0).all()):
+            raise ValueError(f'coefficients: got {initial.tolist()} for positive=True; accepted are numbers above 0')
+        self.positive = positive
+        self.register_buffer('initial', initial, persistent=False)
         self.coefficients = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         with torch.no_grad():
-            self.coefficients.copy_(self.initial)
+            self.coefficients.copy_(self.initial.log() if self.positive else self.initial)
 
     @property
     def alpha(self) -> Tensor:
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
         own = self.coefficients.to(torch.promote_types(self.coefficients.dtype, torch.float32))
+        own = own.exp() if self.positive else own
         return own if self.parameterization == 'alpha' else convolve(own, own)
 
     def settings(self) -> Hashable:

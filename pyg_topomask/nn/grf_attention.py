@@ -39,6 +39,8 @@ class GRFAttention(MaskedLinearAttention):
             (default: :obj:`None`)
         importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
+        positive (bool): Learn the logarithm of the modulation, so that no entry of the mask turns negative in training.
+            (default: :obj:`False`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases. (default: :obj:`True`)
@@ -70,6 +72,7 @@ class GRFAttention(MaskedLinearAttention):
         walk_length: WalkLength | str | None = None,
         importance: bool = True,
         share_modulation: bool = False,
+        positive: bool = False,
         feature_map: str | FeatureMap = 'relu',
         dropout: float = 0.0,
         bias: bool = True,
@@ -92,5 +95,6 @@ class GRFAttention(MaskedLinearAttention):
             walk_length,
             importance,
             share_modulation,
+            positive,
         )
         super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)

@@ -23,8 +23,9 @@ def masked_softmax_attention(
     Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, Eq. 28, App. C.4):
 
     .. math::
-        \mathbf{y}_i = \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \frac{M_{ij}
-        \exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j'} M_{ij'} \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
+        \mathbf{y}_i = \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
+        \alpha_{ij} = \frac{M_{ij} \exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j'} M_{ij'}
+        \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
     which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention. A row without
     entries gives 0. Scores and sums are in float32 or better, also under autocast.

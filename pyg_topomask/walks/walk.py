@@ -89,10 +89,10 @@ def _compiled(
     graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     try:
-        from pyg_topomask.walks import compiled
+        from pyg_topomask.walks.compiled import walk as compiled_walk
     except ImportError as error:
         raise ImportError('backend="numba" needs Numba: pip install "pyg_topomask[numba]"') from error
-    return compiled.walk(graph, transitions, settings, seed)
+    return compiled_walk(graph, transitions, settings, seed)
 
 
 def walk(

@@ -13,7 +13,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LearnedFeaturesMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    DenseMask,
+    GRFMask,
+    LearnedFeaturesMask,
+    LowRankMask,
+    Mask,
+    PackingMask,
+    PowerSeriesMask,
+)
 from pyg_topomask.testing import assert_mask_operator
 
 Matrix = NDArray[np.float64]

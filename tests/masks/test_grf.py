@@ -1,4 +1,6 @@
 import copy
+import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 SEEDS = 600
-COMPARISONS = 20 * 36  # an upper bound of the entries that the tests below compare
+COMPARISONS = 40 * 36  # an upper bound of the entries that the tests below compare
 F = [1.0, 0.8, -0.3]
 DIAGONAL = np.eye(6, dtype=bool)
 
@@ -233,3 +236,279 @@ def test_sparsity_bound() -> None:
     entries = torch.bincount(state.query.pattern.row, minlength=nodes).numpy()
     assert np.mean(entries <= 1 + bound) >= 1 - delta
     assert as_set(state.query.length) <= set(range(41))
+
+
+# Asymmetric features --------------------------------------------------------------------------------------------------
+
+F_KEYS = [0.7, -0.5, 0.9]
+
+
+def series(data: Data, coefficients: list[float] | NDArray[np.float64], normalization: str | None = 'sym') -> NDArray[np.float64]:
+    return power_series(weight_matrix(data, normalization), np.asarray(coefficients))
+
+
+def make_pairs(**settings: object) -> GRFMask:
+    mask = make(asymmetric='pairs', **settings)
+    with torch.no_grad():
+        mask.key_modulation.copy_(torch.tensor([F_KEYS]))
+    return mask
+
+
+ONE_HOT = {
+    'undirected': (small_graph, {}),
+    'directed': (small_digraph, {}),
+    'directed_rw_poisson': (small_digraph, {'normalization': 'rw', 'walk_length': 'poisson:1.5'}),
+    'weighted_by_weight': (small_weighted_graph, {'transition': 'weight'}),
+    'directed_antithetic': (small_digraph, {'sampler': 'antithetic', 'num_walks': 4}),
+    'unnormalized_repelling': (small_graph, {'normalization': None, 'sampler': 'repelling'}),
+}
+
+
+@pytest.mark.parametrize('name', ONE_HOT)
+def test_keys_without_walks_make_the_mask_the_series_itself_also_on_the_diagonal(name: str) -> None:
+    """Eq. 27: the expected mask is sum_l f_l W^l, of directed graphs too."""
+    graph, settings = ONE_HOT[name]
+    data = graph()
+    found = scores(
+        make(asymmetric=True, **settings), data, series(data, F, settings.get('normalization', 'sym')), counter=True
+    )
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+def test_drawn_walks_make_the_same_mask_of_keys_without_walks() -> None:
+    data = small_digraph()
+    found = scores(make(asymmetric=True), data, series(data, F), counter=False)
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+@pytest.mark.parametrize(
+    ('graph', 'settings'),
+    [
+        (small_weighted_graph, {}),
+        (small_digraph, {}),
+        (small_digraph, {'transition': 'weight', 'walk_length': 'poisson:1.5', 'normalization': 'rw'}),
+    ],
+    ids=['weighted', 'directed', 'directed_by_weight'],
+)
+def test_pairs_of_two_ensembles_are_unbiased_everywhere(graph: Callable[[], Data], settings: dict[str, object]) -> None:
+    """Eq. 25: (sum_l f1_l W^l) (sum_l f2_l W^l)^T."""
+    data = graph()
+    normalization = settings.get('normalization', 'sym')
+    expected = series(data, F, normalization) @ series(data, F_KEYS, normalization).T
+    found = scores(make_pairs(independent_ensembles=True, **settings), data, expected, counter=True)
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+def test_pairs_on_an_undirected_graph_are_the_series_of_the_convolution() -> None:
+    """Eq. 26: alpha = f1 * f2."""
+    data = small_weighted_graph()
+    expected = series(data, np.convolve(F, F_KEYS))
+    np.testing.assert_allclose(series(data, F) @ series(data, F_KEYS).T, expected, atol=1e-12)
+    found = scores(make_pairs(independent_ensembles=True), data, expected, counter=True)
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+def test_pairs_of_one_ensemble_are_unbiased_off_the_diagonal_only() -> None:
+    data = small_digraph()
+    found = scores(make_pairs(), data, series(data, F) @ series(data, F_KEYS).T, counter=True)
+    assert np.abs(found[~DIAGONAL]).max() < confidence(COMPARISONS)
+    assert np.abs(found[DIAGONAL]).max() > confidence(COMPARISONS)
+
+
+def test_counted_visits_are_expected_with_the_probabilities_of_their_walks() -> None:
+    """Eq. 24: sum_l f_l S_l P^l, with P the hops of a simple random walk, whatever the edge weights."""
+    data = small_digraph()
+    steps = np.zeros((6, 6))
+    np.add.at(steps, tuple(data.edge_index.numpy()), 1.0)
+    steps /= np.maximum(steps.sum(1, keepdims=True), 1.0)
+    expected = power_series(steps, np.array(F) * 0.7 ** np.arange(3))
+    found = scores(make(asymmetric=True, importance=False), data, expected, counter=True)
+    assert np.abs(found).max() < confidence(COMPARISONS)
+
+
+def test_keys_without_walks_are_the_query_features_alone() -> None:
+    data = small_digraph()
+    state = make(independent_ensembles=True).prepare(Graph.from_data(data))
+    one_hot, pairs = make(asymmetric=True).double(), make(asymmetric='pairs', modulation=torch.tensor(F)).double()
+    with torch.no_grad():
+        pairs.key_modulation.copy_(torch.tensor([[1.0, 0.0, 0.0]]))
+    graph = Graph.from_data(data)
+    torch.testing.assert_close(one_hot.bind(graph, state).to_dense(), pairs.bind(graph, state).to_dense())
+
+
+@pytest.mark.parametrize('asymmetric', [1, np.True_])
+def test_any_true_value_is_true(asymmetric: object) -> None:
+    assert torch.equal(make(asymmetric=asymmetric)(small_graph()).to_dense(), make(asymmetric=True)(small_graph()).to_dense())
+    with pytest.raises(ValueError, match=r'^independent_ensembles: got'):
+        make(asymmetric=asymmetric, independent_ensembles=True)
+
+
+def test_pairs_that_start_equal_are_symmetric_features() -> None:
+    data = small_graph()
+    pairs = make(asymmetric='pairs')
+    assert torch.equal(pairs.modulation, pairs.key_modulation)
+    assert pairs.modulation is not pairs.key_modulation
+    torch.testing.assert_close(pairs(data).to_dense(), make()(data).to_dense())
+    torch.testing.assert_close(pairs(data).entries().value, make()(data).entries().value)
+
+
+@pytest.mark.parametrize('asymmetric', [True, 'pairs'])
+def test_asymmetric_masks_of_a_batch_are_those_of_its_graphs(asymmetric: bool | str) -> None:
+    mask, graphs = make(asymmetric=asymmetric), uneven_graphs()
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
+        expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
+        found = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize('independent', [False, True])
+def test_gradients_of_both_modulations_through_entries_and_through_products_agree(independent: bool) -> None:
+    mask = GRFMask(2, 4, 0.3, 3, asymmetric='pairs', independent_ensembles=independent).double()
+    with torch.no_grad():
+        mask.key_modulation.mul_(torch.tensor([1.0, -0.5, 2.0, 0.3]))
+    parameters, operator = [mask.modulation, mask.key_modulation], mask(small_digraph())
+    weight = torch.randn(6, 6, dtype=torch.float64)
+    by_products = torch.autograd.grad((operator.to_dense() * weight).sum(), parameters)
+    entries = operator.entries()
+    picked = weight[entries.pattern.row.long(), entries.pattern.col.long()]
+    by_entries = torch.autograd.grad((entries.value * picked).sum(), parameters)
+    for product, entry in zip(by_products, by_entries, strict=True):
+        torch.testing.assert_close(product, entry, rtol=1e-6, atol=1e-6)
+    assert not torch.allclose(*by_products)
+
+
+@pytest.mark.parametrize('settings', [{'asymmetric': True}, {'asymmetric': 'pairs'}, {'share_modulation': True}, {'positive': True}])
+def test_gradients_of_the_parameters(settings: dict[str, object]) -> None:
+    mask = GRFMask(2, 4, 0.3, 2, **settings).double()
+    graph, names = Graph.from_data(small_digraph()), [name for name, _ in mask.named_parameters()]
+
+    def product(x: Tensor, *parameters: Tensor) -> Tensor:
+        return torch.func.functional_call(mask, dict(zip(names, parameters, strict=True)), (graph,)).matmul(x)
+
+    parameters = [parameter.detach().clone().requires_grad_() for parameter in mask.parameters()]
+    x = torch.randn(6, 2, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(product, (x, *parameters), atol=1e-6)
+
+
+# The modulation's parameters ------------------------------------------------------------------------------------------
+
+
+def heat(time: float, hops: int = 4) -> list[float]:
+    return [math.exp(-time) * time**k / math.factorial(k) for k in range(hops + 1)]
+
+
+@pytest.mark.parametrize(
+    ('asymmetric', 'name', 'expected'),
+    [
+        # exp(-t L) is the square of exp(-t L / 2).
+        (False, 'heat', heat(0.5)),
+        (False, 'heat:3', heat(1.5)),
+        ('pairs', 'heat:3', heat(1.5)),
+        (True, 'heat:3', heat(3.0)),
+        (False, 'diffusion:2', heat(1.0)),
+        (True, 'diffusion:2', heat(2.0)),
+        (False, 'random_walk:3', [2.0, 1.0, 0.0, 0.0, 0.0]),
+        (True, 'random_walk:3', [4.0, 4.0, 1.0, 0.0, 0.0]),
+        (True, 'regularized_laplacian', [0.5, 0.25, 0.125, 0.0625, 0.03125]),
+        (True, 'cosine:2', [math.cos(2), math.sin(2) * 2, -math.cos(2) * 2, -math.sin(2) * 8 / 6, math.cos(2) * 16 / 24]),
+    ],
+)
+def test_modulation_by_the_name_of_a_kernel_makes_the_mask_estimate_it(
+    asymmetric: bool | str, name: str, expected: list[float]
+) -> None:
+    mask = GRFMask(2, asymmetric=asymmetric, modulation=name)
+    assert mask.modulation.dtype == torch.float32
+    np.testing.assert_allclose(mask.f.detach().numpy(), [expected, expected], atol=1e-6)
+    if asymmetric == 'pairs':
+        np.testing.assert_allclose(mask.key_f.detach().numpy(), [expected, expected], atol=1e-6)
+        assert torch.equal(mask.key_f, mask.f)
+
+
+def test_shared_modulation_is_one_for_all_heads() -> None:
+    data = small_graph()
+    shared, apart = GRFMask(3, share_modulation=True, asymmetric='pairs'), GRFMask(3, asymmetric='pairs')
+    assert shared.modulation.shape == shared.key_modulation.shape == (1, 5)
+    assert shared.f.shape == shared.key_f.shape == (3, 5)
+    for mask in (shared, apart):
+        with torch.no_grad():
+            mask.modulation[0] = torch.tensor([0.3, -0.2, 0.9, 0.0, 1.0])
+    first, other = shared(data).to_dense(), apart(data).to_dense()
+    assert first.shape == (3, 6, 6)
+    assert torch.equal(first[0], first[2])
+    torch.testing.assert_close(first[0], other[0])
+    assert not torch.allclose(other[0], other[2])
+    per_head = apart(data).to_dense().square().sum()
+    with torch.no_grad():
+        apart.modulation.copy_(shared.modulation.expand(3, -1))
+    per_head = apart(data).to_dense().square().sum()
+    (expected,) = torch.autograd.grad(per_head, apart.modulation)
+    (found,) = torch.autograd.grad(first.square().sum(), shared.modulation)
+    torch.testing.assert_close(found, expected.sum(0, keepdim=True), rtol=1e-4, atol=1e-4)
+
+
+def test_shared_modulation_takes_equal_ones_per_head() -> None:
+    given = torch.tensor([[1.0, 2.0], [1.0, 2.0]])
+    mask = GRFMask(2, max_walk_length=1, modulation=given, share_modulation=True)
+    assert mask.modulation.tolist() == [[1.0, 2.0]]
+    copied = GRFMask(2, max_walk_length=1, share_modulation=True)
+    copied.load_state_dict(mask.state_dict())
+    assert copied.f.tolist() == given.tolist()
+
+
+def test_positive_modulation_starts_as_given_and_stays_positive() -> None:
+    given = torch.tensor([[1.0, 0.5, 0.01], [2.0, 3.0, 1e-6]])
+    mask = GRFMask(2, 4, 0.3, 2, given, positive=True, asymmetric='pairs')
+    torch.testing.assert_close(mask.f, given)
+    torch.testing.assert_close(mask.key_f, given)
+    optimizer = torch.optim.SGD(mask.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        mask(small_graph()).to_dense().sum().backward()
+        optimizer.step()
+    assert (mask.f > 0).all()
+    assert (mask.f < given).all()
+    assert (mask(small_graph()).entries().value >= 0).all()
+    mask.reset_parameters()
+    torch.testing.assert_close(mask.f, given)
+    torch.testing.assert_close(mask.key_f, given)
+
+
+def test_positive_mask_is_the_mask_of_its_modulation() -> None:
+    given = torch.tensor([1.0, 0.5, 0.25])
+    data = small_digraph()
+    torch.testing.assert_close(make(positive=True, modulation=given)(data).to_dense(), make(modulation=given)(data).to_dense())
+    by_name = GRFMask(max_walk_length=3, modulation='heat', positive=True)
+    np.testing.assert_allclose(by_name.f.detach().numpy(), [heat(0.5, 3)], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('argument', 'settings'),
+    [
+        ('asymmetric', {'asymmetric': 'keys'}),
+        ('asymmetric', {'asymmetric': 2}),
+        ('asymmetric', {'asymmetric': None}),
+        ('independent_ensembles', {'asymmetric': True, 'independent_ensembles': True}),
+        ('share_modulation', {'heads': 2, 'max_walk_length': 1, 'modulation': torch.eye(2), 'share_modulation': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, 0.0]), 'positive': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, -2.0]), 'positive': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, float('nan')])}),
+        ('modulation', {'modulation': 'random_walk', 'positive': True}),
+        ('name', {'modulation': 'unknown'}),
+        ('alpha', {'modulation': 'cosine:2'}),
+        ('transition', {'transition': 'unknown'}),
+        ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
+        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
+        ('walk_length', {'walk_length': 'unknown:2'}),
+    ],
+)
+def test_bad_asymmetric_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        GRFMask(**settings)
+
+
+def test_walks_stored_with_two_ensembles_serve_keys_without_walks() -> None:
+    data = AddGraphRandomFeatures(num_walks=4, independent_ensembles=True, seed=3)(small_graph())
+    stored = GRFMask(num_walks=4, asymmetric=True)(data).to_dense()
+    torch.testing.assert_close(stored, GRFMask(num_walks=4, asymmetric=True, seed=3)(small_graph()).to_dense())
+    with pytest.raises(ValueError, match=r'^normalization: got .*importance=False'):
+        GRFMask(num_walks=4, asymmetric=True, importance=False)(data)

@@ -64,7 +64,7 @@ def test_distributions_by_name() -> None:
 
 @pytest.mark.parametrize('text', ['unknown:1', 'poisson', 'poisson:-1', 'geometric:1', 'fixed:1.5', 'fixed:-1', ''])
 def test_unknown_distributions_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match='^walk_length: got'):
+    with pytest.raises(ValueError, match=r'^walk_length: got'):
         walk_length(text)
 
 

@@ -1,0 +1,80 @@
+r"""Small sets of images with fixed splits, as plain tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyg_topomask.datasets.digits import SPLITS, _load, _split
+
+__all__ = ['Splits', 'load_images']
+
+#: Inputs and labels of the parts :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
+Splits = dict[str, tuple[Tensor, Tensor]]
+
+FILES = {'mnist': 'mnist_subset.npz', 'cifar10': 'cifar10_subset.npz'}
+ARRAYS = ('x_train', 'y_train', 'x_test', 'y_test')
+
+
+def load_images(name: str, root: str | Path | None = None) -> Splits:
+    r"""Loads a set of images with its fixed splits.
+
+    The digits are those of :class:`~pyg_topomask.datasets.DigitsGrid`, split alike. The others are read from a file
+    of :obj:`uint8` images :obj:`x_train`, :obj:`x_test` (:obj:`[n, height, width]` or :obj:`[n, height, width, channels]`) and
+    labels :obj:`y_train`, :obj:`y_test`; the last tenth of the training images is for validation.
+
+    Args:
+        name (str): :obj:`"digits"` (1,797 images of 8x8 pixels, which come with scikit-learn), :obj:`"mnist"`
+            (:obj:`mnist_subset.npz`) or :obj:`"cifar10"` (:obj:`cifar10_subset.npz`).
+        root (str or pathlib.Path, optional): The folder of the file; the digits need none. (default: :obj:`None`)
+
+    Returns:
+        dict: Images, :obj:`[n, channels, height, width]` in :math:`[0, 1]`, and labels, :obj:`[n]`, of :obj:`"train"`,
+        :obj:`"val"` and :obj:`"test"`.
+
+    Raises:
+        FileNotFoundError: If the folder lacks the file.
+        ValueError: If the name is unknown, the folder is missing, or the file does not hold such arrays.
+
+    Example:
+        >>> images, labels = load_images('digits')['test']
+        >>> images.shape, labels.shape
+        (torch.Size([270, 1, 8, 8]), torch.Size([270]))
+    """
+    if name == 'digits':
+        images, labels = _load()
+        return {part: (images[own].unsqueeze(1), labels[own]) for part, own in _split(labels).items()}
+    if name not in FILES:
+        raise ValueError(f'name: got {name!r}; accepted are {["digits", *FILES]}')
+    if root is None:
+        raise ValueError(f'root: got None for name={name!r}; accepted is the folder that holds {FILES[name]}')
+    train_images, train_labels, *test = _read(Path(root) / FILES[name])
+    kept = len(train_labels) - len(train_labels) // 10
+    parts = (train_images[:kept], train_labels[:kept]), (train_images[kept:], train_labels[kept:]), (test[0], test[1])
+    return dict(zip(SPLITS, parts, strict=True))
+
+
+def _read(path: Path) -> list[Tensor]:
+    r"""Returns images and labels for training, then for testing."""
+    if not path.is_file():
+        raise FileNotFoundError(f'root: got {str(path.parent)!r}, which lacks {path.name}; accepted is a folder that holds it')
+    try:
+        with np.load(path) as file:
+            arrays = {key: file[key] for key in ARRAYS}
+    except (BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise ValueError(f'root: got {str(path)!r}, which does not hold the arrays {", ".join(ARRAYS)}') from error
+    tensors = []
+    for part in ('train', 'test'):
+        images, labels = arrays[f'x_{part}'], arrays[f'y_{part}']
+        if images.dtype != np.uint8 or images.ndim not in (3, 4) or labels.shape != images.shape[:1]:
+            raise ValueError(
+                f'root: got {str(path)!r} with x_{part} of shape {images.shape} and {images.dtype} and y_{part} of shape '
+                f'{labels.shape}; accepted are uint8 images [n, height, width] or [n, height, width, channels] and labels [n]'
+            )
+        channels_last = torch.from_numpy(images.reshape(*images.shape[:3], -1))
+        tensors += [channels_last.permute(0, 3, 1, 2).float().contiguous() / 255, torch.from_numpy(labels).long()]
+    return tensors

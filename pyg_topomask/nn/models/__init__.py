@@ -1,0 +1,7 @@
+r"""Whole models of the papers."""
+
+from pyg_topomask.nn.models.interlacer import Interlacer
+from pyg_topomask.nn.models.topological_vit import TopologicalViT
+from pyg_topomask.nn.models.vivit import ViViT
+
+__all__ = ['Interlacer', 'TopologicalViT', 'ViViT']

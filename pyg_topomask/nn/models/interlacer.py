@@ -1,0 +1,237 @@
+r"""A point cloud transformer that alternates global attention and local layers, for particle dynamics."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
+from torch_geometric.nn.inits import reset
+from torch_geometric.utils import scatter
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.nn.grf_attention import GRFAttention
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.ops.knn import knn_graph
+
+__all__ = ['Interlacer']
+
+
+class Interlacer(Module):
+    r"""The point cloud transformer of `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4, App. C.3), which predicts how particles move: transformer layers with
+    unmasked linear attention alternate with layers that act on the graph of :math:`k` nearest neighbors. All are residual,
+    with a norm first.
+
+    Neighbors are searched anew in every forward pass, and shared by its layers. The local layers are:
+
+    - :obj:`"grf"`: attention masked by asymmetric graph random features (App. D) of repelling walks of :obj:`num_hops` hops,
+      walked anew in every forward pass in training mode, and by a fixed seed in evaluation. :math:`\mathbf{W} =
+      \mathbf{D}_{out}^{-1} \mathbf{A}`: all hops weigh :math:`1/k`. With :math:`k` to the power of :obj:`num_hops` walks, as
+      by default, each walk there is is walked once, and the mask has no variance (in graphs of more than :math:`k` particles);
+    - :obj:`"message_passing"`: an MLP of both particles' features and their offset, and the maximum of its outputs over the
+      neighbors. All particles are anchors, other than in the model that the paper compares with;
+    - :obj:`None`: nothing, transformer layers alone.
+
+    A predicted step is :obj:`max_step * tanh(...)`, so that no particle moves further along any axis; a new model predicts that
+    nothing moves. Positions and steps have :obj:`out_channels` coordinates. Particles interact within their own graph only.
+
+    Args:
+        in_channels (int): Size of the features of each particle, beside its position.
+        channels (int): Size of hidden features.
+        out_channels (int): The number of coordinates of positions and steps. (default: :obj:`3`)
+        num_layers (int): The number of transformer layers, each followed by a local layer. (default: :obj:`2`)
+        local (str, optional): :obj:`"grf"`, :obj:`"message_passing"` or :obj:`None`. (default: :obj:`"grf"`)
+        num_neighbors (int): The number of neighbors :math:`k`. (default: :obj:`3`)
+        num_walks (int): Walks per particle. (default: :obj:`27`)
+        num_hops (int): Hops per walk. (default: :obj:`3`)
+        heads (int): The number of attention heads of the transformer layers; masked attention has one. (default: :obj:`1`)
+        max_step (float): The bound of a step along each axis. (default: :obj:`0.25`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or :obj:`local` is unknown.
+
+    Shapes:
+        - **input:** features :math:`(|\mathcal{V}|, F)`, positions :math:`(|\mathcal{V}|, D)`, batch vector
+          :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** steps :math:`(|\mathcal{V}|, D)`
+
+    Example:
+        >>> model = Interlacer(in_channels=6, channels=16)
+        >>> model(torch.randn(10, 6), torch.randn(10, 3)).shape
+        torch.Size([10, 3])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        channels: int,
+        out_channels: int = 3,
+        num_layers: int = 2,
+        local: str | None = 'grf',
+        num_neighbors: int = 3,
+        num_walks: int = 27,
+        num_hops: int = 3,
+        heads: int = 1,
+        max_step: float = 0.25,
+    ) -> None:
+        super().__init__()
+        for name, value in (
+            ('in_channels', in_channels),
+            ('channels', channels),
+            ('out_channels', out_channels),
+            ('num_layers', num_layers),
+            ('num_neighbors', num_neighbors),
+            ('num_walks', num_walks),
+            ('num_hops', num_hops),
+        ):
+            if value < 1:
+                raise ValueError(f'{name}: got {value}; accepted are numbers from 1')
+        if local not in ('grf', 'message_passing', None):
+            raise ValueError(f'local: got {local!r}; accepted are "grf", "message_passing" and None')
+        if not 0.0 < max_step < float('inf'):
+            raise ValueError(f'max_step: got {max_step}; accepted are positive numbers')
+        self.in_channels = in_channels
+        self.channels = channels
+        self.out_channels = out_channels
+        self.local = local
+        self.num_neighbors = num_neighbors
+        self.max_step = max_step
+
+        self.lin_in = Linear(in_channels + out_channels, channels)
+        self.blocks = ModuleList()
+        for _ in range(num_layers):
+            layer: Module | None = None
+            if local == 'grf':
+                layer = GRFAttention(
+                    channels,
+                    1,
+                    num_walks,
+                    0.0,
+                    num_hops,
+                    asymmetric=True,
+                    sampler='repelling',
+                    normalization='rw',
+                    resample='forward',
+                )
+            elif local == 'message_passing':
+                layer = _NeighborAttender(channels, out_channels)
+            self.blocks.append(_Block(channels, heads, layer))
+        self.lin_out = Linear(channels, out_channels)
+        self._stand_still()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters."""
+        for module in (self.lin_in, *self.blocks):
+            module.reset_parameters()
+        self._stand_still()
+
+    def _stand_still(self) -> None:
+        torch.nn.init.zeros_(self.lin_out.weight)
+        torch.nn.init.zeros_(self.lin_out.bias)
+
+    def forward(self, x: Tensor, pos: Tensor, batch: Tensor | None = None) -> Tensor:
+        r"""Returns the next step of each particle, :obj:`[N, out_channels]`.
+
+        Args:
+            x (torch.Tensor): The features, :obj:`[N, in_channels]`.
+            pos (torch.Tensor): The positions, :obj:`[N, out_channels]`.
+            batch (torch.Tensor, optional): The graph of each particle, ascending, :obj:`[N]`. (default: :obj:`None`)
+        """
+        for name, value, size in (('x', x, self.in_channels), ('pos', pos, self.out_channels)):
+            if value.shape != (pos.size(0), size):
+                raise ValueError(f'{name}: got shape {tuple(value.shape)}; accepted is [{pos.size(0)}, {size}]')
+        if self.local is None:
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
+        else:
+            edge_index = knn_graph(pos, self.num_neighbors, batch)
+        graph = Graph.from_tensors(edge_index, pos.size(0), batch=batch)
+        h = self.lin_in(torch.cat([x, pos], dim=-1))
+        for block in self.blocks:
+            h = block(h, pos, graph)
+        step: Tensor = self.max_step * self.lin_out(h).tanh()
+        return step
+
+    def rollout(self, pos: Tensor, history: Tensor, steps: int, x: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
+        r"""Applies the model to its own predictions, with gradients through all steps. The features are the last :math:`h`
+        steps in units of :obj:`max_step`, followed by :obj:`x`.
+
+        Args:
+            pos (torch.Tensor): The positions now, :obj:`[N, out_channels]`.
+            history (torch.Tensor): The steps that led there, the latest last, :obj:`[N, h, out_channels]`.
+            steps (int): The number of steps to predict.
+            x (torch.Tensor, optional): Features that stay, :obj:`[N, in_channels - h * out_channels]`.
+                (default: :obj:`None`, none)
+            batch (torch.Tensor, optional): The graph of each particle, ascending, :obj:`[N]`. (default: :obj:`None`)
+
+        Returns:
+            torch.Tensor: The positions after each step, :obj:`[N, steps, out_channels]`.
+        """
+        if steps < 1:
+            raise ValueError(f'steps: got {steps}; accepted are numbers from 1')
+        constant = [] if x is None else [x]
+        remaining = self.in_channels - sum(value.size(-1) for value in constant)
+        if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:
+            raise ValueError(
+                f'history: got shape {tuple(history.shape)} for pos of shape {tuple(pos.shape)}; accepted is [N, h, '
+                f'{self.out_channels}] with {remaining} numbers per particle, so that these and x fill in_channels'
+            )
+        positions = []
+        for _ in range(steps):
+            step = self(torch.cat([history.flatten(1) / self.max_step, *constant], dim=-1), pos, batch)
+            pos = pos + step
+            history = torch.cat([history, step.unsqueeze(1)], dim=1)[:, 1:]
+            positions.append(pos)
+        return torch.stack(positions, dim=1)
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self.in_channels}, {self.channels}, {self.out_channels}, local={self.local!r}, '
+            f'num_neighbors={self.num_neighbors})'
+        )
+
+
+class _Block(Module):
+    r"""A transformer layer and a local layer."""
+
+    def __init__(self, channels: int, heads: int, local: Module | None) -> None:
+        super().__init__()
+        self.norms = ModuleList(LayerNorm(channels) for _ in range(2 if local is None else 3))
+        self.attention = MaskedLinearAttention(channels, heads)
+        self.mlp = _mlp(channels, 4 * channels, channels)
+        self.local = local
+
+    def reset_parameters(self) -> None:
+        for module in (*self.norms, self.attention, self.mlp, self.local):
+            reset(module)
+
+    def forward(self, h: Tensor, pos: Tensor, graph: Graph) -> Tensor:
+        h = h + self.attention(self.norms[0](h), graph.edge_index, graph=graph)
+        h = h + self.mlp(self.norms[1](h))
+        if self.local is not None:
+            x = self.norms[2](h)
+            if isinstance(self.local, _NeighborAttender):
+                h = h + self.local(x, pos, graph.edge_index)
+            else:
+                h = h + self.local(x, graph.edge_index, graph=graph)
+        return h
+
+
+class _NeighborAttender(Module):
+    r"""The maximum over the neighbors of an MLP of both ends and their offset."""
+
+    def __init__(self, channels: int, num_coordinates: int) -> None:
+        super().__init__()
+        self.mlp = _mlp(2 * channels + num_coordinates, channels, channels)
+
+    def reset_parameters(self) -> None:
+        reset(self.mlp)
+
+    def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
+        node, neighbor = edge_index
+        message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
+        out: Tensor = scatter(message, node, dim_size=x.size(0), reduce='max')
+        return out
+
+
+def _mlp(in_channels: int, hidden_channels: int, out_channels: int) -> Sequential:
+    return Sequential(Linear(in_channels, hidden_channels), ReLU(), Linear(hidden_channels, out_channels))

@@ -1,0 +1,348 @@
+r"""A vision Transformer whose attention knows the grid of patches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.normalize import inverse_weight
+
+__all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
+
+#: Makes the mask of a layer from the layer's index, counted from 0.
+LayerMask = Callable[[int], Mask | None]
+
+
+class TopologicalViT(torch.nn.Module):
+    r"""The vision Transformer of `"An Image is Worth 16x16 Words" <https://arxiv.org/abs/2010.11929>`_ with topologically
+    masked attention, from `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1): patches are the nodes of a grid, joined to their neighbors in
+    x and y, with learned additive position embeddings. Blocks are pre-norm; the patches' mean goes to a linear head.
+
+    The grid is fixed: what masks prepare on it (walks) is computed once, and serves all images, and all layers whose masks
+    have equal settings. Seeds that differ freeze walks of its own for each layer.
+
+    Args:
+        image_size (int or (int, int)): Height and width of the images.
+        patch_size (int or (int, int)): Height and width of the patches; divides the images.
+        in_channels (int): The channels of the images.
+        num_classes (int): The number of classes.
+        channels (int): The hidden channels :math:`C`.
+        depth (int): The number of layers.
+        heads (int): The number of heads.
+        mlp_channels (int): The hidden channels of the MLPs.
+        mask (callable, optional): Makes the mask of each layer: called with the layer's index, it returns a
+            :class:`~pyg_topomask.masks.Mask`, or :obj:`None` for a layer without. (default: :obj:`None`, all without)
+        feature_map (str or callable): :math:`\phi` of linear attention: a name in
+            :obj:`pyg_topomask.feature_maps.FEATURE_MAPS`, or a function that makes a
+            :class:`~pyg_topomask.feature_maps.FeatureMap` from the channels of a head. (default: :obj:`"relu"`)
+        attention (str): :obj:`"linear"`, or :obj:`"softmax"`, where :math:`\log M_{ij}` is added to the scores. The mask is
+            then formed as a matrix, and must have no negative entries, also after training steps, as
+            :obj:`GRFMask(positive=True)` has none. (default: :obj:`"linear"`)
+        dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
+        dense_limit (int): Up to so many patches, linear attention forms the mask as one matrix that all images share, the
+            fastest way for small grids; beyond, it costs as much as the mask on a graph of all images' grids.
+            (default: :obj:`256`)
+
+    Raises:
+        ValueError: If sizes do not fit each other, a name is unknown, or a mask draws new walks in each forward pass.
+
+    Shapes:
+        - **input:** images :math:`(B, C_{in}, H, W)`
+        - **output:** logits :math:`(B, \text{classes})`
+
+    Example:
+        >>> from pyg_topomask.masks import GRFMask
+        >>> model = TopologicalViT(8, 2, 1, 10, 16, depth=2, heads=4, mlp_channels=32, mask=lambda i: GRFMask(4, seed=i))
+        >>> model(torch.rand(3, 1, 8, 8)).shape
+        torch.Size([3, 10])
+    """
+
+    def __init__(
+        self,
+        image_size: int | tuple[int, int],
+        patch_size: int | tuple[int, int],
+        in_channels: int,
+        num_classes: int,
+        channels: int,
+        depth: int,
+        heads: int,
+        mlp_channels: int,
+        mask: LayerMask | None = None,
+        feature_map: str | Callable[[int], FeatureMap] = 'relu',
+        attention: str = 'linear',
+        dropout: float = 0.0,
+        dense_limit: int = 256,
+    ) -> None:
+        super().__init__()
+        self.embedding = PatchEmbedding(image_size, patch_size, in_channels, channels)
+        self.encoder = GridEncoder(
+            *self.embedding.grid, channels, depth, heads, mlp_channels, mask, feature_map, attention, dropout, dense_limit
+        )
+        self.head = torch.nn.Linear(channels, num_classes)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        for module in (self.embedding, self.encoder, self.head):
+            module.reset_parameters()
+
+    def forward(self, images: Tensor) -> Tensor:
+        r"""Returns the logits, :obj:`[B, num_classes]`, of images of shape :obj:`[B, in_channels, height, width]`."""
+        logits: Tensor = self.head(self.encoder(self.embedding(images)))
+        return logits
+
+
+class PatchEmbedding(torch.nn.Module):
+    r"""Cuts images into patches and maps each linearly to a token.
+
+    Args:
+        image_size (int or (int, int)): Height and width of the images.
+        patch_size (int or (int, int)): Height and width of the patches.
+        in_channels (int): The channels of the images.
+        channels (int): The channels of the tokens.
+
+    Raises:
+        ValueError: If the patches do not divide the images.
+    """
+
+    def __init__(
+        self, image_size: int | tuple[int, int], patch_size: int | tuple[int, int], in_channels: int, channels: int
+    ) -> None:
+        super().__init__()
+        height, width = _pair(image_size)
+        rows, columns = _pair(patch_size)
+        if min(height, width, rows, columns) < 1 or height % rows != 0 or width % columns != 0:
+            raise ValueError(
+                f'patch_size: got {patch_size} for image_size={image_size}; accepted are sizes from 1 that divide the images'
+            )
+        self.shape = (in_channels, height, width)
+        self.grid: tuple[int, int] = (height // rows, width // columns)
+        self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
+
+    def reset_parameters(self) -> None:
+        self.conv.reset_parameters()
+
+    def forward(self, images: Tensor) -> Tensor:
+        r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
+        if images.shape[1:] != self.shape:
+            raise ValueError(f'images: got shape {tuple(images.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+        tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
+        return tokens
+
+
+class GridEncoder(torch.nn.Module):
+    r"""Pre-norm Transformer layers over the tokens of a grid, with learned additive position embeddings, and their mean.
+
+    Args:
+        height (int): The rows of the grid.
+        width (int): Its columns.
+        channels (int): The channels of the tokens.
+
+    The other arguments are those of :class:`TopologicalViT`.
+    """
+
+    edge_index: Tensor
+
+    def __init__(
+        self,
+        height: int,
+        width: int,
+        channels: int,
+        depth: int,
+        heads: int,
+        mlp_channels: int,
+        mask: LayerMask | None = None,
+        feature_map: str | Callable[[int], FeatureMap] = 'relu',
+        attention: str = 'linear',
+        dropout: float = 0.0,
+        dense_limit: int = 256,
+    ) -> None:
+        super().__init__()
+        if depth < 1:
+            raise ValueError(f'depth: got {depth}; accepted are numbers of layers from 1')
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        if isinstance(mask, Mask):
+            raise ValueError('mask: got a Mask; accepted is a function that makes one for each layer, or None')
+        self.register_buffer('edge_index', _grid_edges(height, width), persistent=False)
+        self.position = torch.nn.Parameter(torch.empty(height * width, channels))
+        self.blocks = torch.nn.ModuleList()
+        for layer in range(depth):
+            own = None if mask is None else mask(layer)
+            attend = GridAttention(channels, heads, own, feature_map, attention, dense_limit)
+            self.blocks.append(_Block(attend, channels, mlp_channels, dropout))
+        self.norm = torch.nn.LayerNorm(channels)
+        self._graphs: dict[tuple[int, torch.device], Graph] = {}
+        torch.nn.init.normal_(self.position, std=0.02)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        torch.nn.init.normal_(self.position, std=0.02)
+        for module in (*self.blocks, self.norm):
+            module.reset_parameters()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        r"""Returns the mean of the encoded tokens, :obj:`[B, channels]`, for tokens :obj:`[B, height * width, channels]`."""
+        x = tokens + self.position
+        for block in self.blocks:
+            x = block(x, self.graph)
+        encoded: Tensor = self.norm(x).mean(dim=1)
+        return encoded
+
+    def graph(self, copies: int) -> Graph:
+        r"""Returns so many copies of the grid as one graph. It is made once, and holds what masks have prepared on it."""
+        key = copies, self.edge_index.device
+        if key not in self._graphs:
+            nodes = self.position.size(0)
+            batch = torch.arange(copies, device=self.edge_index.device)
+            edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
+            own = None if copies == 1 else batch.repeat_interleave(nodes)
+            self._graphs[key] = Graph(edge_index, copies * nodes, batch=own, num_graphs=copies)
+        return self._graphs[key]
+
+
+class GridAttention(torch.nn.Module):
+    r"""Multi-head attention of every image over one fixed graph. The arguments are those of :class:`TopologicalViT`, and the
+    layer's mask.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        mask: Mask | None,
+        feature_map: str | Callable[[int], FeatureMap],
+        attention: str,
+        dense_limit: int,
+    ) -> None:
+        super().__init__()
+        if heads < 1 or channels < 1 or channels % heads != 0:
+            raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        if attention not in ('linear', 'softmax'):
+            raise ValueError(f'attention: got {attention!r}; accepted are "linear" and "softmax"')
+        if mask is not None:
+            if mask.heads not in (1, heads):
+                raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+            # What is prepared on the fixed grid stays.
+            if any(getattr(part, 'resample', 'never') != 'never' for part in mask.modules()):
+                raise ValueError('mask: got a mask that draws walks anew; accepted are masks with resample="never"')
+        self.heads = heads
+        self.attention = attention
+        self.dense_limit = dense_limit
+        self.mask = PackingMask() if mask is None and attention == 'linear' else mask
+        self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
+        self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
+        self.lin_out = torch.nn.Linear(channels, channels)
+
+    def reset_parameters(self) -> None:
+        for module in (self.mask, self.feature_map, self.lin_qkv, self.lin_out):
+            if module is not None:
+                module.reset_parameters()
+
+    def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
+        r"""Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The nodes of all images, :obj:`[B, n, channels]`.
+            graph (callable): Returns a graph of so many copies of the fixed one.
+        """
+        q, k, v = self.lin_qkv(x).unflatten(2, (3, self.heads, -1)).unbind(2)
+        attend = self._softmax if self.attention == 'softmax' else self._linear
+        out: Tensor = self.lin_out(attend(q, k, v, graph).flatten(2))
+        return out
+
+    def _linear(self, q: Tensor, k: Tensor, v: Tensor, graph: Callable[[int], Graph]) -> Tensor:
+        assert self.feature_map is not None
+        assert self.mask is not None
+        images, nodes = v.shape[:2]
+        batch = torch.arange(images, device=v.device).repeat_interleave(nodes)
+        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), batch, images)
+        if nodes <= self.dense_limit:
+            q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
+            return _attend_dense(q, k, v, self.mask(graph(1)))
+        out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
+        return out.view_as(v)
+
+    def _softmax(self, q: Tensor, k: Tensor, v: Tensor, graph: Callable[[int], Graph]) -> Tensor:
+        q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
+        if self.mask is None:
+            return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
+        with torch.autocast(v.device.type, enabled=False):
+            matrix = self.mask(graph(1)).to_dense()
+        if bool((matrix < 0).any()):
+            raise ValueError(
+                f'mask: got entries down to {matrix.min().item():.3g}; accepted by attention="softmax" are masks without '
+                f'negative entries, such as GRFMask(positive=True), which stays so in training'
+            )
+        absent = matrix == 0
+        empty = absent.all(dim=-1, keepdim=True)
+        # The fills keep log(0) and rows of -inf, whose gradients are NaN, out of the graph.
+        bias = matrix.masked_fill(absent, 1.0).log().masked_fill(absent & ~empty, -math.inf)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.unsqueeze(0).to(q.dtype))
+        return out.masked_fill(empty, 0.0).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, attention={self.attention!r}'
+
+
+class _Block(torch.nn.Module):
+    r"""Attention and MLP, each after a norm and beside a residual connection."""
+
+    def __init__(self, attention: GridAttention, channels: int, mlp_channels: int, dropout: float) -> None:
+        super().__init__()
+        self.norm1 = torch.nn.LayerNorm(channels)
+        self.attention = attention
+        self.norm2 = torch.nn.LayerNorm(channels)
+        self.lin1 = torch.nn.Linear(channels, mlp_channels)
+        self.lin2 = torch.nn.Linear(mlp_channels, channels)
+        self.dropout = torch.nn.Dropout(dropout)
+
+    def reset_parameters(self) -> None:
+        for module in (self.norm1, self.attention, self.norm2, self.lin1, self.lin2):
+            module.reset_parameters()
+
+    def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
+        x = x + self.dropout(self.attention(self.norm1(x), graph))
+        out: Tensor = x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
+        return out
+
+
+def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    r"""Masked linear attention of :obj:`[B, n, H, ...]` tensors, with one explicit matrix for all images."""
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(v.device.type, enabled=False):
+        query, key, value = (tensor.to(dtype).transpose(1, 2) for tensor in (q, k, v))
+        weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
+        total = weight.sum(-1, keepdim=True)
+        empty = inverse_weight(total.detach(), weight.detach().abs().sum(-1, keepdim=True)) == 0
+        out = (weight @ value / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+        return out.transpose(1, 2).to(v.dtype)
+
+
+def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:
+    if not isinstance(feature_map, str):
+        return feature_map(channels)
+    if feature_map not in FEATURE_MAPS:
+        raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and functions that make one')
+    return FEATURE_MAPS[feature_map](channels)
+
+
+def _grid_edges(height: int, width: int) -> Tensor:
+    r"""Joins the nodes of a grid, numbered row by row, to their neighbors in x and y, in both directions."""
+    node = torch.arange(height * width).view(height, width)
+    across, down = (node[:, :-1], node[:, 1:]), (node[:-1], node[1:])
+    edges = torch.cat([torch.stack(ends).flatten(1) for ends in (across, down)], dim=1)
+    return torch.cat([edges, edges.flip(0)], dim=1)
+
+
+def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size

@@ -1,0 +1,114 @@
+r"""A video vision Transformer with topological masks in its spatial encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
+
+__all__ = ['ViViT']
+
+
+class ViViT(torch.nn.Module):
+    r"""The factorised encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model
+    2) with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
+    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4).
+
+    Tubelets, patches of several successive frames, are the tokens. The spatial encoder, that of
+    :class:`~pyg_topomask.nn.models.TopologicalViT`, turns those of each time index into one representation; the temporal
+    encoder, of the same architecture with fewer layers and no mask, attends between these; their mean goes to a linear head.
+
+    Args:
+        image_size (int or (int, int)): Height and width of the frames.
+        patch_size (int or (int, int)): Height and width of the tubelets; divides the frames.
+        num_frames (int): The number of frames :math:`T`.
+        tubelet_frames (int): The frames of a tubelet; divides :obj:`num_frames`.
+        in_channels (int): The channels of the frames.
+        num_classes (int): The number of classes.
+        channels (int): The hidden channels :math:`C`.
+        depth (int): The number of spatial layers.
+        temporal_depth (int): The number of temporal layers.
+        heads (int): The number of heads.
+        mlp_channels (int): The hidden channels of the MLPs.
+        mask (callable, optional): Makes the mask of each spatial layer from the layer's index; under softmax attention one
+            without negative entries. (default: :obj:`None`)
+        feature_map (str or callable): :math:`\phi` of linear attention. (default: :obj:`"relu"`)
+        attention (str): :obj:`"softmax"` or :obj:`"linear"`, in both encoders. (default: :obj:`"softmax"`)
+        dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
+        dense_limit (int): See :class:`~pyg_topomask.nn.models.TopologicalViT`. (default: :obj:`256`)
+
+    Raises:
+        ValueError: If sizes do not fit each other, a name is unknown, or a mask draws new walks in each forward pass.
+
+    Shapes:
+        - **input:** videos :math:`(B, T, C_{in}, H, W)`
+        - **output:** logits :math:`(B, \text{classes})`
+
+    Example:
+        >>> from pyg_topomask.masks import GRFMask
+        >>> mask = lambda layer: GRFMask(heads=4, seed=layer, positive=True)
+        >>> model = ViViT(8, 4, 6, 2, 1, 10, 16, 2, 1, heads=4, mlp_channels=32, mask=mask)
+        >>> model(torch.rand(3, 6, 1, 8, 8)).shape
+        torch.Size([3, 10])
+    """
+
+    def __init__(
+        self,
+        image_size: int | tuple[int, int],
+        patch_size: int | tuple[int, int],
+        num_frames: int,
+        tubelet_frames: int,
+        in_channels: int,
+        num_classes: int,
+        channels: int,
+        depth: int,
+        temporal_depth: int,
+        heads: int,
+        mlp_channels: int,
+        mask: LayerMask | None = None,
+        feature_map: str | Callable[[int], FeatureMap] = 'relu',
+        attention: str = 'softmax',
+        dropout: float = 0.0,
+        dense_limit: int = 256,
+    ) -> None:
+        super().__init__()
+        if tubelet_frames < 1 or num_frames < 1 or num_frames % tubelet_frames != 0:
+            raise ValueError(
+                f'tubelet_frames: got {tubelet_frames} for num_frames={num_frames}; accepted are numbers that divide the frames'
+            )
+        self.num_indices = num_frames // tubelet_frames
+        # A tubelet is a patch of an image whose channels are those of its frames.
+        self.embedding = PatchEmbedding(image_size, patch_size, tubelet_frames * in_channels, channels)
+        self.shape = (num_frames, in_channels, *self.embedding.shape[1:])
+        encoder = partial(
+            GridEncoder,
+            channels=channels,
+            heads=heads,
+            mlp_channels=mlp_channels,
+            feature_map=feature_map,
+            attention=attention,
+            dropout=dropout,
+            dense_limit=dense_limit,
+        )
+        self.spatial = encoder(*self.embedding.grid, depth=depth, mask=mask)
+        self.temporal = encoder(1, self.num_indices, depth=temporal_depth)
+        self.head = torch.nn.Linear(channels, num_classes)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        for module in (self.embedding, self.spatial, self.temporal, self.head):
+            module.reset_parameters()
+
+    def forward(self, videos: Tensor) -> Tensor:
+        r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
+        if videos.shape[1:] != self.shape:
+            raise ValueError(f'videos: got shape {tuple(videos.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+        images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
+        frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))
+        logits: Tensor = self.head(self.temporal(frames))
+        return logits

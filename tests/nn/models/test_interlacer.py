@@ -1,0 +1,258 @@
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracles import masked_attention, power_series
+from torch import Tensor
+
+from pyg_topomask.nn.models import Interlacer, interlacer
+
+LOCALS = ['grf', 'message_passing', None]
+SIZES = [9, 4, 20]
+
+
+def make(local: str | None, **arguments: Any) -> Interlacer:
+    """A model that moves, in double precision."""
+    torch.manual_seed(0)
+    model = Interlacer(**{'in_channels': 5, 'channels': 8, 'local': local} | arguments).double()
+    torch.nn.init.normal_(model.lin_out.weight)
+    return model
+
+
+def particles(sizes: list[int], in_channels: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    batch = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    return torch.randn(sum(sizes), in_channels).double(), torch.randn(sum(sizes), 3).double(), batch
+
+
+def linear(module: Any, x: Any) -> Any:
+    return x @ module.weight.detach().numpy().T + module.bias.detach().numpy()
+
+
+def norm(module: Any, x: Any) -> Any:
+    centered = x - x.mean(1, keepdims=True)
+    scaled = centered / np.sqrt(centered.var(1, keepdims=True) + 1e-5)
+    return scaled * module.weight.detach().numpy() + module.bias.detach().numpy()
+
+
+def mlp(module: Any, x: Any) -> Any:
+    return linear(module[2], np.maximum(linear(module[0], x), 0))
+
+
+def attention(module: Any, x: Any, mask: Any) -> Any:
+    q, k, v = (linear(lin, x).reshape(len(x), module.heads, -1) for lin in (module.lin_q, module.lin_k, module.lin_v))
+    out = masked_attention(np.maximum(q, 0), np.maximum(k, 0), v, mask)
+    return linear(module.lin_out, out.reshape(len(x), -1))
+
+
+def nearest(pos: Any, k: int) -> Any:
+    distance = np.linalg.norm(pos[:, None] - pos[None], axis=-1)
+    np.fill_diagonal(distance, np.inf)
+    return np.argsort(distance, axis=1)[:, :k]
+
+
+def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
+    """One graph, with dense matrices; the masks are the power series that graph random features estimate."""
+    count, neighbors = len(pos), nearest(pos, 3)
+    adjacency = np.zeros((count, count))
+    np.put_along_axis(adjacency, neighbors, 1.0, axis=1)
+    h = linear(model.lin_in, np.concatenate([x, pos], axis=1))
+    for block in model.blocks:
+        h = h + attention(block.attention, norm(block.norms[0], h), np.ones((1, count, count)))
+        h = h + mlp(block.mlp, norm(block.norms[1], h))
+        if model.local == 'grf':
+            f = block.local.mask.modulation.detach().numpy()[0]
+            h = h + attention(block.local, norm(block.norms[2], h), power_series(adjacency / 3, f)[None])
+        elif model.local == 'message_passing':
+            own, local = norm(block.norms[2], h), np.zeros_like(h)
+            for i in range(count):
+                messages = [np.concatenate([own[i], own[j], pos[j] - pos[i]]) for j in neighbors[i]]
+                local[i] = mlp(block.local.mlp, np.stack(messages)).max(0)
+            h = h + local
+    return model.max_step * np.tanh(linear(model.lin_out, h))
+
+
+@pytest.mark.parametrize('training', [False, True])
+@pytest.mark.parametrize('heads', [1, 4])
+@pytest.mark.parametrize('local', LOCALS)
+def test_forward_is_the_equations(local: str | None, heads: int, training: bool) -> None:
+    model = make(local, heads=heads).train(training)
+    if local == 'grf':
+        with torch.no_grad():
+            for block in model.blocks:
+                block.local.mask.modulation.copy_(torch.tensor([[0.3, 1.0, -0.4, 0.7]]))
+    x, pos, batch = particles(SIZES)
+    step = model(x, pos, batch).detach().numpy()
+    for graph in range(len(SIZES)):
+        own = (batch == graph).numpy()
+        np.testing.assert_allclose(step[own], oracle(model, x.numpy()[own], pos.numpy()[own]), atol=1e-5)
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_graphs_do_not_mix(local: str | None) -> None:
+    model, sizes = make(local, num_walks=5).eval(), [1, 9, 2, 4, 70]
+    x, pos, batch = particles(sizes)
+    history = x[:, :3].view(-1, 1, 3)
+    together = model.rollout(pos, history, 3, x[:, 3:], batch)
+    for graph in range(len(sizes)):
+        own = batch == graph
+        alone = model.rollout(pos[own], history[own], 3, x[own, 3:])
+        torch.testing.assert_close(together[own], alone, atol=1e-5, rtol=0)
+    with torch.no_grad():
+        pos[batch == 1] += 1.0
+    moved = model.rollout(pos, history, 3, x[:, 3:], batch)
+    assert torch.equal(moved[batch != 1], together[batch != 1])
+    assert not torch.allclose(moved[batch == 1], together[batch == 1])
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_permutation_equivariance(local: str | None) -> None:
+    model, (x, pos, _) = make(local), particles([30])
+    permutation = torch.randperm(30)
+    torch.testing.assert_close(model(x[permutation], pos[permutation]), model(x, pos)[permutation], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_gradients_reach_every_parameter_through_the_rollout(local: str | None) -> None:
+    model, (x, pos, batch) = make(local), particles(SIZES)
+    pos.requires_grad_()
+    history = x[:, :3].view(-1, 1, 3).requires_grad_()
+    model.rollout(pos, history, 2, x[:, 3:], batch)[:, -1].square().sum().backward()
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None or not parameter.grad.any()]
+    assert not missing
+    assert all(value.grad.isfinite().all() and value.grad.any() for value in (pos, history, *model.parameters()))
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_training_lowers_the_error(local: str | None) -> None:
+    torch.manual_seed(0)
+    model, (x, pos, batch) = Interlacer(5, 16, local=local).double(), particles(SIZES)
+    target = pos + 0.1 * x[:, :3].tanh()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(30):
+        loss = (pos + model(x, pos, batch) - target).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_rollout_feeds_predictions_back() -> None:
+    model = make('message_passing', in_channels=8)
+    x, pos, batch = particles(SIZES, in_channels=2)
+    history = 0.1 * torch.randn(len(pos), 2, 3).double()
+    positions = model.rollout(pos, history, 3, x, batch)
+    assert positions.shape == (len(pos), 3, 3)
+    before = [history[:, 0], history[:, 1]]
+    for step in range(3):
+        features = torch.cat([before[-2] / model.max_step, before[-1] / model.max_step, x], dim=1)
+        before.append(model(features, pos, batch))
+        pos = pos + before[-1]
+        torch.testing.assert_close(positions[:, step], pos)
+    alone = make(None, in_channels=2).rollout(pos, history[:, :0], 2, x, batch)
+    assert alone.shape == (len(pos), 2, 3)
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_neighbors_are_searched_once_per_step(local: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def search(pos: Tensor, *args: Any) -> Tensor:
+        searched.append(pos)
+        return original(pos, *args)
+
+    searched: list[Tensor] = []
+    original = interlacer.knn_graph
+    monkeypatch.setattr(interlacer, 'knn_graph', search)
+    x, pos, batch = particles(SIZES)
+    positions = make(local).rollout(pos, x[:, :3].view(-1, 1, 3), 3, x[:, 3:], batch)
+    expected = [] if local is None else [pos, positions[:, 0], positions[:, 1]]
+    assert len(searched) == len(expected)
+    assert all(map(torch.equal, searched, expected))
+
+
+def test_walks_are_new_in_training_and_fixed_in_evaluation() -> None:
+    model, (x, pos, batch) = make('grf', num_walks=2), particles(SIZES)
+    assert not torch.equal(model(x, pos, batch), model(x, pos, batch))
+    model.eval()
+    assert torch.equal(model(x, pos, batch), model(x, pos, batch))
+
+
+def test_layers_share_the_walks_of_a_forward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, (x, pos, batch) = make('grf', num_layers=3), particles(SIZES)
+    masks = [block.local.mask for block in model.blocks]
+    prepared = []
+    for mask in masks:
+        monkeypatch.setattr(mask, 'prepare', lambda *args, own=mask.prepare: prepared.append(1) or own(*args))
+    model(x, pos, batch)
+    assert len(prepared) == 1
+
+
+@pytest.mark.parametrize('local', LOCALS)
+def test_steps_are_bounded_and_a_new_model_stands_still(local: str | None) -> None:
+    model, (x, pos, batch) = make(local, max_step=0.1), particles(SIZES)
+    with torch.no_grad():
+        model.lin_out.weight.mul_(100.0)
+    step = model(x, pos, batch)
+    assert 0.0999 < step.abs().max() <= 0.1
+    before = copy.deepcopy(model.state_dict())
+    model.reset_parameters()
+    assert not model(x, pos, batch).any()
+    assert all(
+        not torch.equal(before[name], value)
+        for name, value in model.state_dict().items()
+        if name.endswith('.weight') and 'norms' not in name
+    )
+
+
+def test_no_particles_one_particle_and_other_dimensions() -> None:
+    for local in LOCALS:
+        model = make(local, out_channels=2)
+        assert model(torch.randn(0, 5).double(), torch.randn(0, 2).double()).shape == (0, 2)
+        assert model(torch.randn(1, 5).double(), torch.randn(1, 2).double()).isfinite().all()
+
+
+def test_saved_parameters_and_repr() -> None:
+    model, (x, pos, batch) = make('grf').eval(), particles(SIZES)
+    other = Interlacer(5, 8).double().eval()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(x, pos, batch), model(x, pos, batch))
+    assert repr(model) == "Interlacer(5, 8, 3, local='grf', num_neighbors=3)"
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('in_channels', {'in_channels': 0}),
+        ('channels', {'channels': 0}),
+        ('out_channels', {'out_channels': 0}),
+        ('num_layers', {'num_layers': 0}),
+        ('local', {'local': 'gnn'}),
+        ('num_neighbors', {'num_neighbors': 0}),
+        ('num_walks', {'num_walks': 0}),
+        ('num_hops', {'num_hops': 0}),
+        ('heads', {'heads': 3}),
+        ('max_step', {'max_step': 0.0}),
+        ('max_step', {'max_step': float('nan')}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        Interlacer(**{'in_channels': 5, 'channels': 8} | arguments)
+
+
+def test_bad_input_is_named() -> None:
+    model, (x, pos, _) = make('grf'), particles([6])
+    for name, arguments in {
+        'x': (x[:, :2], pos),
+        'pos': (x, pos[:, :2]),
+        'batch': (x, pos, torch.tensor([0, 1, 0, 1, 0, 1])),
+    }.items():
+        with pytest.raises(ValueError, match=f'^{name}: got'):
+            model(*arguments)
+    with pytest.raises(ValueError, match=r'^steps: got 0'):
+        model.rollout(pos, x[:, :3].view(-1, 1, 3), 0, x[:, 3:])
+    for history in (x[:, :3], x[:, :3].view(-1, 3, 1), x[:5, :3].view(-1, 1, 3), torch.ones(6, 2, 3)):
+        with pytest.raises(ValueError, match=r'^history: got'):
+            model.rollout(pos, history, 1, x[:, 3:])

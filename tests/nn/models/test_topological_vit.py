@@ -1,0 +1,311 @@
+import copy
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from oracles import Array, masked_attention
+from torch import Tensor
+
+from pyg_topomask import Graph
+from pyg_topomask.feature_maps import FEATURE_MAPS, FavorFeatures
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.nn.models import TopologicalViT
+from pyg_topomask.nn.models.topological_vit import GridAttention, GridEncoder
+
+HEADS, CHANNELS = 2, 8
+ROWS, COLUMNS = 3, 4
+
+MASKS = {
+    'none': lambda layer: None,
+    'adjacency': lambda layer: AdjacencyMask(HEADS, normalization='sym'),
+    'shared': lambda layer: AdjacencyMask(),
+    'asymmetric': lambda layer: AdjacencyMask(HEADS, normalization='rw'),
+    'grf': lambda layer: GRFMask(HEADS, num_walks=8, seed=layer),
+    'positive': lambda layer: GRFMask(HEADS, num_walks=8, seed=layer, positive=True),
+    'sum': lambda layer: GRFMask(HEADS, seed=layer) + 0.1 * PackingMask(),
+    'scaled': lambda layer: AdjacencyMask(HEADS) * torch.nn.Parameter(torch.ones(HEADS)),
+}
+
+
+def model(mask: str = 'grf', **settings: object) -> TopologicalViT:
+    arguments = {'attention': 'linear', 'feature_map': 'elu'} | settings
+    return TopologicalViT((6, 8), 2, 3, 5, CHANNELS, 2, HEADS, 16, MASKS[mask], **arguments)
+
+
+def images(count: int = 4) -> Tensor:
+    return torch.rand(count, 3, 6, 8, generator=torch.Generator().manual_seed(1))
+
+
+def grid_matrix() -> Array:
+    """The adjacency matrix of the grid, from the coordinates of its nodes."""
+    nodes = [(row, column) for row in range(ROWS) for column in range(COLUMNS)]
+    return np.array([[float(abs(a - c) + abs(b - d) == 1) for c, d in nodes] for a, b in nodes])
+
+
+def softmax_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
+    """sum_j M_ij exp(q_i k_j / sqrt(d)) v_j, normalised: one query and one head at a time."""
+    out = np.zeros_like(v)
+    for h in range(q.shape[1]):
+        for i in range(len(q)):
+            weight = mask[h % len(mask)][i] * np.exp(k[:, h] @ q[i, h] / math.sqrt(q.shape[2]))
+            if weight.any():
+                out[i, h] = weight @ v[:, h] / weight.sum()
+    return out
+
+
+def attention_layer(mask: Mask | None, attention: str, feature_map: str = 'relu', dense_limit: int = 256) -> GridAttention:
+    return GridAttention(CHANNELS, HEADS, mask, feature_map, attention, dense_limit).double()
+
+
+def grid(copies: int = 1) -> Graph:
+    return GridEncoder(ROWS, COLUMNS, CHANNELS, 1, HEADS, 16).graph(copies)
+
+
+def expected_output(layer: GridAttention, x: Tensor, mask: Array, feature_map: str) -> Tensor:
+    """The layer's equation between its projections, image by image."""
+    weight, bias = layer.lin_qkv.weight.detach().numpy(), layer.lin_qkv.bias.detach().numpy()
+    outs = []
+    for image in x.numpy():
+        q, k, v = (
+            (image @ w.T + b).reshape(-1, HEADS, CHANNELS // HEADS)
+            for w, b in zip(np.split(weight, 3), np.split(bias, 3), strict=True)
+        )
+        if layer.attention == 'softmax':
+            outs.append(softmax_attention(q, k, v, mask))
+        else:
+            phi = {'relu': lambda z: np.maximum(z, 0), 'square': np.square}[feature_map]
+            outs.append(masked_attention(phi(q), phi(k), v, mask))
+    return layer.lin_out(torch.from_numpy(np.stack(outs)).flatten(2))
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+def test_layer_is_masked_attention_on_the_grid(attention: str) -> None:
+    matrix = grid_matrix()
+    mask = AdjacencyMask(HEADS).double()
+    with torch.no_grad():
+        mask.self_loop.copy_(torch.tensor([0.5, 2.0]))
+    layer, x = attention_layer(mask, attention), torch.randn(3, ROWS * COLUMNS, CHANNELS, dtype=torch.float64)
+    expected = expected_output(layer, x, np.stack([matrix + 0.5 * np.eye(12), matrix + 2 * np.eye(12)]), 'relu')
+    torch.testing.assert_close(layer(x, grid), expected)
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+def test_layer_under_any_matrix(attention: str) -> None:
+    matrix = torch.rand(HEADS, 12, 12, dtype=torch.float64)
+    matrix[:, 3], matrix[0, 5], matrix[:, :, 7] = 0.0, 0.0, 0.0
+    layer = attention_layer(DenseMask(HEADS, torch.nn.Parameter(matrix)), attention, 'square')
+    x = torch.randn(3, 12, CHANNELS, dtype=torch.float64, requires_grad=True)
+    out = layer(x, grid)
+    torch.testing.assert_close(out, expected_output(layer, x.detach(), matrix.numpy(), 'square'))
+    # A row without entries gives what the projection makes of zero.
+    torch.testing.assert_close(out[:, 3], layer.lin_out.bias.expand(3, -1))
+    out.square().sum().backward()
+    for tensor in (x, *layer.parameters()):
+        assert tensor.grad.isfinite().all()
+        assert tensor.grad.any()
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+def test_gradient_of_the_mask(attention: str) -> None:
+    matrix = torch.rand(HEADS, 4, 4, dtype=torch.float64)
+    matrix[0, 1] = matrix[1, 2, 3] = 0.0
+    present, x = matrix != 0, torch.randn(2, 4, CHANNELS, dtype=torch.float64)
+    layer = attention_layer(DenseMask(HEADS, matrix), attention, 'square')
+    graph = GridEncoder(2, 2, CHANNELS, 1, HEADS, 16).graph
+
+    def output(entries: Tensor) -> Tensor:
+        layer.mask.matrix = torch.zeros_like(matrix).masked_scatter(present, entries)
+        return layer(x, graph)
+
+    assert torch.autograd.gradcheck(output, (matrix[present].requires_grad_(),))
+
+
+def test_positive_masks_that_are_one_leave_softmax_attention_as_it_is() -> None:
+    masked, plain = attention_layer(PackingMask(), 'softmax'), attention_layer(None, 'softmax')
+    plain.load_state_dict(masked.state_dict())
+    x = torch.randn(2, 12, CHANNELS, dtype=torch.float64)
+    torch.testing.assert_close(masked(x, grid), plain(x, grid))
+
+
+@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
+@pytest.mark.parametrize('mask', MASKS)
+def test_routes_agree(mask: str, feature_map: str) -> None:
+    dense = model(mask, feature_map=feature_map).double()
+    general = model(mask, feature_map=feature_map, dense_limit=0).double()
+    general.load_state_dict(dense.state_dict())
+    results = []
+    for own in (dense, general):
+        x = images().double().requires_grad_()
+        out = own(x)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [x, *own.parameters()])])
+    # Scores of the identity map cancel, and their sums with them.
+    tolerance = 1e-6 if feature_map == 'identity' else 1e-8
+    torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+@pytest.mark.parametrize('dense_limit', [0, 256])
+@pytest.mark.parametrize('mask', MASKS)
+def test_images_of_a_batch_are_as_one_by_one(mask: str, dense_limit: int, attention: str) -> None:
+    own = model(mask, attention=attention, feature_map='favor', dense_limit=dense_limit).double()
+    x = images().double() * torch.tensor([1.0, 5.0, 0.1, 1.0]).view(-1, 1, 1, 1)
+    torch.testing.assert_close(own(x), torch.cat([own(image) for image in x.split(1)]))
+    assert own(x[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize('dense_limit', [0, 256])
+def test_random_features_of_an_image_ignore_the_scale_of_the_others(dense_limit: int) -> None:
+    layer = attention_layer(None, 'linear', 'favor', dense_limit).float()
+    x = torch.randn(3, 12, CHANNELS) * torch.tensor([1.0, 50.0, 0.1]).view(-1, 1, 1)
+    torch.testing.assert_close(layer(x, grid), torch.cat([layer(image, grid) for image in x.split(1)]), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+@pytest.mark.parametrize('mask', MASKS)
+def test_gradients_reach_every_parameter(mask: str, attention: str) -> None:
+    own = model(mask, attention=attention)
+    own(images()).square().sum().backward()
+    for name, parameter in own.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+
+
+def test_model_is_pre_norm_blocks_between_embedding_and_mean() -> None:
+    own, x = model(dropout=0.5).eval(), images()
+    tokens = torch.stack([
+        own.embedding.conv(x[:, :, row : row + 2, column : column + 2]).flatten(1)
+        for row in range(0, 6, 2)
+        for column in range(0, 8, 2)
+    ], dim=1)  # fmt: skip
+    tokens = tokens + own.encoder.position
+    for block in own.encoder.blocks:
+        tokens = tokens + block.attention(block.norm1(tokens), own.encoder.graph)
+        tokens = tokens + block.lin2(torch.nn.functional.gelu(block.lin1(block.norm2(tokens))))
+    torch.testing.assert_close(own(x), own.head(own.encoder.norm(tokens).mean(1)), rtol=1e-4, atol=1e-6)
+    assert not torch.equal(own.train()(x), own(x))
+
+
+@pytest.mark.parametrize('shape', [(3, 4), (1, 1), (1, 5), (4, 1), (2, 2)])
+def test_grid_joins_neighbors_in_x_and_y(shape: tuple[int, int]) -> None:
+    graph = GridEncoder(*shape, CHANNELS, 1, HEADS, 16).graph(2)
+    found = set(map(tuple, graph.edge_index.t().tolist()))
+    assert len(found) == graph.num_edges
+    size, expected = shape[0] * shape[1], set()
+    for copy_ in range(2):
+        for row in range(shape[0]):
+            for column in range(shape[1]):
+                for other, at in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+                    if 0 <= other < shape[0] and 0 <= at < shape[1]:
+                        start = size * copy_
+                        expected.add((start + row * shape[1] + column, start + other * shape[1] + at))
+    assert found == expected
+    assert graph.batch.tolist() == [0] * size + [1] * size
+
+
+@pytest.mark.parametrize('dense_limit', [0, 256])
+def test_walks_are_prepared_once_for_each_seed(dense_limit: int) -> None:
+    calls = []
+
+    class Spy(GRFMask):
+        def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> object:
+            calls.append((self.seed, graph.num_graphs))
+            return super().prepare(graph, generator)
+
+    own = TopologicalViT(8, 2, 3, 5, CHANNELS, 3, HEADS, 16, lambda i: Spy(HEADS, seed=i % 2), dense_limit=dense_limit)
+    for _ in range(3):
+        for training in (True, False):
+            own.train(training)(torch.rand(4, 3, 8, 8))
+    assert calls == [(seed, 1 if dense_limit else 4) for seed in (0, 1)]
+
+
+def test_layers_have_walks_of_their_own() -> None:
+    own = model('grf')
+    first, second = (block.attention.mask(own.encoder.graph(1)).to_dense() for block in own.encoder.blocks)
+    assert not torch.equal(first != 0, second != 0)
+
+
+def test_feature_maps_are_made_for_each_layer() -> None:
+    own = model(feature_map=partial(FavorFeatures, num_features=6))
+    maps = [block.attention.feature_map for block in own.encoder.blocks]
+    assert maps[0].projection.shape == (6, CHANNELS // HEADS)
+    assert not torch.equal(maps[0].projection, maps[1].projection)
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+@pytest.mark.parametrize('dense_limit', [0, 256])
+def test_autocast(dense_limit: int, attention: str) -> None:
+    own = model(attention=attention, dense_limit=dense_limit)
+    expected = own(images())
+    with torch.autocast('cpu', torch.bfloat16):
+        out = own(images())
+    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1)
+    out.float().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in own.parameters())
+
+
+def test_deepcopy_state_dict_and_reset() -> None:
+    own, x = model('scaled', feature_map='favor'), images()
+    expected = own(x)
+    assert torch.equal(copy.deepcopy(own)(x), expected)
+    other = model('scaled', feature_map='favor')
+    other.load_state_dict(own.state_dict())
+    assert torch.equal(other(x), expected)
+    torch.manual_seed(5)
+    own.reset_parameters()
+    torch.manual_seed(5)
+    other.reset_parameters()
+    assert torch.equal(own(x), other(x))
+    assert not torch.equal(own(x), expected)
+
+
+@pytest.mark.parametrize('attention', ['linear', 'softmax'])
+def test_model_learns_the_place_of_a_spot(attention: str) -> None:
+    own = model('positive', attention=attention)
+    labels = torch.arange(20) % 5
+    x = images(20) * 0.1
+    x[torch.arange(20), :, 2, labels] += 1.0
+    optimizer = torch.optim.Adam(own.parameters(), 1e-2)
+    for _ in range(80):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(own(x), labels)
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.8  # log 5 = 1.6 by chance
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'patch_size': 3}, 'patch_size: got 3 for image_size=8; accepted are sizes from 1 that divide the images'),
+        ({'patch_size': (2, 0)}, 'patch_size: got'),
+        ({'heads': 3}, 'heads: got 3 for 8 channels'),
+        ({'depth': 0}, 'depth: got 0'),
+        ({'dropout': 1.5}, 'dropout: got 1.5'),
+        ({'attention': 'dot'}, "attention: got 'dot'; accepted are"),
+        ({'feature_map': 'cosine'}, "feature_map: got 'cosine'; accepted are"),
+        ({'mask': PackingMask()}, 'mask: got a Mask; accepted is a function'),
+        ({'mask': lambda layer: GRFMask(3)}, 'mask: got a mask of 3 heads for heads=2'),
+        ({'mask': lambda layer: 2.0 * GRFMask(2, resample='forward')}, 'mask: got a mask that draws walks anew'),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
+    good = {'image_size': 8, 'patch_size': 2, 'in_channels': 1, 'num_classes': 2, 'channels': 8, 'depth': 1, 'heads': 2}
+    with pytest.raises(ValueError, match=message.replace('(', r'\(')):
+        TopologicalViT(**({**good, 'mlp_channels': 8} | arguments))
+
+
+def test_bad_images() -> None:
+    with pytest.raises(ValueError, match=r'images: got shape \(4, 1, 6, 8\); accepted is \[B, 3, 6, 8\]'):
+        model()(torch.rand(4, 1, 6, 8))
+
+
+def test_softmax_refuses_negative_masks() -> None:
+    with pytest.raises(ValueError, match='mask: got entries down to -1; accepted by attention="softmax" are'):
+        TopologicalViT(4, 2, 1, 2, 8, 1, 2, 8, lambda layer: -PackingMask(), attention='softmax')(torch.rand(1, 1, 4, 4))
+
+
+def test_masks_of_node_attributes_name_what_the_grid_lacks() -> None:
+    with pytest.raises(ValueError, match="left: got the attribute name 'mask_left'"):
+        TopologicalViT(4, 2, 1, 2, 8, 1, 2, 8, lambda layer: LowRankMask())(torch.rand(1, 1, 4, 4))

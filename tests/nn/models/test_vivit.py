@@ -1,0 +1,103 @@
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+
+from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.nn.models import ViViT
+
+HEADS = 2
+
+
+def grf(layer: int) -> Mask:
+    return GRFMask(HEADS, num_walks=8, seed=layer, positive=True)
+
+
+def model(**settings: object) -> ViViT:
+    arguments = {'image_size': (4, 6), 'patch_size': 2, 'num_frames': 6, 'tubelet_frames': 2, 'in_channels': 3}
+    arguments |= {'num_classes': 5, 'channels': 8, 'depth': 2, 'temporal_depth': 1, 'heads': HEADS, 'mlp_channels': 16}
+    return ViViT(**(arguments | settings))
+
+
+def videos(count: int = 4) -> Tensor:
+    return torch.rand(count, 6, 3, 4, 6, generator=torch.Generator().manual_seed(1))
+
+
+def test_model_is_a_spatial_then_a_temporal_encoder() -> None:
+    own, x = model(mask=grf), videos()
+    kernel = own.embedding.conv.weight.unflatten(1, (2, 3))
+    per_index = []
+    for index in range(3):
+        tubelets = torch.stack([
+            x[:, 2 * index : 2 * index + 2, :, row : row + 2, column : column + 2]
+            for row in (0, 2)
+            for column in (0, 2, 4)
+        ], dim=1)  # fmt: skip
+        tokens = torch.einsum('bntcxy,ktcxy->bnk', tubelets, kernel) + own.embedding.conv.bias
+        per_index.append(own.spatial(tokens))
+    expected = own.head(own.temporal(torch.stack(per_index, dim=1)))
+    torch.testing.assert_close(own(x), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_spatial_and_temporal_layers() -> None:
+    own = model(mask=grf)
+    assert [type(block.attention.mask) for block in own.spatial.blocks] == [GRFMask, GRFMask]
+    assert [block.attention.mask for block in own.temporal.blocks] == [None]
+    assert own.spatial.position.shape == (6, 8)
+    assert own.temporal.position.shape == (3, 8)
+
+
+@pytest.mark.parametrize('attention', ['softmax', 'linear'])
+@pytest.mark.parametrize('mask', [None, grf])
+def test_videos_of_a_batch_are_as_one_by_one(mask: object, attention: str) -> None:
+    own, x = model(mask=mask, attention=attention).double(), videos().double()
+    torch.testing.assert_close(own(x), torch.cat([own(video) for video in x.split(1)]))
+    assert own(x[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize('attention', ['softmax', 'linear'])
+@pytest.mark.parametrize('mask', [None, grf])
+def test_gradients_reach_every_parameter(mask: object, attention: str) -> None:
+    own = model(mask=mask, attention=attention, feature_map='elu')
+    own(videos()).square().sum().backward()
+    for name, parameter in own.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
+
+
+def test_order_of_the_frames_matters() -> None:
+    own = model()
+    assert not torch.allclose(own(videos()), own(videos().flip(1)))
+
+
+def test_deepcopy_and_reset() -> None:
+    own, x = model(mask=grf), videos()
+    other = copy.deepcopy(own)
+    assert torch.equal(other(x), own(x))
+    torch.manual_seed(5)
+    own.reset_parameters()
+    assert not torch.equal(other(x), own(x))
+    torch.manual_seed(5)
+    other.reset_parameters()
+    assert torch.equal(other(x), own(x))
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'tubelet_frames': 4}, 'tubelet_frames: got 4 for num_frames=6; accepted are numbers that divide the frames'),
+        ({'tubelet_frames': 0}, 'tubelet_frames: got 0'),
+        ({'temporal_depth': 0}, 'depth: got 0'),
+        ({'patch_size': 4}, 'patch_size: got 4'),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model(**arguments)
+
+
+@pytest.mark.parametrize('shape', [(4, 5, 3, 4, 6), (4, 6, 1, 4, 6), (6, 3, 4, 6)])
+def test_bad_videos(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r'videos: got shape .*; accepted is \[B, 6, 3, 4, 6\]'):
+        model()(torch.rand(shape))
