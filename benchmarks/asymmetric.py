@@ -31,9 +31,9 @@ def run(quick: bool, folder: Path) -> None:
         row['growth'] = row['forward / CSR'] / start[row['graph'], row['method']]
     note = (
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
-        f'features, float32, walks drawn before. GATConv runs on the graph whose edges are the entries of the mask, so that every node '
-        f'has as many neighbours. "CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, measured in turn; '
-        f'"growth" is the ratio to it divided by that at the smallest size. Medians, ns per node.'
+        f'features, float32, walks drawn before. GATConv runs on the graph whose edges are the entries of the mask, so that '
+        f'every node has as many neighbours. "CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, '
+        f'measured in turn; "growth" is the ratio to it divided by that at the smallest size. Medians, ns per node.'
     )
     write_table('asymmetric', 'Asymmetric GRF attention against GATConv', note, rows, folder)
 

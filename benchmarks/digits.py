@@ -3,9 +3,7 @@ r"""What the mask is worth on digits: the same model with GRF, unmasked linear a
 from __future__ import annotations
 
 import hashlib
-import math
 import multiprocessing
-import statistics
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import torch
 from tqdm import tqdm
 
 import pyg_topomask
-from benchmarks.harness import write_table
+from benchmarks.harness import mean_error, verdict, write_table
 
 __all__ = ['run']
 
@@ -38,9 +36,9 @@ def run(quick: bool, folder: Path) -> None:
         rows.append(
             {
                 'gt.layer_type': variant,
-                'test accuracy': f'{statistics.mean(values):.4f} ± {_standard_error(values):.4f}',
-                f'minus {VARIANTS[0]}, paired by seed': f'{statistics.mean(gaps):+.4f} ± {_standard_error(gaps):.4f}',
-                'verdict': _verdict(variant, gaps),
+                'test accuracy': '{:.4f} ± {:.4f}'.format(*mean_error(values)),
+                f'minus {VARIANTS[0]}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
+                'verdict': 'reference' if variant == VARIANTS[0] else verdict(*mean_error(gaps)),
                 'seeds': ' '.join(f'{value:.4f}' for value in values),
             }
         )
@@ -67,16 +65,3 @@ def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:
     (row,) = train(CONFIG, options, resume=epochs is None, out=out)
     accuracy: float = row['test_accuracy']
     return accuracy
-
-
-def _standard_error(values: list[float]) -> float:
-    return statistics.stdev(values) / math.sqrt(len(values))
-
-
-def _verdict(variant: str, gaps: list[float]) -> str:
-    if variant == VARIANTS[0]:
-        return 'reference'
-    mean, error = statistics.mean(gaps), _standard_error(gaps)
-    if abs(mean) < 2 * error or mean == 0:
-        return 'not distinguishable'
-    return 'better' if mean > 0 else 'worse'

@@ -3,6 +3,7 @@ r"""What every benchmark needs: medians in one run, peak memory, a description o
 from __future__ import annotations
 
 import csv
+import math
 import os
 import platform
 import statistics
@@ -15,7 +16,7 @@ import scipy
 import torch
 import torch_geometric
 
-__all__ = ['describe_machine', 'interleaved_medians', 'peak_memory', 'write_table']
+__all__ = ['describe_machine', 'interleaved_medians', 'mean_error', 'peak_memory', 'verdict', 'write_table']
 
 Row = Mapping[str, object]
 
@@ -73,6 +74,18 @@ def write_table(name: str, title: str, note: str, rows: Sequence[Row], folder: P
     lines += ['| ' + ' | '.join(columns) + ' |', '|' + ' --- |' * len(columns)]
     lines += ['| ' + ' | '.join(_format(row[column]) for column in columns) + ' |' for row in rows]
     (folder / f'{name}.md').write_text('\n'.join(lines) + '\n')
+
+
+def mean_error(values: Sequence[float]) -> tuple[float, float]:
+    r"""Returns mean and standard error."""
+    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
+
+
+def verdict(difference: float, error: float) -> str:
+    r"""Says in words what a paired difference and its standard error show."""
+    if abs(difference) < 2 * error or difference == 0:
+        return 'not distinguishable'
+    return 'better' if difference > 0 else 'worse'
 
 
 def _format(value: object) -> str:

@@ -6,7 +6,6 @@ import json
 import math
 import multiprocessing
 import os
-import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,12 +17,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import write_table
+from benchmarks.harness import mean_error, verdict, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
 
-__all__ = ['run']
+__all__ = ['rate', 'run']
 
 CHANNELS, DEPTH, HEADS, MLP_CHANNELS = 64, 2, 4, 128
 BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT = 32, 3e-3, 1e-5, 1.0
@@ -169,7 +168,7 @@ def _train(job: Job, training: Training) -> tuple[Job, float]:
     torch.nn.init.normal_(model.encoder.position, std=POSITION_SCALE)
     optimizer = torch.optim.Adam(model.parameters(), BASE_RATE)
     steps = epochs * math.ceil(len(labels) / BATCH)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_rate, steps=steps))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(rate, steps=steps))
     for _ in range(epochs):
         for chosen in torch.randperm(len(labels)).split(BATCH):
             optimizer.zero_grad()
@@ -180,7 +179,7 @@ def _train(job: Job, training: Training) -> tuple[Job, float]:
     return job, _accuracy(model.eval(), *test)
 
 
-def _rate(step: int, steps: int) -> float:
+def rate(step: int, steps: int) -> float:
     r"""The learning rate as a part of the largest one: linear warm-up, constant, cosine decay."""
     warmup = steps // 10 + 1
     if step < warmup:
@@ -206,25 +205,15 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
             {
                 'data': data,
                 'attention': variant,
-                'test accuracy': '{:.4f} ± {:.4f}'.format(*_mean_error(values)),
-                f'minus {UNMASKED}, paired by seed': '{:+.4f} ± {:.4f}'.format(*_mean_error(gaps)),
-                'verdict': 'reference' if variant == UNMASKED else _verdict(*_mean_error(gaps)),
+                'test accuracy': '{:.4f} ± {:.4f}'.format(*mean_error(values)),
+                f'minus {UNMASKED}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
+                'verdict': 'reference' if variant == UNMASKED else verdict(*mean_error(gaps)),
                 'paper': '' if paper is None else f'{paper:.3f}',
                 'paper, minus unmasked linear': '' if paper is None or base is None else f'{paper - base:+.3f}',
                 'seeds': ' '.join(f'{value:.4f}' for value in values),
             }
         )
     return rows
-
-
-def _mean_error(values: list[float]) -> tuple[float, float]:
-    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
-
-
-def _verdict(mean: float, error: float) -> str:
-    if abs(mean) < 2 * error or mean == 0:
-        return 'not distinguishable'
-    return 'better' if mean > 0 else 'worse'
 
 
 def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
@@ -234,7 +223,7 @@ def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     def summary(data: str, variant: str) -> tuple[float, float]:
-        return _mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])
+        return mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])
 
     kinds = {data: [name for name in VARIANTS if (data, name, 0) in accuracy] for data in PATCH}
     figure, axes = plt.subplots(1, 3, figsize=(14, 4.5), layout='constrained')

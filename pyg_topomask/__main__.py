@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         if arguments.command != 'train':
+            print('\ninterrupted', file=sys.stderr)
             return 130
         again = ' '.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
         print(f'\ninterrupted; to go on from the last finished epoch: python -m pyg_topomask {again}', file=sys.stderr)

@@ -46,6 +46,8 @@ class Interlacer(Module):
         num_hops (int): Hops per walk. (default: :obj:`3`)
         heads (int): The number of attention heads of the transformer layers; masked attention has one. (default: :obj:`1`)
         max_step (float): The bound of a step along each axis. (default: :obj:`0.25`)
+        step_scale (float): The length of a usual step, by which :meth:`rollout` divides the steps that it takes as features.
+            (default: :obj:`0.025`)
 
     Raises:
         ValueError: If an argument is outside its range, or :obj:`local` is unknown.
@@ -73,6 +75,7 @@ class Interlacer(Module):
         num_hops: int = 3,
         heads: int = 1,
         max_step: float = 0.25,
+        step_scale: float = 0.025,
     ) -> None:
         super().__init__()
         for name, value in (
@@ -88,14 +91,16 @@ class Interlacer(Module):
                 raise ValueError(f'{name}: got {value}; accepted are numbers from 1')
         if local not in ('grf', 'message_passing', None):
             raise ValueError(f'local: got {local!r}; accepted are "grf", "message_passing" and None')
-        if not 0.0 < max_step < float('inf'):
-            raise ValueError(f'max_step: got {max_step}; accepted are positive numbers')
+        for name, length in (('max_step', max_step), ('step_scale', step_scale)):
+            if not 0.0 < length < float('inf'):
+                raise ValueError(f'{name}: got {length}; accepted are positive numbers')
         self.in_channels = in_channels
         self.channels = channels
         self.out_channels = out_channels
         self.local = local
         self.num_neighbors = num_neighbors
         self.max_step = max_step
+        self.step_scale = step_scale
 
         self.lin_in = Linear(in_channels + out_channels, channels)
         self.blocks = ModuleList()
@@ -153,7 +158,7 @@ class Interlacer(Module):
 
     def rollout(self, pos: Tensor, history: Tensor, steps: int, x: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
         r"""Applies the model to its own predictions, with gradients through all steps. The features are the last :math:`h`
-        steps in units of :obj:`max_step`, followed by :obj:`x`.
+        steps in units of :obj:`step_scale`, followed by :obj:`x`.
 
         Args:
             pos (torch.Tensor): The positions now, :obj:`[N, out_channels]`.
@@ -177,7 +182,7 @@ class Interlacer(Module):
             )
         positions = []
         for _ in range(steps):
-            step = self(torch.cat([history.flatten(1) / self.max_step, *constant], dim=-1), pos, batch)
+            step = self(torch.cat([history.flatten(1) / self.step_scale, *constant], dim=-1), pos, batch)
             pos = pos + step
             history = torch.cat([history, step.unsqueeze(1)], dim=1)[:, 1:]
             positions.append(pos)

@@ -141,14 +141,14 @@ def test_training_lowers_the_error(local: str | None) -> None:
 
 
 def test_rollout_feeds_predictions_back() -> None:
-    model = make('message_passing', in_channels=8)
+    model = make('message_passing', in_channels=8, step_scale=0.05)
     x, pos, batch = particles(SIZES, in_channels=2)
     history = 0.1 * torch.randn(len(pos), 2, 3).double()
     positions = model.rollout(pos, history, 3, x, batch)
     assert positions.shape == (len(pos), 3, 3)
     before = [history[:, 0], history[:, 1]]
     for step in range(3):
-        features = torch.cat([before[-2] / model.max_step, before[-1] / model.max_step, x], dim=1)
+        features = torch.cat([before[-2] / 0.05, before[-1] / 0.05, x], dim=1)
         before.append(model(features, pos, batch))
         pos = pos + before[-1]
         torch.testing.assert_close(positions[:, step], pos)
@@ -235,6 +235,7 @@ def test_saved_parameters_and_repr() -> None:
         ('heads', {'heads': 3}),
         ('max_step', {'max_step': 0.0}),
         ('max_step', {'max_step': float('nan')}),
+        ('step_scale', {'step_scale': -1.0}),
     ],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, Any]) -> None:
