@@ -9,6 +9,7 @@ from typing import Any
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
+from pyg_topomask.graphgym.composed_mask import build_mask
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFAttention, GRFSoftmaxAttention, MaskedLinearAttention
@@ -50,6 +51,14 @@ def power_series_attention(
     return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
 
 
+def masked_attention(
+    channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto'
+) -> MaskedLinearAttention:
+    r"""Linear attention under the mask that topomask.mask composes."""
+    mask = build_mask(cfg.topomask.mask, heads)
+    return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
+
+
 #: Attentions of this package. An entry is called as ``entry(channels, heads=, dropout=, **options)``; the options are
 #: its other keyword arguments, which become the group ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
@@ -59,6 +68,7 @@ ATTENTIONS: dict[str, Callable[..., Module]] = {
     'PowerSeries': power_series_attention,
     'Linear': linear_attention,
     'Adjacency': adjacency_attention,
+    'Masked': masked_attention,
 }
 
 

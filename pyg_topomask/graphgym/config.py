@@ -69,6 +69,8 @@ def declare_config(node: CfgNode) -> None:
     r"""Declares the options of this package in a configuration of GraphGym.
 
     * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
+    * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, see
+      :func:`~pyg_topomask.graphgym.composed_mask.build_mask`;
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
       name or ``{name: {argument: value}}``;
     * :obj:`topomask.progress` shows progress bars;
@@ -81,6 +83,7 @@ def declare_config(node: CfgNode) -> None:
         node (yacs.config.CfgNode): The configuration.
     """
     node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
+    node.topomask.mask = CfgNode(new_allowed=True)
     node.topomask.transforms = []
     node.topomask.progress = True
     node.share.dim_edge = 0

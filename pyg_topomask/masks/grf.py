@@ -241,6 +241,7 @@ class GRFMask(Mask):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         if asymmetric not in (False, True, 'pairs'):
             raise ValueError(f'asymmetric: got {asymmetric!r}; accepted are False, True and "pairs"')
+        asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and independent_ensembles:
             raise ValueError('independent_ensembles: got True for asymmetric=True, whose keys do not walk; accepted is False')
         self.resample = resample

@@ -69,7 +69,7 @@ def masked_linear_attention(
         >>> masked_linear_attention(q, k, v, mask).shape
         torch.Size([3, 2, 4])
     """
-    _check_shapes(q, k, v, mask)
+    check_shapes(q, k, v, mask)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
@@ -118,7 +118,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     return 'features'
 
 
-def _check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
+def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
     if q.dim() != 3 or q.shape != k.shape:
         raise ValueError(f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted are equal shapes [N, H, m]')
     if v.dim() != 3 or v.shape[:2] != q.shape[:2]:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.sparse import sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -43,7 +44,8 @@ def masked_softmax_attention(
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If the route is unknown, the mask has no entries to go over, or one of them is negative.
+        ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or one of them is negative or
+            not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
@@ -52,6 +54,9 @@ def masked_softmax_attention(
         >>> masked_softmax_attention(*torch.ones(3, 2, 1, 4), mask).shape
         torch.Size([2, 1, 4])
     """
+    check_shapes(q, k, v, mask)
+    if not 0.0 <= dropout <= 1.0:
+        raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
     if route == 'dense':
         return _attend_dense(q, k, v, mask, dropout)
     if route != 'entries':
@@ -78,10 +83,13 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
 
 
 def _check(mask: Tensor) -> Tensor:
-    if not torch.compiler.is_compiling() and mask.numel() > 0 and not bool((mask.detach() >= 0).all()):
+    if torch.compiler.is_compiling():
+        return mask
+    accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
+    if not bool(accepted.all()):
         raise ValueError(
-            f'mask: got the entry {float(mask.detach().min())}, which has no logarithm; accepted are masks without negative '
-            f'entries, as GRFMask(positive=True) on a graph with positive weights'
+            f'mask: got the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm; accepted are masks '
+            f'without negative entries, as GRFMask(positive=True) on a graph with positive weights'
         )
     return mask
 

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.register import network_dict
+from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.loader import build_transforms
@@ -78,6 +79,8 @@ def test_every_attention(configure: Callable[..., None], local: str, attention: 
     if (local, attention) == ('None', 'None'):
         return
     configure(f'gt.layer_type {local}+{attention}')
+    if attention == 'Masked':
+        cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'PowerSeries': {'order': 2}}]})
     batch = make_batch()
     prediction, label = predict(TopoGPSModel(3, 10), batch)
     assert prediction.shape == (4, 10)

@@ -1,0 +1,80 @@
+r"""Masks composed in a YAML."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+
+__all__ = ['MASKS', 'build_mask']
+
+#: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
+MASKS: dict[str, Callable[..., Mask]] = {
+    'Adjacency': AdjacencyMask,
+    'GRF': GRFMask,
+    'LearnedFeatures': LearnedFeaturesMask,
+    'LowRank': LowRankMask,
+    'Packing': PackingMask,
+    'PowerSeries': PowerSeriesMask,
+}
+
+
+def build_mask(tree: Any, heads: int) -> Mask:
+    r"""Builds a mask from its description under :obj:`topomask.mask`.
+
+    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (all but one of low
+    rank), ``{transpose: tree}`` or ``{scale: [number, tree]}``.
+
+    Args:
+        tree (Any): The description.
+        heads (int): The number of heads of each mask.
+
+    Raises:
+        ValueError: If the tree is of another form, names an unknown mask, or an argument does not fit.
+
+    Example:
+        >>> build_mask({'sum': ['Adjacency', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, heads=2)
+        SumMask(
+          heads=2
+          (parts): ModuleList(
+            (0): AdjacencyMask(heads=2)
+            (1): ScaledMask(
+              heads=2
+              (parts): ModuleList(
+                (0): GRFMask(heads=2, ...)
+              )
+            )
+          )
+        )
+    """
+    if isinstance(tree, str):
+        tree = {tree: {}}
+    if not isinstance(tree, Mapping) or len(tree) != 1:
+        raise ValueError(f'topomask.mask: got {tree!r}; accepted are names and trees with one entry, as {{sum: [...]}}')
+    ((kind, content),) = tree.items()
+    if kind in ('sum', 'hadamard'):
+        if not isinstance(content, list) or len(content) < 2:
+            raise ValueError(f'topomask.mask: got {kind} of {content!r}; accepted are lists of two or more trees')
+        return reduce(add if kind == 'sum' else mul, (build_mask(part, heads) for part in content))
+    if kind == 'transpose':
+        return build_mask(content, heads).T
+    if kind == 'scale':
+        if not isinstance(content, list) or len(content) != 2 or not _is_number(content[0]):
+            raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
+        return build_mask(content[1], heads) * content[0]
+    build = lookup('mask in topomask.mask', kind, MASKS)
+    try:
+        return build(heads=heads, **(content or {}))
+    except TypeError as error:
+        known = [name for name in inspect.signature(build).parameters if name != 'heads']
+        raise ValueError(f'topomask.mask: got {content!r} for {kind}; accepted are the arguments {known}') from error
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
