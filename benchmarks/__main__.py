@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import asymmetric, digits, grf_features, images, memory, sampler, scaling, video
+from benchmarks import asymmetric, digits, grf_features, images, interlacer, memory, sampler, scaling, video
 
 BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'scaling': scaling.run,
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'digits': digits.run,
     'images': images.run,
     'video': video.run,
+    'interlacer': interlacer.run,
 }
 
 

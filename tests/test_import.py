@@ -65,6 +65,7 @@ API = {
     'pyg_topomask.ops': [
         'attend_softmax',
         'choose_route',
+        'knn_graph',
         'masked_linear_attention',
         'masked_softmax_attention',
         'sddmm',
@@ -126,7 +127,8 @@ API = {
         'TopoGPSConv',
     ],
     'pyg_topomask.nn.models': ['Interlacer', 'TopologicalViT', 'ViViT'],
-    'pyg_topomask.transforms': ['AddGraphRandomFeatures'],
+    'pyg_topomask.transforms': ['AddGraphRandomFeatures', 'KNNGraph'],
+    'pyg_topomask.datasets': ['DATASETS', 'ClothRollouts', 'DigitsGrid', 'load_images', 'moving_digits'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
 }
 

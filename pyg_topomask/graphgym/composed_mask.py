@@ -70,10 +70,11 @@ def build_mask(tree: Any, heads: int) -> Mask:
         return build_mask(content[1], heads) * content[0]
     build = lookup('mask in topomask.mask', kind, MASKS)
     try:
-        return build(heads=heads, **(content or {}))
+        mask: Mask = build(heads=heads, **(content or {}))
     except TypeError as error:
         known = [name for name in inspect.signature(build).parameters if name != 'heads']
         raise ValueError(f'topomask.mask: got {content!r} for {kind}; accepted are the arguments {known}') from error
+    return mask
 
 
 def _is_number(value: Any) -> bool:

@@ -49,7 +49,7 @@ class ExplicitAttention(MessagePassing, ABC):
         bias: bool = True,
         out_channels: int | None = None,
     ) -> None:
-        super().__init__(aggr='add', node_dim=0)
+        super().__init__(aggr='add', flow='target_to_source', node_dim=0)  # the source of an edge attends to its target
         out_channels = channels if out_channels is None else out_channels
         if channels == -1 and out_channels == -1:
             raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
@@ -129,8 +129,8 @@ class ExplicitAttention(MessagePassing, ABC):
         first, rest = _split(pairs, graph.edge_index)
         order = torch.cat([first.clamp(min=0), rest])
         shown = alpha[order] * torch.cat([(first >= 0).to(alpha.dtype), alpha.new_ones(rest.numel())]).unsqueeze(1)
-        ends = torch.cat([graph.edge_index.long().flip(0), pairs[:, rest]], dim=1)
-        out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes))
+        ends = torch.cat([graph.edge_index.long(), pairs[:, rest].flip(0)], dim=1)
+        out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes)).to(v.dtype)
         out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
         return (out, (pairs, alpha)) if return_attention_weights else out
 
@@ -356,7 +356,8 @@ class AsymmetricGRFAttention(ExplicitAttention):
 
     def coefficients(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
-        weight = sddmm(entries.pattern, q.float(), k.float()) * entries.value
+        dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+        weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
         row = entries.pattern.row.long()
         total = weight.new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight)
         size = weight.detach().new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight.detach().abs())

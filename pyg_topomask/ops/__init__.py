@@ -1,5 +1,6 @@
 r"""Numerics with interchangeable backends: masked attention, linear and softmax, and sparse products."""
 
+from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.ops.masked_linear_attention import choose_route, masked_linear_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax, masked_softmax_attention
 from pyg_topomask.ops.sparse import sddmm, spmm
@@ -7,6 +8,7 @@ from pyg_topomask.ops.sparse import sddmm, spmm
 __all__ = [
     'attend_softmax',
     'choose_route',
+    'knn_graph',
     'masked_linear_attention',
     'masked_softmax_attention',
     'sddmm',

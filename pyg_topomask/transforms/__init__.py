@@ -1,5 +1,6 @@
-r"""PyG transforms that store what masks prepare."""
+r"""PyG transforms: graphs from positions, and what masks prepare, stored on the data."""
 
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
+from pyg_topomask.transforms.knn_graph import KNNGraph
 
-__all__ = ['AddGraphRandomFeatures']
+__all__ = ['AddGraphRandomFeatures', 'KNNGraph']

@@ -11,7 +11,7 @@ from numba import njit
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.samplers import APART, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.uniform import seed_offset
@@ -95,9 +95,60 @@ def _shift(column, source, target, size):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _repel(step, going, key, position, degree, choice, members, numbers):  # type: ignore[no-untyped-def]
+    num_walks = len(key)
+    for own in range(num_walks):
+        if going[own]:
+            choice[own] = np.int64(_number(key[own], step) * degree[own])
+    for own in range(num_walks):
+        if not going[own]:
+            continue
+        count, width = 0, degree[own]
+        for other in range(own, num_walks):
+            if going[other] and position[other] == position[own]:
+                members[count] = other
+                count += 1
+                going[other] = False
+        for begin in range(0, count, width):
+            block = members[begin : min(begin + width, count)]
+            if 2 * len(block) >= width:
+                for edge in range(width):
+                    numbers[edge] = _number(key[block[0]], step - (edge + 1) * APART)
+                order = np.argsort(numbers[:width])
+                for rank in range(len(block)):
+                    choice[block[rank]] = order[rank]
+            else:
+                _redraw(step, key, width, choice, block)
+
+
+@_compile
+def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
+    settled = np.ones(len(block), np.bool_)
+    for rank in range(len(block)):
+        for other in range(rank):
+            if choice[block[other]] == choice[block[rank]]:
+                settled[rank] = False
+    attempt = 0
+    while not settled.all():
+        attempt += 1
+        again = ~settled
+        for rank in range(len(block)):
+            if again[rank]:
+                own = block[rank]
+                choice[own] = np.int64(_number(key[own], step + attempt * APART) * width)
+        for rank in range(len(block)):
+            if again[rank]:
+                settled[rank] = True
+                for other in range(len(block)):
+                    earlier = other < rank if again[other] else True
+                    if earlier and choice[block[other]] == choice[block[rank]]:
+                        settled[rank] = False
+
+
+@_compile
 def _walk(  # type: ignore[no-untyped-def]
-    begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, offset, merge,
-    used, starts, visited, lengths, loads,
+    begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, repelling,
+    offset, merge, used, starts, visited, lengths, loads,
 ):  # fmt: skip
     longest = len(survival) - 1
     bits = 0
@@ -111,6 +162,10 @@ def _walk(  # type: ignore[no-untyped-def]
     row = np.empty(num_walks, np.int64)
     degree = np.empty(num_walks, np.int64)
     load = np.empty(num_walks, factor.dtype)
+    going = np.empty(num_walks, np.bool_)
+    choice = np.empty(num_walks, np.int64)
+    members = np.empty(num_walks, np.int64)
+    numbers = np.empty(2 * num_walks, np.float64)
     opening = used
     for node in range(begin, end):
         most = 0
@@ -129,13 +184,19 @@ def _walk(  # type: ignore[no-untyped-def]
         size = 1
         # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
         for step in range(1, most + 1):
+            if repelling:
+                for own in range(num_walks):
+                    going[own] = hops[own] >= step and degree[own] > 0
+                _repel(step, going, key, position, degree, choice, members, numbers)
             for own in range(num_walks):
                 if hops[own] < step or degree[own] == 0:
                     continue
-                u = _number(key[own], step)
-                if len(cumulative) == 0:
-                    edge = row[own] + np.int64(u * degree[own])
+                if repelling:
+                    edge = row[own] + choice[own]
+                elif len(cumulative) == 0:
+                    edge = row[own] + np.int64(_number(key[own], step) * degree[own])
                 else:
+                    u = _number(key[own], step)
                     edge, high = row[own], row[own] + degree[own] - 1
                     while edge < high:
                         middle = (edge + high) >> 1
@@ -175,7 +236,7 @@ def walk(
     Args:
         graph (Graph): The graphs to walk on.
         transitions (Transitions): Their transitions.
-        settings (WalkSettings): How to walk; not repelling.
+        settings (WalkSettings): How to walk.
         seed (int): The seed.
         merge (bool): Add up the loads of visits to the same node after the same number of hops, and sort. (default:
             :obj:`True`)
@@ -190,7 +251,8 @@ def walk(
     cumulative = torch.empty(0, dtype=torch.float64) if transitions.cumulative is None else transitions.cumulative
     fixed = (transitions.first, transitions.edges, transitions.factor, cumulative, survival, halting, ratio, graph.local_id)
     arrays = [tensor.contiguous().numpy() for tensor in fixed]
-    antithetic = SAMPLERS[settings.sampler].antithetic
+    sampler = SAMPLERS[settings.sampler]
+    coupling = sampler.antithetic, sampler.repelling
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
 
     index = np.int32 if transitions.first.dtype == torch.int32 else np.int64
@@ -201,10 +263,10 @@ def walk(
     def count(share: tuple[int, int]) -> int:
         if graph.num_nodes * width <= _UNTOUCHED:
             return (share[1] - share[0]) * width
-        return int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], antithetic, offset))
+        return int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], sampler.antithetic, offset))
 
     def run(share: tuple[int, int], place: int) -> int:
-        return int(_walk(*share, settings.num_walks, *arrays, antithetic, offset, merge, place, *columns))
+        return int(_walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, place, *columns))
 
     # Threads of Python serve: the kernels run without the interpreter's lock, and a pool kept for later would survive no fork.
     with ThreadPoolExecutor(num_threads) as pool:

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from pyg_topomask.walks.uniform import Uniform
 
-__all__ = ['SAMPLERS', 'AntitheticSampler', 'IIDSampler', 'RepellingAntitheticSampler', 'RepellingSampler']
+__all__ = ['APART', 'SAMPLERS', 'AntitheticSampler', 'IIDSampler', 'RepellingAntitheticSampler', 'RepellingSampler']
 
 # Streams of random numbers: 0 for lengths, t for the t-th hop, -t for going on after t - 1 hops, and further ones apart.
-_APART = 1 << 32
+APART = 1 << 32
 
 
 class IIDSampler:
@@ -78,7 +78,7 @@ class RepellingSampler(IIDSampler):
         pending, attempt = _met((~crowded).nonzero().squeeze(1), block, hop, rank, degree), 0
         while pending.numel() > 0:
             attempt += 1
-            hop[pending] = _choose(uniform(step + attempt * _APART, walkers[pending]), degree[pending])
+            hop[pending] = _choose(uniform(step + attempt * APART, walkers[pending]), degree[pending])
             # Those that have settled come before those that chose again.
             order = rank.clone()
             order[pending] += degree[pending].to(order.dtype)
@@ -120,7 +120,7 @@ def _permuted(uniform: Uniform, step: int, walkers: Tensor, block: Tensor, rank:
     opener, width = walkers[first], degree[first].long()
     owner = torch.arange(opener.numel(), device=rank.device).repeat_interleave(width)
     edge = torch.arange(owner.numel(), device=rank.device) - (width.cumsum(0) - width)[owner]
-    numbers = uniform(step - (edge + 1) * _APART, opener[owner])
+    numbers = uniform(step - (edge + 1) * APART, opener[owner])
     order = torch.argsort(numbers)
     order = order[torch.argsort(owner[order], stable=True)]
     starts = torch.empty(int(block.max()) + 1 if block.numel() > 0 else 0, dtype=torch.long, device=rank.device)

@@ -51,11 +51,11 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         graph (Graph): The graphs to walk on.
         settings (WalkSettings): How to walk.
         seed (int): The walks of a graph are a function of this seed and of the graph alone.
-        backend (str): :obj:`"torch"`, :obj:`"numba"` (on a CPU, where Numba is installed; the same walks, without repelling),
+        backend (str): :obj:`"torch"`, :obj:`"numba"` (on a CPU, where Numba is installed; the same walks),
             or :obj:`"auto"` for the faster one there is. (default: :obj:`"auto"`)
 
     Raises:
-        ValueError: If the backend is unknown or does not serve these settings.
+        ValueError: If the backend is unknown or does not serve this device.
         ImportError: If :obj:`backend="numba"` and Numba is not installed.
 
     Example:
@@ -65,9 +65,9 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
     """
     if backend not in BACKENDS:
         raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
-    offered = graph.device.type == 'cpu' and not SAMPLERS[settings.sampler].repelling
+    offered = graph.device.type == 'cpu'
     if backend == 'numba' and not offered:
-        raise ValueError(f'backend: got "numba" for {settings} on {graph.device}; accepted is "torch"')
+        raise ValueError(f'backend: got "numba" for a graph on {graph.device}; accepted is "torch"')
     transitions = Transitions.of(graph, settings.normalization, settings.transition)
     size, longest = graph.num_nodes, settings.max_walk_length
     if backend == 'numba' or (backend == 'auto' and offered and find_spec('numba') is not None):

@@ -187,6 +187,8 @@ def test_number_next_to_one_takes_the_last_edge() -> None:
 NUMBA_SETTINGS = [
     {},
     {'sampler': 'antithetic'},
+    {'sampler': 'repelling'},
+    {'sampler': 'repelling_antithetic'},
     {'transition': 'weight'},
     {'walk_length': 'poisson:2.0'},
     {'importance': False},
@@ -206,10 +208,11 @@ def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float
         assert getattr(found, column).dtype == getattr(expected, column).dtype
 
 
-def test_compiled_walks_of_many_nodes_and_threads() -> None:
+@pytest.mark.parametrize('sampler', SAMPLERS)
+def test_compiled_walks_of_many_nodes_and_threads(sampler: str) -> None:
     pytest.importorskip('numba', reason='Numba is not installed')
-    edges = torch.randint(5000, (2, 20000), generator=torch.Generator().manual_seed(0))
-    graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(4, 0.2, 30)
+    edges = torch.randint(5000, (2, 40000), generator=torch.Generator().manual_seed(0))
+    graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(6, 0.2, 30, sampler=sampler)
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
@@ -228,12 +231,9 @@ def test_chunks_of_start_nodes_make_no_difference(monkeypatch: pytest.MonkeyPatc
     assert all(torch.equal(getattr(parts, name), getattr(whole, name)) for name in ('start', 'visited', 'length', 'load'))
 
 
-def test_unknown_backend_and_repelling_walks_on_numba_are_refused() -> None:
-    graph = Graph.from_data(small_graph())
+def test_unknown_backend_is_refused() -> None:
     with pytest.raises(ValueError, match="backend: got 'fast'"):
-        sample_walks(graph, WalkSettings(2, 0.5, 2), 0, 'fast')
-    with pytest.raises(ValueError, match='backend: got "numba"'):
-        sample_walks(graph, WalkSettings(2, 0.5, 2, sampler='repelling'), 0, 'numba')
+        sample_walks(Graph.from_data(small_graph()), WalkSettings(2, 0.5, 2), 0, 'fast')
 
 
 def counted(data: Data, num_walks: int) -> NDArray[np.float64]:

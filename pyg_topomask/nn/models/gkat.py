@@ -1,0 +1,236 @@
+r"""The graph kernel attention Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
+
+from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
+from pyg_topomask.graph import Graph
+from pyg_topomask.nn.models.topological_vit import _attend_dense
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+
+__all__ = ['GKAT']
+
+READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
+
+
+class GKAT(torch.nn.Module):
+    r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5): layers of
+    :class:`~pyg_topomask.nn.RWGNKAttention`, each after dropout and before an ELU, and a read-out. All layers share one
+    ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored.
+
+    Args:
+        in_channels (int): Size of each input sample.
+        hidden_channels (int): The channels of a head.
+        out_channels (int): Size of each output sample.
+        heads (tuple of int): The number of heads of each layer, and so of layers. (default: :obj:`(8, 1)`)
+        readout (str, optional): :obj:`None` for one output per node; for one per graph the :obj:`"sum"`, :obj:`"mean"` or
+            :obj:`"max"` of its nodes and a linear layer, :obj:`"mf"` for the sum and an MLP, as molecular fingerprints, or
+            :obj:`"dm"` for a ReLU layer before the sum as well, as deep multisets (Sec. 5.2). (default: :obj:`"sum"`)
+        readout_channels (int): The hidden channels of :obj:`"mf"` and :obj:`"dm"`. (default: :obj:`32`)
+        num_walks (int, optional): Walks per node; :obj:`None` for the exact kernel. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.0`)
+        max_walk_length (int): The largest number of hops :math:`\tau`. (default: :obj:`3`)
+        lam (float): The initial discount :math:`\lambda` of each hop. (default: :obj:`1.0`)
+        alpha (float): The normalisation exponent :math:`\alpha`. (default: :obj:`1.0`)
+        learnable (bool): Learn :math:`\lambda`, per head. (default: :obj:`True`)
+        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
+        seed (int): The seed of the walks. (default: :obj:`0`)
+        feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
+        num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
+        dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
+        norm (bool): Normalise the input over the batch. (default: :obj:`False`)
+        lin_channels (int, optional): The channels of a ReLU layer before the attention. (default: :obj:`None`, no such layer)
+        explicit (bool): Form mask and attention as matrices: GKAT-0, the brute-force reference of Table 3, in
+            :math:`O(N^2)`, with equal parameters and outputs. (default: :obj:`False`)
+        dynamic (bool): Each layer has walks of its own, for :meth:`resample`. (default: :obj:`False`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or a name is unknown.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** :math:`(B, F_{out})`, or :math:`(|\mathcal{V}|, F_{out})` without a read-out
+
+    Example:
+        >>> model = GKAT(5, 4, 2)
+        >>> model(torch.randn(3, 5), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([1, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        heads: Sequence[int] = (8, 1),
+        readout: str | None = 'sum',
+        readout_channels: int = 32,
+        num_walks: int | None = 4,
+        p_halt: float = 0.0,
+        max_walk_length: int = 3,
+        lam: float = 1.0,
+        alpha: float = 1.0,
+        learnable: bool = True,
+        resample: str = 'never',
+        seed: int = 0,
+        feature_map: str = 'favor',
+        num_features: int | None = None,
+        dropout: float = 0.0,
+        norm: bool = False,
+        lin_channels: int | None = None,
+        explicit: bool = False,
+        dynamic: bool = False,
+    ) -> None:
+        super().__init__()
+        for name, number in (
+            ('in_channels', in_channels),
+            ('hidden_channels', hidden_channels),
+            ('out_channels', out_channels),
+            ('readout_channels', readout_channels),
+            ('lin_channels', 1 if lin_channels is None else lin_channels),
+            ('heads', len(heads)),
+        ):
+            if number < 1:
+                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        if readout is not None and readout not in READOUTS:
+            raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
+        if num_features is not None and feature_map != 'favor':
+            raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        self.readout = readout
+        self.dropout = dropout
+        self.dynamic = dynamic
+        self.norm = torch.nn.BatchNorm1d(in_channels) if norm else torch.nn.Identity()
+        self.lin_in = None if lin_channels is None else torch.nn.Linear(in_channels, lin_channels)
+        channels = in_channels if lin_channels is None else lin_channels
+        self.layers = torch.nn.ModuleList()
+        for layer, own in enumerate(heads):
+            features: str | FeatureMap = feature_map
+            if feature_map == 'favor':
+                features = FavorFeatures(hidden_channels, num_features)
+            self.layers.append(
+                (_ExplicitAttention if explicit else RWGNKAttention)(
+                    channels,
+                    own,
+                    num_walks,
+                    p_halt,
+                    max_walk_length,
+                    lam,
+                    alpha,
+                    learnable,
+                    resample=resample,
+                    seed=seed + layer if dynamic else seed,
+                    feature_map=features,
+                    out_channels=own * hidden_channels,
+                )
+            )
+            channels = own * hidden_channels
+        self.lin_node = torch.nn.Linear(channels, readout_channels) if readout == 'dm' else None
+        hidden = {'mf': [channels, readout_channels], 'dm': [readout_channels, readout_channels]}
+        self.lin_out = MLP([*hidden.get(readout or '', [channels]), out_channels], norm=None)
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        for module in (self.norm, self.lin_in, *self.layers, self.lin_node, self.lin_out):
+            if module is not None and hasattr(module, 'reset_parameters'):
+                module.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        graph: Graph | Data | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        r"""Runs the forward pass.
+
+        Args:
+            x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
+            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
+            batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
+            graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above,
+                with stored walks where there are any. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers of the walks. (default: :obj:`None`)
+        """
+        if graph is None:
+            graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+        elif not isinstance(graph, Graph):
+            graph = Graph.from_data(graph)
+        x = self._first(x)
+        for layer in self.layers:
+            x = F.elu(layer(F.dropout(x, self.dropout, self.training), edge_index, graph=graph, generator=generator))
+        out: Tensor = self.lin_out(self._pool(x, graph))
+        return out
+
+    @torch.no_grad()
+    def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
+        r"""Draws the walks of all layers by their current attention, see :meth:`RWGNKAttention.resample`: once per epoch, on
+        a new :obj:`graph`, which the model is then given.
+
+        Args:
+            x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
+            graph (Graph): The graphs, made anew.
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If the model is not :obj:`dynamic`, so that its layers share walks.
+        """
+        if not self.dynamic:
+            raise ValueError('dynamic: got False, with which all layers share walks; accepted by resample is True')
+        training = self.training
+        self.eval()
+        x = self._first(x)
+        for layer in self.layers:
+            layer.resample(x, graph, generator)
+            x = F.elu(layer(x, graph.edge_index, graph=graph))
+        self.train(training)
+
+    def _first(self, x: Tensor) -> Tensor:
+        x = self.norm(x)
+        return x if self.lin_in is None else self.lin_in(x).relu()
+
+    def _pool(self, x: Tensor, graph: Graph) -> Tensor:
+        if self.readout is None:
+            return x
+        if self.lin_node is not None:
+            x = self.lin_node(x).relu()
+        batch = graph.batch
+        if batch is None:
+            batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=x.device)
+        pool = {'mean': global_mean_pool, 'max': global_max_pool}.get(self.readout, global_add_pool)
+        pooled: Tensor = pool(x, batch.long(), graph.num_graphs)
+        return pooled
+
+
+class _ExplicitAttention(RWGNKAttention):
+    r"""The same layer with mask and attention as matrices."""
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        graph: Graph | Data | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        assert isinstance(graph, Graph)
+        q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        mask = self.mask(graph, generator)
+        out = _attend_dense(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), mask).squeeze(0)
+        attended: Tensor = self.lin_out(out.flatten(1))
+        return attended

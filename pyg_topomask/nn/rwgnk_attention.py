@@ -1,0 +1,143 @@
+r"""Linear attention masked by the random walks graph-nodes kernel."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.walks import WalkLength
+
+__all__ = ['RWGNKAttention']
+
+
+class RWGNKAttention(MaskedLinearAttention):
+    r"""Linear attention under the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2):
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`, the layer of the graph
+    kernel attention Transformer.
+
+    Walks stored by :class:`~pyg_topomask.transforms.AddRandomWalkKernel` are used when the layer is given
+    :obj:`graph=Graph.from_data(data)`; otherwise the layer walks itself. :meth:`resample` makes the kernel dynamic.
+
+    Args:
+        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
+        heads (int): The number of heads. (default: :obj:`1`)
+        num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
+            (default: :obj:`0.0`)
+        max_walk_length (int): The largest number of hops. (default: :obj:`3`)
+        lam (float or torch.Tensor): The initial discount :math:`\lambda` of each hop. (default: :obj:`1.0`)
+        alpha (float): The normalisation exponent :math:`\alpha`. (default: :obj:`1.0`)
+        learnable (bool): Learn :math:`\lambda`. (default: :obj:`True`)
+        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
+        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
+        feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
+        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
+        bias (bool): Learn additive biases. (default: :obj:`True`)
+        route (str): How the mask is applied. (default: :obj:`"auto"`)
+        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Example:
+        >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    mask: RWGNKMask
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        num_walks: int | None = 4,
+        p_halt: float = 0.0,
+        max_walk_length: int = 3,
+        lam: Tensor | float = 1.0,
+        alpha: float = 1.0,
+        learnable: bool = True,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        transition: str = 'uniform',
+        resample: str = 'never',
+        seed: int = 0,
+        walk_length: WalkLength | str | None = None,
+        feature_map: str | FeatureMap = 'relu',
+        dropout: float = 0.0,
+        bias: bool = True,
+        route: str = 'auto',
+        out_channels: int | None = None,
+    ) -> None:
+        mask = RWGNKMask(
+            heads,
+            num_walks,
+            p_halt,
+            max_walk_length,
+            lam,
+            alpha,
+            learnable,
+            independent_ensembles,
+            sampler,
+            transition,
+            resample,
+            seed,
+            walk_length,
+        )
+        super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)
+
+    @torch.no_grad()
+    def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
+        r"""Draws the walks of the dynamic kernel (App. A.5.2): a walker hops along an edge :math:`(i, j)` with the probability
+
+        .. math::
+            P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}
+            {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
+
+        of this layer's attention, masked by the adjacency matrix and averaged over its heads, as it is now; where a head
+        gives none of the edges of a node weight, it takes them alike. No gradient flows through the probabilities.
+
+        The walks are put on :obj:`graph`, for this layer and those whose masks have equal settings. Call this on a new
+        :class:`~pyg_topomask.graph.Graph` once per epoch, and pass that graph to the layer in training and in evaluation.
+        Layers that are to walk by their own attention need seeds that differ. With :obj:`num_walks=None` the exact
+        expectation of such walks is computed.
+
+        Args:
+            x (torch.Tensor): The node features, :obj:`[N, channels]`.
+            graph (Graph): The graphs, made anew.
+            generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global one.
+                (default: :obj:`None`)
+
+        Raises:
+            ValueError: If :obj:`graph` holds walks for this layer already, or cannot keep them, or the layer draws walks in
+                every forward pass.
+        """
+        if self.mask.resample != 'never':
+            raise ValueError(f'resample: got {self.mask.resample!r}, which draws other walks anyway; accepted is "never"')
+        if graph.weight.requires_grad:
+            raise ValueError('graph: got edge weights that require a gradient, on which no walks are kept; accepted are others')
+        state = self.mask.prepare(graph, generator, self._transition(x, graph))
+        if graph.prepared(self.mask.settings(), lambda: state) is not state:
+            raise ValueError('graph: got a graph that holds walks for this layer; accepted is one made anew')
+
+    def _transition(self, x: Tensor, graph: Graph) -> Tensor:
+        row, col = graph.edge_index.long()
+        q, k = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k))
+        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()
+        edge = edge.unsqueeze(1).expand(-1, self.heads)
+        share = edge * (q[row] * k[col]).sum(-1).abs()
+
+        def total(value: Tensor) -> Tensor:
+            return value.new_zeros(graph.num_nodes, self.heads).index_add(0, row, value)[row]
+
+        share = torch.where(total(share) > 0, share, edge.to(share.dtype))
+        whole = total(share)
+        return (share / whole.masked_fill(whole == 0, 1.0)).mean(1)

@@ -1,0 +1,119 @@
+r"""Exact nearest neighbors within each graph."""
+
+from __future__ import annotations
+
+import torch
+from scipy.spatial import cKDTree
+from torch import Tensor
+
+__all__ = ['knn_graph']
+
+# Graphs of at most this many nodes are searched side by side; beyond, a tree for each is faster on a CPU.
+_SMALL = 64
+# Distances held at a time.
+_BLOCK = 2**25
+
+
+def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False) -> Tensor:
+    r"""Joins each node to its :math:`k` nearest neighbors within its graph, by Euclidean distance.
+
+    Row 0 holds the node and row 1 its neighbors, the nearest first: under the masks of this package, whose rows attend to what
+    edges point at, a node attends to its neighbors. (:func:`torch_geometric.nn.knn_graph` has the rows the other way round by
+    default.) Nodes of graphs with fewer nodes are joined to all others. Which of several equally distant nodes are taken
+    depends on their graph and the device alone.
+
+    On a CPU large graphs take :math:`O(N \log N)`; small graphs, and graphs on other devices, compare all pairs of nodes of
+    a graph, in blocks of bounded memory.
+
+    Args:
+        pos (torch.Tensor): The positions, :obj:`[N, D]`. No gradient flows through the choice of neighbors.
+        k (int): The number of neighbors.
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
+
+    Returns:
+        torch.Tensor: The edge indices, :obj:`[2, E]`, in the order of the nodes, with :math:`E = kN` unless a graph has
+        too few nodes.
+
+    Raises:
+        ValueError: If a shape or data type does not fit, :obj:`k` is below 1, a position is not finite or too large to be
+            squared, or :obj:`batch` is not ascending.
+
+    Example:
+        >>> knn_graph(torch.tensor([[0.0], [1.0], [3.0]]), k=1)
+        tensor([[0, 1, 2],
+                [1, 0, 1]])
+    """
+    _check(pos, k, batch)
+    num_nodes = pos.size(0)
+    pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
+    graph = torch.zeros(num_nodes, dtype=torch.long, device=pos.device) if batch is None else batch
+    count = graph.unique_consecutive(return_counts=True)[1]
+    first = count.cumsum(0) - count
+    others = min(k - loop, int(count.max()) - 1) if num_nodes > 0 else 0
+    node = torch.arange(num_nodes, device=pos.device).unsqueeze(1)
+    neighbor = node.new_full((num_nodes, others), -1)
+    if others > 0:
+        # The way of searching depends on a graph's own size, so that its neighbors do not depend on the batch it is in.
+        tree = (count > _SMALL) & (pos.device.type == 'cpu')
+        size = 2 ** torch.frexp((count - 1).float()).exponent.long()  # the next power of two
+        for width in size[~tree & (count > 1)].unique().tolist():
+            own = ~tree & (size == width)
+            _search_blocks(pos, first[own], count[own], width, neighbor)
+        for start, num in zip(first[tree].tolist(), count[tree].tolist(), strict=True):
+            _search_tree(pos[start : start + num], start, neighbor[start : start + num])
+    if loop:
+        neighbor = torch.cat([node, neighbor], dim=1)
+    found = neighbor >= 0
+    return torch.stack([node.expand_as(neighbor)[found], neighbor[found]])
+
+
+def _search_blocks(pos: Tensor, first: Tensor, count: Tensor, width: int, neighbor: Tensor) -> None:
+    r"""Writes the neighbors in graphs of at most :obj:`width` nodes, comparing all pairs of nodes of a graph."""
+    slot = torch.arange(width, device=pos.device)
+    num = min(neighbor.size(1), width - 1)
+    graphs = max(1, _BLOCK // width**2)
+    queries = max(1, _BLOCK // (min(graphs, len(first)) * width))
+    for start, size in zip(first.split(graphs), count.split(graphs), strict=True):
+        # Slots beyond a graph hold nodes of other graphs, at infinite distance.
+        index = (start.unsqueeze(1) + slot).clamp(max=pos.size(0) - 1)
+        filled = slot < size.unsqueeze(1)
+        points = pos[index]
+        for query in slot[: int(size.max())].split(queries):
+            distance = torch.cdist(points[:, query], points, compute_mode='donot_use_mm_for_euclid_dist')
+            distance.masked_fill_(~filled.unsqueeze(1) | (query.unsqueeze(1) == slot), torch.inf)
+            distance, nearest = distance.topk(num, largest=False)
+            nearest = (start.view(-1, 1, 1) + nearest).masked_fill(distance.isinf(), -1)
+            asked = filled[:, query]
+            neighbor[index[:, query][asked], :num] = nearest[asked]
+
+
+def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
+    r"""Writes the neighbors in one graph, whose first node is :obj:`start`."""
+    points, num_nodes = pos.double().numpy(), pos.size(0)
+    num = min(neighbor.size(1), num_nodes - 1)
+    nearest = torch.from_numpy(cKDTree(points).query(points, num + 1)[1])
+    # Each node finds itself, unless many others are at the same place: then the farthest of those found is dropped.
+    itself = nearest == torch.arange(num_nodes).unsqueeze(1)
+    itself[:, -1] |= ~itself.any(dim=1)
+    neighbor[:, :num] = nearest[~itself].view(num_nodes, num) + start
+
+
+def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
+    if pos.dim() != 2 or pos.size(1) < 1 or not pos.is_floating_point():
+        raise ValueError(
+            f'pos: got shape {tuple(pos.shape)} of {pos.dtype}; accepted are floating point numbers of shape [N, D]'
+        )
+    largest = (torch.finfo(torch.promote_types(pos.dtype, torch.float32)).max / pos.size(1)) ** 0.5 / 4
+    outside = ~(pos.abs() <= largest)
+    if bool(outside.any()):
+        raise ValueError(f'pos: got {float(pos[outside][0])}; accepted are numbers of at most {largest:.1e} in absolute value')
+    if k < 1:
+        raise ValueError(f'k: got {k}; accepted are numbers from 1')
+    if batch is not None:
+        if batch.shape != (pos.size(0),) or batch.dtype not in (torch.int32, torch.int64):
+            raise ValueError(
+                f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape [{pos.size(0)}]'
+            )
+        if bool((batch[1:] < batch[:-1]).any()):
+            raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')

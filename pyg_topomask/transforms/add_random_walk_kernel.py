@@ -1,0 +1,68 @@
+r"""A transform that stores the look-up tables of the random walks graph-nodes kernel."""
+
+from __future__ import annotations
+
+from torch_geometric.data.datapipes import functional_transform
+
+from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
+from pyg_topomask.walks import WalkLength
+
+__all__ = ['AddRandomWalkKernel']
+
+
+@functional_transform('add_random_walk_kernel')
+class AddRandomWalkKernel(AddGraphRandomFeatures):
+    r"""Walks from every node and stores, for each number of hops, how often each node is visited, the weighted look-up tables
+    of `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2),
+    for :class:`~pyg_topomask.masks.RWGNKMask` (functional name: :obj:`add_random_walk_kernel`). Discount and normalisation
+    are applied by the mask, which learns them.
+
+    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with visits that are counted, not weighed. Both store
+    under the same names, so that data holds the walks of one of the two; a mask of the other kind refuses them.
+
+    Args:
+        num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
+            (default: :obj:`0.0`)
+        max_walk_length (int): The largest number of hops. (default: :obj:`3`)
+        seed (int): The seed. (default: :obj:`0`)
+        independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the data is heterogeneous.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> data = AddRandomWalkKernel(num_walks=1)(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+        >>> data.grf_length[data.grf_load > 0]
+        tensor([0, 2, 1, 3, 1, 3, 0, 2])
+    """
+
+    def __init__(
+        self,
+        num_walks: int = 4,
+        p_halt: float = 0.0,
+        max_walk_length: int = 3,
+        seed: int = 0,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        transition: str = 'uniform',
+        walk_length: WalkLength | str | None = None,
+    ) -> None:
+        super().__init__(
+            num_walks,
+            p_halt,
+            max_walk_length,
+            seed,
+            independent_ensembles,
+            sampler,
+            'rw',
+            transition,
+            walk_length,
+            importance=False,
+        )

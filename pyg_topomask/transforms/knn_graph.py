@@ -1,0 +1,56 @@
+r"""A transform that joins points to their nearest neighbors."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.ops.knn import knn_graph
+
+__all__ = ['KNNGraph']
+
+
+@functional_transform('topo_knn_graph')
+class KNNGraph(BaseTransform):
+    r"""Sets :obj:`edge_index` to edges from each node to its nearest neighbors by :obj:`pos`, without torch-cluster
+    (functional name: :obj:`topo_knn_graph`).
+
+    Edges of before are replaced, and their :obj:`edge_attr` and :obj:`edge_weight` removed. The edges are directed, see
+    :func:`~pyg_topomask.ops.knn_graph`; :class:`torch_geometric.transforms.ToUndirected` adds those the other way.
+
+    Args:
+        k (int): The number of neighbors; nodes of graphs with fewer nodes are joined to all others. (default: :obj:`6`)
+        loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
+
+    Raises:
+        ValueError: If :obj:`k` is below 1, or the data is heterogeneous, or has no :obj:`pos` or one that does not fit.
+
+    Example:
+        >>> import torch
+        >>> KNNGraph(k=1)(Data(pos=torch.tensor([[0.0], [1.0], [3.0]]))).edge_index
+        tensor([[0, 1, 2],
+                [1, 0, 1]])
+    """
+
+    def __init__(self, k: int = 6, loop: bool = False) -> None:
+        if k < 1:
+            raise ValueError(f'k: got {k}; accepted are numbers from 1')
+        self.k = k
+        self.loop = loop
+
+    def forward(self, data: Data) -> Data:
+        if not isinstance(data, Data):
+            raise ValueError(
+                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+            )
+        if 'pos' not in data:
+            raise ValueError(f'data: got {data} without pos; accepted is data with positions')
+        data.edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop)
+        for name in ('edge_attr', 'edge_weight'):
+            if name in data:
+                del data[name]
+        return data
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(k={self.k}, loop={self.loop})'
