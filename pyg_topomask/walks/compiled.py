@@ -19,7 +19,7 @@ from pyg_topomask.walks.uniform import seed_offset
 __all__ = ['walk']
 
 # Visits that are given room for without counting: memory that nothing touches costs nothing.
-_UNTOUCHED = 2**22
+_UNTOUCHED = 2**26
 # Visits that one thread makes alone.
 _ALONE = 2**15
 # Below this many, sorting by insertion is faster.
@@ -204,11 +204,12 @@ def _walk(  # type: ignore[no-untyped-def]
                             high = middle
                         else:
                             edge = middle + 1
+                taken = np.uint64(edge)  # unsigned: numba need not ask whether it counts from the end
                 if len(ratio) > 0:
-                    load[own] = load[own] * factor[edge] * ratio[step - 1]
-                position[own] = edges[edge, 0]
-                row[own] = edges[edge, 1]
-                degree[own] = edges[edge, 2]
+                    load[own] = load[own] * factor[taken] * ratio[step - 1]
+                position[own] = edges[taken, 0]
+                row[own] = edges[taken, 1]
+                degree[own] = edges[taken, 2]
                 keys[size] = (position[own] << bits) | step
                 values[size] = load[own]
                 size += 1

@@ -3,6 +3,7 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -193,7 +194,7 @@ class GKAT(torch.nn.Module):
         training = self.training
         self.eval()
         x = self._first(x)
-        for layer in self.layers:
+        for layer in cast('list[RWGNKAttention]', list(self.layers)):
             layer.resample(x, graph, generator)
             x = F.elu(layer(x, graph.edge_index, graph=graph))
         self.train(training)
