@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import asymmetric, digits, grf_features, images, interlacer, memory, sampler, scaling, video
+from benchmarks import asymmetric, digits, estimation, grf_features, images, interlacer, memory, sampler, scaling, video
 
 BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'scaling': scaling.run,
@@ -14,6 +14,7 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'sampler': sampler.run,
     'grf_features': grf_features.run,
     'asymmetric': asymmetric.run,
+    'estimation': estimation.run,
     'digits': digits.run,
     'images': images.run,
     'video': video.run,

@@ -129,6 +129,19 @@ API = {
     'pyg_topomask.nn.models': ['Interlacer', 'TopologicalViT', 'ViViT'],
     'pyg_topomask.transforms': ['AddGraphRandomFeatures', 'KNNGraph'],
     'pyg_topomask.datasets': ['DATASETS', 'ClothRollouts', 'DigitsGrid', 'load_images', 'moving_digits'],
+    'pyg_topomask.diagnostics': [
+        'EntryCounts',
+        'MaskError',
+        'compare_rows',
+        'deviation_bound',
+        'guaranteed_deviation',
+        'load_constant',
+        'mask_error',
+        'measured_entries',
+        'sparsity_bound',
+        'suggest_num_walks',
+    ],
+    'pyg_topomask.viz': ['neighborhood', 'plot_inspection'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
 }
 

@@ -1,0 +1,198 @@
+r"""What the walks of a YAML are worth on its data: theory and measurement, as a table and a picture."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+from tqdm import tqdm
+
+from pyg_topomask.diagnostics import (
+    guaranteed_deviation,
+    load_constant,
+    mask_error,
+    measured_entries,
+    sparsity_bound,
+    suggest_num_walks,
+)
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.loader import SPLIT_KEYS, load_dataset
+from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.viz import plot_inspection
+from pyg_topomask.walks import SAMPLERS, sample_ensembles
+
+__all__ = ['Row', 'inspect']
+
+Row = dict[str, 'int | float | None']
+
+DELTA = 0.05
+# Of the largest entry of the mask: the deviation that walks are suggested for.
+TARGET = 0.1
+# Rows whose entries are counted, and visits that an ensemble for the picture may make.
+COUNTED_ROWS = 10_000
+VISITS = 2**23
+
+NOTE = (
+    'Of the attention as it is initialised, with walks as it would draw them. "c" is the constant of Theorem 3.2 of the GRF '
+    'paper (Eq. 11), "c, by walks" the same for the walks that the graph has (middle of Eq. 21), which the next two columns '
+    'use: the deviation that an entry off the diagonal stays within with 95 %, and the walks for which Eq. 11 guarantees a '
+    'deviation of at most 10 % of the largest entry with 95 %; empty where walkers are not independent or nothing is '
+    'guaranteed. "features a row" are the nodes that walks from a node visit, on average and at most; "bound" is Lemma 3.3 '
+    '(95 %), or the most there can be where lengths are not geometric and independent. Errors are relative in the Frobenius '
+    'norm, exact against estimate, on at most {rows} rows; "diagonal bias" is relative to the diagonal. Walking is timed once.'
+)
+
+
+def inspect(
+    cfg_file: str | Path, options: Sequence[str] = (), graphs: int = 8, out: str | Path | None = None, num_rows: int = 64
+) -> list[Row]:
+    r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
+    writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
+    (:obj:`inspect.png`) where Matplotlib is installed. Walks that a transform would store are drawn here instead.
+
+    Args:
+        cfg_file (str or Path): The YAML.
+        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
+        graphs (int, optional): The number of graphs. (default: :obj:`8`)
+        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
+        num_rows (int, optional): The rows of each mask that are compared with the exact ones. (default: :obj:`64`)
+
+    Returns:
+        One dictionary for each graph, the columns of the table.
+
+    Raises:
+        ValueError: If the attention is not masked by graph random features, or :obj:`graphs` is below 1.
+    """
+    if graphs < 1:
+        raise ValueError(f'graphs must be at least 1, given {graphs}')
+    load_config(cfg_file, options)
+    mask = _configured_mask()
+    first = _first_graphs(graphs)
+    _warm_up(mask)
+    bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
+    rows = [_inspect_graph(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
+    folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
+    folder.mkdir(parents=True, exist_ok=True)
+    table = _markdown(rows)
+    print(table)
+    title = f'# Graph random features of {Path(cfg_file).name} with {cfg.gt.layer_type} on {cfg.dataset.name}'
+    note = NOTE.format(rows=num_rows)
+    (folder / 'inspect.md').write_text(f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n')
+    with open(folder / 'inspect.csv', 'w', newline='') as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    _draw(mask, first[0], num_rows, folder / 'inspect.png')
+    print(f'written to {folder}')
+    return rows
+
+
+def _configured_mask() -> GRFMask:
+    name = cfg.gt.layer_type.split('+')[-1]
+    # One head stands for all: they walk together and start with one modulation.
+    attention = build_attention(name, cfg.gt.dim_hidden, heads=1) if name in ATTENTIONS else None
+    mask = getattr(attention, 'mask', None)
+    if not isinstance(mask, GRFMask):
+        raise ValueError(
+            f"gt.layer_type {cfg.gt.layer_type!r}: inspect needs an attention (after '+') that is masked by graph random "
+            f'features alone, such as GRF, given {name}'
+        )
+    return mask.eval()
+
+
+def _first_graphs(count: int) -> list[Graph]:
+    cfg.topomask.transforms = [entry for entry in cfg.topomask.transforms if 'AddGraphRandomFeatures' not in entry]
+    dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
+    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    for key in SPLIT_KEYS:
+        if key in dataset._data:
+            del dataset._data[key]
+            dataset.slices.pop(key, None)
+    return [_without_walks(dataset[index]) for index in range(min(count, len(dataset)))]
+
+
+def _without_walks(data: Data) -> Graph:
+    graph = Graph.from_data(data)
+    return Graph(graph.edge_index, graph.num_nodes, graph.edge_weight)
+
+
+def _inspect_graph(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Row:
+    settings = mask.walk_settings
+    start = time.perf_counter()
+    sample_ensembles(graph, settings, mask.seed)
+    seconds = time.perf_counter() - start
+    c, tight = load_constant(mask, graph), load_constant(mask, graph, walkwise=True)
+    error = mask_error(mask, graph, num_rows)
+    chosen = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:COUNTED_ROWS]
+    entries = measured_entries(mask, graph, chosen)
+    guaranteed = settings.sampler == 'iid' and bool(tight.isfinite().all())
+    target = TARGET * float(error.largest)
+    at_most = 1 + settings.num_walks * settings.max_walk_length
+    if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
+        at_most = sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
+    return {
+        'graph': index,
+        'nodes': graph.num_nodes,
+        'edges': graph.num_edges,
+        'walks': settings.num_walks,
+        'c': float(c),
+        'c, by walks': float(tight),
+        'deviation, 95 %': float(guaranteed_deviation(settings.num_walks, DELTA, tight)) if guaranteed else None,
+        'walks for 10 %, 95 %': suggest_num_walks(target, DELTA, tight) if guaranteed and target > 0 else None,
+        'features a row': _mean(entries.features),
+        'most': int(entries.features.max()) if entries.features.numel() > 0 else 0,
+        'bound': at_most,
+        'mask a row': _mean(entries.mask),
+        'error': float(error.relative),
+        'error, off the diagonal': float(error.off_diagonal_error),
+        'diagonal bias': float(error.diagonal_bias),
+        'largest entry': float(error.largest),
+        'largest deviation': float(error.max_abs),
+        'walking, s': seconds,
+    }
+
+
+def _warm_up(mask: GRFMask) -> None:
+    # Where Numba is installed, the first walk compiles.
+    sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
+
+
+def _mean(count: Tensor) -> float:
+    return float(count.double().mean()) if count.numel() > 0 else 0.0
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    columns = list(rows[0])
+    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    lines = ['| ' + ' | '.join(f'{cell:>{width}}' for cell, width in zip(line, widths, strict=True)) + ' |' for line in cells]
+    return '\n'.join([lines[0], '|' + '|'.join('-' * (width + 1) + ':' for width in widths) + '|', *lines[1:]])
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return ''
+    return f'{value:.4g}' if isinstance(value, float) else f'{value}'
+
+
+def _draw(mask: GRFMask, graph: Graph, num_rows: int, path: Path) -> None:
+    if graph.num_nodes == 0:
+        print('no picture: the first graph has no nodes', file=sys.stderr)
+        return
+    most = max(2, VISITS // graph.num_nodes)
+    numbers = [2**exponent for exponent in range(7) if 2**exponent <= most]
+    try:
+        figure = plot_inspection(mask, graph, num_walks=numbers, num_rows=num_rows)
+    except ImportError as error:
+        print(f'no picture: {error}', file=sys.stderr)
+    else:
+        figure.savefig(path, dpi=120)

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from oracles import power_series, weight_matrix
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask import Graph
+from pyg_topomask.__main__ import main
+from pyg_topomask.datasets import DATASETS
+from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, suggest_num_walks
+from pyg_topomask.graphgym.inspect import inspect
+from pyg_topomask.masks import GRFMask
+
+QUIET = ['topomask.progress', 'False']
+
+
+def first_digit(root: Path) -> Data:
+    data = DATASETS['digits'](root=root)[0]
+    return Data(edge_index=data.edge_index, num_nodes=data.num_nodes)
+
+
+def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ['topomask.GRF.num_walks', '8', 'topomask.GRF.p_halt', '0.3', 'topomask.GRF.max_walk_length', '3']
+    arguments = ['inspect', '--cfg', str(digits), '--graphs', '2', '--out', str(tmp_path), *options, *QUIET]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    folder = tmp_path / digits.stem
+    with open(folder / 'inspect.csv', newline='') as file:
+        rows = list(csv.DictReader(file))
+    assert [row['graph'] for row in rows] == ['0', '1']
+    row = {key: float(value) for key, value in rows[0].items()}
+
+    data = first_digit(tmp_path)
+    mask = GRFMask(num_walks=8, p_halt=0.3, max_walk_length=3)
+    series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(4))
+    exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().double().numpy()
+    expected = {
+        'nodes': 64,
+        'edges': data.num_edges,
+        'walks': 8,
+        'error': np.linalg.norm(estimate - exact) / np.linalg.norm(exact),
+        'largest entry': exact.max(),
+        'largest deviation': np.abs(estimate - exact).max(),
+        'diagonal bias': np.trace(estimate - exact) / np.trace(exact),
+        'mask a row': (estimate != 0).sum(1).mean(),
+    }
+    for key, value in expected.items():
+        assert row[key] == pytest.approx(value, rel=1e-4), key
+    c = load_constant(mask, data, walkwise=True)
+    assert row['c, by walks'] == pytest.approx(c.item())
+    assert row['deviation, 95 %'] == pytest.approx(guaranteed_deviation(8, 0.05, c).item())
+    assert row['walks for 10 %, 95 %'] == pytest.approx(suggest_num_walks(0.1 * exact.max(), 0.05, c), rel=1e-4)
+    assert 1 < row['features a row'] <= row['most'] <= row['bound'] == 1 + 8 * 3
+    assert row['walking, s'] > 0
+
+    table = (folder / 'inspect.md').read_text()
+    assert '| graph |' in printed
+    assert all(line in table for line in printed.splitlines()[:4])
+    assert 'GINE+GRF' in table.splitlines()[0]
+    assert (folder / 'inspect.png').stat().st_size > 0
+
+
+@pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])
+def test_every_attention_with_walks(name: str, tmp_path: Path, digits: Path) -> None:
+    (row,) = inspect(digits, ['gt.layer_type', f'None+{name}', *QUIET], graphs=1, out=tmp_path, num_rows=4)
+    assert row['error'] > 0
+
+
+def test_walkers_that_depend_on_each_other_have_no_bound(tmp_path: Path, digits: Path) -> None:
+    options = ['topomask.GRF.sampler', 'antithetic', 'topomask.GRF.walk_length', 'fixed:2', *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert row['deviation, 95 %'] is None
+    assert row['walks for 10 %, 95 %'] is None
+    assert row['bound'] == 1 + 4 * 4
+
+
+def test_walks_of_a_transform_do_not_count_but_its_edges_do(tmp_path: Path, digits: Path) -> None:
+    """Walks are drawn with the settings of the attention, whatever would be stored; other transforms are applied."""
+    transforms = "['ToUndirected', {'AddGraphRandomFeatures': {'num_walks': 2}}]"
+    (row,) = inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path, num_rows=64)
+    assert cfg.topomask.transforms == ['ToUndirected']
+    mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
+    data = first_digit(tmp_path)
+    assert row['largest entry'] == pytest.approx(float(exact_largest(mask, data)), rel=1e-4)
+    walked = mask.prepare(Graph.from_data(data)).query.pattern.nnz / 64
+    assert row['features a row'] == pytest.approx(walked)
+
+
+def exact_largest(mask: GRFMask, data: Data) -> np.floating:
+    series = power_series(weight_matrix(data, 'sym'), mask.f[0].detach().double().numpy())
+    return (series @ series.T).max()
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.layer_type GINE+Linear', 'such as GRF, given Linear'),
+        ('gt.layer_type GINE+None', 'such as GRF, given None'),
+        ('gt.layer_type GINE+GRX', 'such as GRF, given GRX'),
+        ('topomask.GRF.importance False', 'importance'),
+        ('topomask.GRF.num_walks 0', 'num_walks'),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
+) -> None:
+    assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), *options.split(), *QUIET]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith('error: ')
+    assert message in captured.err
+    assert captured.err.count('\n') == 1
+
+
+def test_number_of_graphs(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match='graphs must be at least 1'):
+        inspect(digits, QUIET, graphs=0, out=tmp_path)
+
+
+def test_without_matplotlib_there_is_a_table(
+    tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
+    inspect(digits, QUIET, graphs=1, out=tmp_path, num_rows=4)
+    assert 'pyg_topomask[viz]' in capsys.readouterr().err
+    assert (tmp_path / digits.stem / 'inspect.md').exists()
+    assert not (tmp_path / digits.stem / 'inspect.png').exists()
+
+
+def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.inspect', interrupt)
+    assert main(['inspect', '--cfg', str(digits)]) == 130
+    assert capsys.readouterr().err == '\ninterrupted\n'
+
+
+class Weighted(list[Data]):
+    """A data set of one weighted graph, with nothing stored beside it."""
+
+    _data = Data()
+
+
+def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = torch.tensor([4.0, 4.0, 1.0, 1.0])
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=weight, num_nodes=3)
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.load_dataset', lambda *arguments: Weighted([data]))
+    (row,) = inspect(digits, QUIET, graphs=3, out=tmp_path)
+    mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
+    series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
+    exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().numpy()
+    assert row['error'] == pytest.approx(np.linalg.norm(estimate - exact) / np.linalg.norm(exact), rel=1e-4)

@@ -1,0 +1,451 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graphs import (
+    GRAPHS,
+    ring,
+    small_digraph,
+    small_graph,
+    small_weighted_graph,
+    trailing_empty_graphs,
+    uneven_graphs,
+)
+from numpy.typing import NDArray
+from oracles import as_numpy, edge_weights, power_series, same_graph, weight_matrix
+from scipy.stats import binom
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+import pyg_topomask.diagnostics as diagnostics
+from pyg_topomask import Graph
+from pyg_topomask.diagnostics import (
+    MaskError,
+    compare_rows,
+    deviation_bound,
+    guaranteed_deviation,
+    load_constant,
+    mask_error,
+    measured_entries,
+    sparsity_bound,
+    suggest_num_walks,
+)
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.operators import MaskOperator
+
+Array = NDArray[Any]
+
+F = [1.0, 0.8, -0.3]
+SEEDS = 400
+#: Probability that a frequency strays beyond an interval by chance, for all comparisons of a test together.
+FALSE_ALARM = 1e-4
+
+
+def make(**settings: Any) -> GRFMask:
+    return GRFMask(**{'num_walks': 3, 'p_halt': 0.3, 'max_walk_length': 2, 'modulation': torch.tensor(F)} | settings)
+
+
+def hop_probabilities(data: Data, normalization: str | None, transition: str) -> tuple[Array, Array, Array, int]:
+    edges, weight, num_nodes, _ = as_numpy(data)
+    entry = edge_weights(edges, weight, num_nodes, normalization)
+    share = np.abs(entry) if transition == 'weight' else np.ones(len(entry))
+    total = np.bincount(edges[0], share, minlength=num_nodes)[edges[0]] if len(entry) else np.zeros(0)
+    return edges, entry, np.divide(share, total, out=np.zeros(len(entry)), where=total > 0), num_nodes
+
+
+def constant(data: Data, f: Array, survival: Array, normalization: str | None, transition: str) -> float:
+    _, entry, probability, _ = hop_probabilities(data, normalization, transition)
+    growth = max((abs(w) / p for w, p in zip(entry, probability, strict=True) if p > 0), default=0.0)
+    return float(sum(abs(f[k]) * growth**k / survival[k] for k in range(len(f))))
+
+
+def constant_of_walks(data: Data, f: Array, survival: Array, normalization: str | None, transition: str) -> float:
+    """The largest load of all walks, every one of them followed to its end."""
+    edges, entry, probability, num_nodes = hop_probabilities(data, normalization, transition)
+
+    def follow(node: int, hops: int, load: float) -> float:
+        own = abs(f[hops]) * load / survival[hops]
+        if hops == len(f) - 1:
+            return float(own)
+        onwards = [
+            follow(edges[1, e], hops + 1, load * abs(entry[e]) / probability[e])
+            for e in range(len(entry))
+            if edges[0, e] == node and probability[e] > 0
+        ]
+        return float(own + max(onwards, default=0.0))
+
+    return max((follow(node, 0, 1.0) for node in range(num_nodes)), default=0.0)
+
+
+@pytest.mark.parametrize('normalization', ['sym', 'rw', None])
+@pytest.mark.parametrize('transition', ['uniform', 'weight'])
+@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+def test_load_constant(name: str, transition: str, normalization: str | None) -> None:
+    data, f = GRAPHS[name](), np.array([[0.5, -2.0, 0.7], [0.0, 1.0, 0.0]])
+    mask = make(heads=2, modulation=torch.tensor(f), transition=transition, normalization=normalization)
+    survival = 0.7 ** np.arange(3)
+    found = load_constant(mask, data)
+    expected = [constant(data, own, survival, normalization, transition) for own in f]
+    np.testing.assert_allclose(found.detach(), expected, rtol=1e-6)
+    if name not in ('batch', 'trailing_empty_graph'):
+        expected = [constant_of_walks(data, own, survival, normalization, transition) for own in f]
+        np.testing.assert_allclose(load_constant(mask, data, walkwise=True), expected, rtol=1e-6)
+    assert (load_constant(mask, data, walkwise=True) <= found * (1 + 1e-12)).all()
+
+
+def test_load_constant_with_other_lengths_of_walks() -> None:
+    data, f = small_digraph(), np.array(F)
+    mask = make(walk_length='poisson:1.5')
+    survival = 1 - np.array([0.0, np.exp(-1.5), np.exp(-1.5) * 2.5])
+    np.testing.assert_allclose(load_constant(mask, data), [constant(data, f, survival, 'sym', 'uniform')], rtol=1e-6)
+
+
+@pytest.mark.parametrize('walkwise', [False, True])
+def test_load_constant_is_infinite_where_a_power_counts_that_no_walk_reaches(walkwise: bool) -> None:
+    def found(data: Data, **settings: Any) -> float:
+        return load_constant(make(walk_length='fixed:1', **settings), data, walkwise).item()
+
+    assert found(small_graph()) == float('inf')
+    assert found(small_graph(), modulation=torch.tensor([1.0, 2.0, 0.0])) < float('inf')
+    assert found(Data(num_nodes=3)) == 1.0
+    assert found(small_graph(), modulation=torch.zeros(3)) == 0.0
+    assert load_constant(make(), Data(num_nodes=0), walkwise).shape == (1,)
+
+
+@pytest.mark.parametrize('walkwise', [False, True])
+def test_load_constant_of_queries_and_keys_that_differ(walkwise: bool) -> None:
+    """c^4 stands for the square of the product of the two bounds in the proof (App. A.2)."""
+    data, pairs = small_graph(), make(asymmetric='pairs')
+    with torch.no_grad():
+        pairs.key_modulation.copy_(torch.tensor([[0.2, 0.1, 0.0]]))
+    query = load_constant(make(), data, walkwise)
+    key = load_constant(make(modulation=pairs.key_modulation.detach()[0]), data, walkwise)
+    torch.testing.assert_close(load_constant(pairs, data, walkwise), (query * key).sqrt())
+    torch.testing.assert_close(load_constant(make(asymmetric=True), data, walkwise), query.sqrt())
+
+
+@pytest.mark.parametrize('graph', [small_graph, small_weighted_graph, small_digraph])
+@pytest.mark.parametrize('transition', ['uniform', 'weight'])
+def test_a_walk_deposits_at_most_the_constant_and_some_walk_does(graph: Any, transition: str) -> None:
+    data = graph()
+    mask = make(num_walks=1, transition=transition)
+    constant, largest = load_constant(mask, data, walkwise=True).item(), 0.0
+    for seed in range(SEEDS):
+        walks = mask.prepare(Graph.from_data(data), torch.Generator().manual_seed(seed)).query
+        load = torch.tensor(F).abs()[walks.length.long()] * walks.load.abs()
+        largest = max(largest, torch.bincount(walks.start, load, minlength=6).max().item())
+    assert largest == pytest.approx(constant, rel=1e-5)
+
+
+def test_deviation_bound() -> None:
+    c = torch.tensor([0.5, 1.0, 20.0, float('inf')])
+    expected = [2 * np.exp(-(0.7**2) * 5**3 / (2 * 9**2 * own**4)) for own in (0.5, 1.0, 20.0)]
+    found = deviation_bound(0.7, 5, c)
+    np.testing.assert_allclose(found, [*np.minimum(expected, 1.0), 1.0])
+    assert found[1] == 1.0  # clipped
+    assert deviation_bound(1e-3, 1, 0.0) == 0.0
+    t = guaranteed_deviation(5, 0.05, c[:3])
+    np.testing.assert_allclose([deviation_bound(own.item(), 5, one) for own, one in zip(t, c[:3], strict=True)], 0.05)
+
+
+@pytest.mark.parametrize(('t', 'delta', 'c'), itertools.product([0.3, 1.0, 3.0], [0.01, 0.5], [0.3, 0.9, 1.1, 2.0]))
+def test_suggested_walks_are_the_fewest_that_the_bound_allows(t: float, delta: float, c: float) -> None:
+    found = suggest_num_walks(t, delta, torch.tensor([c, c / 2]))
+    within = [2 * np.exp(-(t**2) * n**3 / (2 * (2 * n - 1) ** 2 * c**4)) <= delta for n in range(1, min(found, 20_000) + 1)]
+    assert within[-1]
+    assert not any(within[:-1])
+
+
+def test_suggested_walks_where_they_are_beyond_counting() -> None:
+    n = suggest_num_walks(0.1, 0.05, 1e4)
+    assert n > 2**53
+    assert deviation_bound(0.1, n, 1e4) <= 0.05 < deviation_bound(0.1, int(n * 0.999), 1e4)
+
+
+ENSEMBLES = {
+    'one': (small_graph, {}),
+    'weighted': (small_weighted_graph, {}),
+    'two': (small_graph, {'independent_ensembles': True}),
+    'directed': (small_digraph, {'independent_ensembles': True}),
+    'one_hot_keys': (small_digraph, {'asymmetric': True}),
+    'one_walk': (small_graph, {'num_walks': 1, 'p_halt': 0.6}),
+}
+
+
+@pytest.mark.parametrize('name', ENSEMBLES)
+def test_deviations_beyond_t_are_not_more_frequent_than_the_bound(name: str) -> None:
+    """Theorem 3.2, entry by entry. With a smaller constant the same comparison fails."""
+    graph, settings = ENSEMBLES[name]
+    data, mask = graph(), make(**settings)
+    series = power_series(weight_matrix(data, 'sym'), np.array(F))
+    exact = series if mask.asymmetric is True else series @ series.T
+    # One ensemble is biased on the diagonal, which the theorem does not speak of.
+    entries = (
+        np.ones((6, 6), bool) if 'independent_ensembles' in settings or 'asymmetric' in settings else ~np.eye(6, dtype=bool)
+    )
+    deviations = []
+    for seed in range(SEEDS):
+        estimate = mask(data, torch.Generator().manual_seed(seed)).to_dense()[0].detach().double().numpy()
+        deviations.append(np.abs(estimate - exact)[entries])
+
+    def exceeds(c: float) -> bool:
+        levels = np.linspace(0.1, 0.9, 9)
+        for delta in levels:
+            t = guaranteed_deviation(mask.walk_settings.num_walks, delta, c).item()
+            allowed = binom.isf(FALSE_ALARM / len(levels) / entries.sum(), SEEDS, delta)
+            if ((np.stack(deviations) > t).sum(0) > allowed).any():
+                return True
+        return False
+
+    c = load_constant(mask, data, walkwise=True).item()
+    assert c <= load_constant(mask, data).item()
+    assert not exceeds(c)
+    assert exceeds(c / 10)
+
+
+@pytest.mark.parametrize('delta', [0.03, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize('p_halt', [0.2, 0.5])
+def test_sparsity_bound_of_one_walk_is_exact(p_halt: float, delta: float) -> None:
+    """On a directed ring a walk never returns: 1 + hops entries, and the bound is their quantile."""
+    nodes = 4000
+    edge_index = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    mask = GRFMask(num_walks=1, p_halt=p_halt, max_walk_length=60)
+    entries = measured_entries(mask, Graph.from_tensors(edge_index, nodes)).features.numpy()
+    bound = sparsity_bound(1, p_halt, delta)
+    assert (entries <= bound).sum() >= binom.ppf(FALSE_ALARM, nodes, 1 - delta)
+    assert (entries <= bound - 1).sum() <= binom.isf(FALSE_ALARM, nodes, 1 - delta)
+
+
+def test_lemma_as_printed_fails_for_one_walk() -> None:
+    delta, p_halt = 0.3, 0.5
+    printed = np.log(delta) / np.log(1 - p_halt)
+    assert 1 < printed < 2  # says that there is one entry with probability 0.7, but a walk goes on in half of the cases
+    assert sparsity_bound(1, p_halt, delta) == 2
+
+
+@pytest.mark.parametrize('sampler', ['iid', 'repelling'])
+@pytest.mark.parametrize('num_walks', [2, 5])
+def test_sparsity_bound_holds_with_its_probability(num_walks: int, sampler: str) -> None:
+    nodes, degree, delta = 3000, 30, 0.2
+    edge_index = torch.stack([torch.arange(nodes).repeat_interleave(degree), torch.randint(nodes, (nodes * degree,))])
+    mask = GRFMask(num_walks=num_walks, p_halt=0.5, max_walk_length=60, sampler=sampler)
+    entries = measured_entries(mask, Graph.from_tensors(edge_index, nodes)).features.numpy()
+    bound = sparsity_bound(num_walks, 0.5, delta)
+    assert (entries <= bound).sum() >= binom.ppf(FALSE_ALARM, nodes, 1 - delta)
+    assert (entries > 1 + num_walks).any()  # the comparison is not empty
+
+
+def test_sparsity_bound_never_exceeds_what_there_can_be() -> None:
+    assert sparsity_bound(4, 0.0, 0.1, max_walk_length=3) == 13
+    assert sparsity_bound(4, 0.5, 0.1, max_walk_length=3) == 13
+    assert sparsity_bound(4, 0.5, 0.1, max_walk_length=100) == sparsity_bound(4, 0.5, 0.1) == 21
+    assert sparsity_bound(4, 0.5, 1 - 1e-12) == 1
+
+
+def visited(mask: GRFMask, data: Data) -> Array:
+    """Which nodes walks visit, with ones as modulation so that no load is lost: 0 or 1."""
+    other = GRFMask(
+        num_walks=mask.walk_settings.num_walks, p_halt=0.3, max_walk_length=2, modulation=torch.ones(3), asymmetric=True
+    )
+    return (other(data).to_dense()[0].detach().numpy() != 0).astype(int)
+
+
+@pytest.mark.parametrize('budget', [2**25, 7])
+@pytest.mark.parametrize(
+    'name', ['undirected', 'disconnected', 'directed', 'no_edges', 'empty', 'batch', 'trailing_empty_graph']
+)
+def test_measured_entries(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnostics, '_PAIR_BUDGET', budget)
+    data = GRAPHS[name]()
+    features = visited(make(), data)
+    found = measured_entries(make(), data)
+    np.testing.assert_array_equal(found.features, features.sum(1))
+    np.testing.assert_array_equal(found.mask, (features @ features.T > 0).sum(1))
+    if data.num_nodes > 3:
+        rows = torch.tensor([2, 0])
+        np.testing.assert_array_equal(measured_entries(make(), data, rows).mask, found.mask[rows])
+    one_hot = measured_entries(make(asymmetric=True), data)
+    np.testing.assert_array_equal(one_hot.mask, features.sum(1))
+    two = make(independent_ensembles=True)(data).to_dense()[0].detach().numpy() != 0
+    np.testing.assert_array_equal(measured_entries(make(independent_ensembles=True), data).mask, two.sum(1))
+
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    'one': {},
+    'two': {'independent_ensembles': True},
+    'one_hot_keys': {'asymmetric': True},
+    'pairs': {'asymmetric': 'pairs'},
+    'unnormalized': {'normalization': None},
+    'two_heads': {'heads': 2, 'modulation': torch.tensor([F, [0.1, 0.4, 0.9]])},
+}
+COMPARED = ['undirected', 'directed', 'weighted', 'negative_weights', 'disconnected', 'no_edges', 'batch', 'parallel_edges']
+
+
+def exact_mask(mask: GRFMask, data: Data) -> Array:
+    matrix = weight_matrix(data, mask.walk_settings.normalization)
+    query = np.stack([power_series(matrix, f) for f in mask.f.detach().double().numpy()])
+    if mask.asymmetric is True:
+        return query
+    key = np.stack([power_series(matrix, f) for f in mask.key_f.detach().double().numpy()])
+    return query @ key.transpose(0, 2, 1)
+
+
+def norm(x: Array) -> Array:
+    return np.sqrt((x**2).sum((1, 2)))
+
+
+def ratio(a: Array, b: Array) -> Array:
+    return np.divide(a, b, out=np.where(a == 0, 0.0, np.inf), where=b != 0)
+
+
+@pytest.mark.parametrize('budget', [2**22, 10])
+@pytest.mark.parametrize('variant', VARIANTS)
+@pytest.mark.parametrize('name', COMPARED)
+def test_mask_error_is_that_of_the_dense_matrices(
+    name: str, variant: str, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnostics, '_ROW_BUDGET', budget)
+    data, mask = GRAPHS[name](), make(**VARIANTS[variant])
+    if variant == 'pairs':
+        with torch.no_grad():
+            mask.key_modulation.copy_(torch.tensor([[0.3, -0.6, 0.4]]))
+    exact, estimate = exact_mask(mask, data), mask(data).to_dense().detach().double().numpy()
+    deviation, diagonal = estimate - exact, np.eye(data.num_nodes)
+    found = mask_error(mask, data, num_rows=10_000)
+    expected = {
+        'relative': ratio(norm(deviation), norm(exact)),
+        'max_abs': np.abs(deviation).max((1, 2)),
+        'diagonal_bias': ratio((deviation * diagonal).sum((1, 2)), (np.abs(exact) * diagonal).sum((1, 2))),
+        'diagonal_error': ratio(norm(deviation * diagonal), norm(exact * diagonal)),
+        'off_diagonal_bias': ratio((deviation * (1 - diagonal)).sum((1, 2)), (np.abs(exact) * (1 - diagonal)).sum((1, 2))),
+        'off_diagonal_error': ratio(norm(deviation * (1 - diagonal)), norm(exact * (1 - diagonal))),
+        'largest': np.abs(exact).max((1, 2)),
+    }
+    assert found.num_rows == data.num_nodes
+    for key, value in expected.items():
+        np.testing.assert_allclose(getattr(found, key), value, rtol=1e-4, atol=1e-6, err_msg=key)
+    assert not (exact * (1 - same_graph(data))).any()
+
+
+def test_rows_are_those_asked_for() -> None:
+    data, mask, rows = small_digraph(), make(), torch.tensor([4, 1])
+    parts = list(compare_rows(mask, data, rows))
+    assert torch.equal(torch.cat([own for own, _, _ in parts]), rows)
+    exact, estimate = (torch.cat([part[place] for part in parts]) for place in (1, 2))
+    np.testing.assert_allclose(exact[:, 0], exact_mask(mask, data)[0][rows], atol=1e-6)
+    torch.testing.assert_close(estimate[:, 0], mask(data).to_dense()[0, rows].detach().double(), rtol=1e-5, atol=1e-6)
+    some = mask_error(mask, data, num_rows=2, seed=3)
+    chosen = torch.randperm(6, generator=torch.Generator().manual_seed(3))[:2]
+    (part,) = compare_rows(mask, data, chosen)
+    torch.testing.assert_close(some.max_abs, (part[2] - part[1]).abs().amax((0, 2)))
+
+
+def test_generator_draws_other_walks_than_the_mask_has() -> None:
+    data, mask = small_graph(), make()
+    own, drawn = mask_error(mask, data), mask_error(mask, data, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(own.relative, mask_error(mask, data).relative)
+    assert not torch.equal(own.relative, drawn.relative)
+
+
+def test_bias_is_on_the_diagonal_of_one_ensemble_and_nowhere_else() -> None:
+    data = small_graph()
+
+    def biases(**settings: Any) -> tuple[Tensor, Tensor]:
+        errors = [mask_error(make(**settings), data, generator=torch.Generator().manual_seed(seed)) for seed in range(SEEDS)]
+        samples = torch.tensor([[error.diagonal_bias, error.off_diagonal_bias] for error in errors])
+        return samples.mean(0), samples.std(0) / SEEDS**0.5
+
+    mean, error = biases()
+    assert mean[0] > 5 * error[0]
+    assert mean[1].abs() < 5 * error[1]
+    mean, error = biases(independent_ensembles=True)
+    assert (mean.abs() < 5 * error).all()
+
+
+@pytest.mark.parametrize('data', [Data(num_nodes=0), Data(num_nodes=1), Batch.from_data_list(trailing_empty_graphs())])
+def test_degenerate_graphs_give_finite_numbers(data: Data) -> None:
+    found = mask_error(make(heads=2), data)
+    assert all(value.isfinite().all() for value in vars(found).values() if isinstance(value, Tensor))
+
+
+def test_estimate_without_an_exact_counterpart_has_infinite_relative_error() -> None:
+    mask = make(normalization=None, modulation=torch.tensor([0.0, 1.0, 0.0]), asymmetric=True)
+    opposite = Data(edge_index=torch.tensor([[0, 0], [1, 1]]), edge_weight=torch.tensor([1.0, -1.0]), num_nodes=2)
+    errors = [mask_error(mask, opposite, generator=torch.Generator().manual_seed(seed)) for seed in range(20)]
+    assert {error.relative.item() for error in errors} == {0.0, float('inf')}
+
+
+@pytest.mark.parametrize('settings', [{}, {'asymmetric': True}], ids=['symmetric', 'asymmetric'])
+def test_large_graph_without_the_dense_matrix(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the dense matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    nodes = 200_000
+    graph, mask = Graph.from_tensors(ring(nodes), nodes), make(**settings)
+    found = mask_error(mask, graph, num_rows=8)
+    small = mask_error(mask, Graph.from_tensors(ring(50), 50), num_rows=50)
+    assert isinstance(found, MaskError)
+    torch.testing.assert_close(found.largest, small.largest)
+    assert 0 < found.relative < 2
+    assert measured_entries(mask, graph).mask.max() <= 9
+    assert load_constant(mask, graph, walkwise=True) > 0
+
+
+def test_batch_has_the_largest_constant_of_its_graphs() -> None:
+    graphs = uneven_graphs()
+    for walkwise in (False, True):
+        each = [load_constant(make(), graph, walkwise) for graph in graphs]
+        torch.testing.assert_close(load_constant(make(), Batch.from_data_list(graphs), walkwise), torch.stack(each).amax(0))
+
+
+def test_modulation_that_was_learned_counts() -> None:
+    data, mask = small_graph(), make(p_halt=0.0)
+    before = load_constant(mask, data)
+    with torch.no_grad():
+        mask.modulation.mul_(2)
+    torch.testing.assert_close(load_constant(mask, data), 2 * before)
+    np.testing.assert_allclose(mask_error(mask, data).largest, exact_mask(mask, data).max(), rtol=1e-6)
+
+
+def test_repeated_edges_are_hops_of_their_own() -> None:
+    """Two edges of weight one between the same nodes are each taken half of the time."""
+    data = Data(edge_index=torch.tensor([[0, 0], [1, 1]]), num_nodes=2)
+    mask = make(p_halt=0.0, normalization=None)
+    assert load_constant(mask, data).item() == pytest.approx(1 + 0.8 * 2 + 0.3 * 4)
+    assert load_constant(mask, data, walkwise=True).item() == pytest.approx(1 + 0.8 * 2)
+
+
+@pytest.mark.parametrize(
+    ('argument', 'call'),
+    [
+        ('t', lambda: deviation_bound(0.0, 4, 1.0)),
+        ('t', lambda: deviation_bound(float('nan'), 4, 1.0)),
+        ('num_walks', lambda: deviation_bound(1.0, 0, 1.0)),
+        ('num_walks', lambda: guaranteed_deviation(0, 0.1, 1.0)),
+        ('c', lambda: deviation_bound(1.0, 4, -1.0)),
+        ('c', lambda: deviation_bound(1.0, 4, float('nan'))),
+        ('delta', lambda: guaranteed_deviation(4, 0.0, 1.0)),
+        ('t', lambda: suggest_num_walks(float('inf'), 0.1, 1.0)),
+        ('delta', lambda: suggest_num_walks(1.0, 1.0, 1.0)),
+        ('c', lambda: suggest_num_walks(1.0, 0.1, float('inf'))),
+        ('c', lambda: suggest_num_walks(1.0, 0.1, 1e100)),
+        ('c', lambda: suggest_num_walks(1.0, 0.1, torch.empty(0))),
+        ('num_walks', lambda: sparsity_bound(0, 0.5, 0.1)),
+        ('p_halt', lambda: sparsity_bound(4, 1.0, 0.1)),
+        ('delta', lambda: sparsity_bound(4, 0.5, 1.0)),
+        ('max_walk_length', lambda: sparsity_bound(4, 0.0, 0.1)),
+        ('max_walk_length', lambda: sparsity_bound(4, 0.5, 0.1, max_walk_length=-1)),
+        ('num_rows', lambda: mask_error(make(), small_graph(), num_rows=0)),
+        ('mask', lambda: mask_error(make(importance=False), small_graph())),
+        ('mask', lambda: load_constant(make(importance=False), small_graph())),
+        ('mask', lambda: list(compare_rows(make(importance=False), small_graph(), torch.tensor([0])))),
+    ],
+)
+def test_bad_arguments_are_named(argument: str, call: Any) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        call()
