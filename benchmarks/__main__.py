@@ -6,7 +6,23 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import asymmetric, digits, estimation, grf_features, images, interlacer, memory, sampler, scaling, video
+from benchmarks import (
+    asymmetric,
+    digits,
+    estimation,
+    gkat_speed,
+    grf_features,
+    heat,
+    images,
+    interlacer,
+    memory,
+    motifs,
+    sampler,
+    scaling,
+    toeplitz,
+    tree,
+    video,
+)
 
 BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'scaling': scaling.run,
@@ -14,11 +30,16 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'sampler': sampler.run,
     'grf_features': grf_features.run,
     'asymmetric': asymmetric.run,
+    'toeplitz': toeplitz.run,
+    'tree': tree.run,
+    'heat': heat.run,
+    'gkat_speed': gkat_speed.run,
     'estimation': estimation.run,
     'digits': digits.run,
     'images': images.run,
     'video': video.run,
     'interlacer': interlacer.run,
+    'motifs': motifs.run,
 }
 
 

@@ -11,44 +11,43 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graphgym.composed_mask import build_mask
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
-from pyg_topomask.nn import AsymmetricGRFAttention, GRFAttention, GRFSoftmaxAttention, MaskedLinearAttention
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    HeatKernelMask,
+    LowRankMask,
+    Mask,
+    PackingMask,
+    PowerSeriesMask,
+    ToeplitzMask,
+    TreeMask,
+)
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    MaskedLinearAttention,
+    RWGNKAttention,
+)
 
 __all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs']
 
 
-def linear_attention(
-    channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto'
-) -> MaskedLinearAttention:
-    r"""Linear attention without a mask: every node attends to all nodes of its graph."""
-    return MaskedLinearAttention(channels, heads, feature_map=feature_map, dropout=dropout, route=route)
+def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
+    r"""Returns the function that builds linear attention under a mask, with the arguments of both as its own."""
 
+    def build(
+        channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
+    ) -> MaskedLinearAttention:
+        return MaskedLinearAttention(
+            channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
+        )
 
-def adjacency_attention(
-    channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto'
-) -> MaskedLinearAttention:
-    r"""Linear attention masked by the adjacency matrix, so that a node attends to its neighbors."""
-    return MaskedLinearAttention(
-        channels, heads, mask=AdjacencyMask(heads=heads), feature_map=feature_map, dropout=dropout, route=route
-    )
-
-
-def power_series_attention(
-    channels: int,
-    heads: int = 1,
-    dropout: float = 0.0,
-    order: int = 4,
-    coefficients: str | None = None,
-    parameterization: str = 'alpha',
-    normalization: str | None = 'sym',
-    learnable: bool = True,
-    positive: bool = False,
-    feature_map: str = 'relu',
-    route: str = 'auto',
-) -> MaskedLinearAttention:
-    r"""Linear attention masked by a learnable power series of the weighted adjacency matrix, exactly."""
-    mask = PowerSeriesMask(heads, order, coefficients, parameterization, normalization, learnable, positive)
-    return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
+    *own, _ = inspect.signature(build).parameters.values()
+    others = [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
+    build.__dict__['__signature__'] = inspect.Signature([*own, *others])
+    build.__doc__ = mask.__doc__
+    return build
 
 
 def masked_attention(
@@ -65,9 +64,15 @@ ATTENTIONS: dict[str, Callable[..., Module]] = {
     'GRF': GRFAttention,
     'AsymmetricGRF': AsymmetricGRFAttention,
     'GRFSoftmax': GRFSoftmaxAttention,
-    'PowerSeries': power_series_attention,
-    'Linear': linear_attention,
-    'Adjacency': adjacency_attention,
+    'RWGNK': RWGNKAttention,
+    'PowerSeries': _under(PowerSeriesMask),
+    'HeatKernel': _under(HeatKernelMask),
+    'Toeplitz': _under(ToeplitzMask),
+    'Tree': _under(TreeMask),
+    'Causal': _under(CausalMask),
+    'Adjacency': _under(AdjacencyMask),
+    'LowRank': _under(LowRankMask),
+    'Linear': _under(PackingMask),
     'Masked': masked_attention,
 }
 

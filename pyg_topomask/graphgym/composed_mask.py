@@ -10,18 +10,42 @@ from operator import add, mul
 from typing import Any
 
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    GRFMask,
+    HeatKernelMask,
+    HypercubeMask,
+    LearnedFeaturesMask,
+    LowRankMask,
+    Mask,
+    PackingMask,
+    PaddingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    StochasticRPEMask,
+    ToeplitzMask,
+    TreeMask,
+)
 
 __all__ = ['MASKS', 'build_mask']
 
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
     'Adjacency': AdjacencyMask,
+    'Causal': CausalMask,
     'GRF': GRFMask,
+    'HeatKernel': HeatKernelMask,
+    'Hypercube': HypercubeMask,
     'LearnedFeatures': LearnedFeaturesMask,
     'LowRank': LowRankMask,
     'Packing': PackingMask,
+    'Padding': PaddingMask,
     'PowerSeries': PowerSeriesMask,
+    'RWGNK': RWGNKMask,
+    'StochasticRPE': StochasticRPEMask,
+    'Toeplitz': ToeplitzMask,
+    'Tree': TreeMask,
 }
 
 
@@ -61,7 +85,8 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if kind in ('sum', 'hadamard'):
         if not isinstance(content, list) or len(content) < 2:
             raise ValueError(f'topomask.mask: got {kind} of {content!r}; accepted are lists of two or more trees')
-        return reduce(add if kind == 'sum' else mul, (build_mask(part, heads) for part in content))
+        composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(part, heads) for part in content))
+        return composed
     if kind == 'transpose':
         return build_mask(content, heads).T
     if kind == 'scale':

@@ -23,8 +23,15 @@ from pyg_topomask.graphgym.registry import lookup
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
-#: Attentions that use the walks that a transform has stored.
-WALKING = ('GRF', 'AsymmetricGRF', 'GRFSoftmax')
+#: Transforms that store walks, and whose options they take where the attention in gt.layer_type does not walk.
+PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
+#: Attentions that use stored walks, and what they ask of them that is no option.
+WALKING: dict[str, dict[str, Any]] = {
+    'GRF': {},
+    'AsymmetricGRF': {},
+    'GRFSoftmax': {},
+    'RWGNK': {'importance': False, 'normalization': 'rw'},
+}
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 
@@ -58,10 +65,11 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
     r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
-    if name != 'AddGraphRandomFeatures':
+    if name not in PREPARES_FOR:
         return {}
     attention = cfg.gt.layer_type.rpartition('+')[2]
-    options = cfg.topomask[attention if attention in WALKING else 'GRF']
+    attention = attention if attention in WALKING else PREPARES_FOR[name]
+    options = {**cfg.topomask[attention], **WALKING[attention]}
     known = inspect.signature(transform).parameters
     return {key: value for key, value in options.items() if key in known}
 

@@ -4,6 +4,7 @@ from pyg_topomask.nn.explicit_attention import AsymmetricGRFAttention, GRFSoftma
 from pyg_topomask.nn.gps_conv import TopoGPSConv
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 
 __all__ = [
     'AsymmetricGRFAttention',
@@ -11,5 +12,6 @@ __all__ = [
     'GRFSoftmaxAttention',
     'MaskedLinearAttention',
     'MaskedSoftmaxAttention',
+    'RWGNKAttention',
     'TopoGPSConv',
 ]

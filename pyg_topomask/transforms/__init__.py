@@ -1,6 +1,9 @@
-r"""PyG transforms: graphs from positions, and what masks prepare, stored on the data."""
+r"""PyG transforms: graphs from positions and images, and what masks prepare, stored on the data."""
 
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
+from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+from pyg_topomask.transforms.forest import AddForest
+from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 from pyg_topomask.transforms.knn_graph import KNNGraph
 
-__all__ = ['AddGraphRandomFeatures', 'KNNGraph']
+__all__ = ['AddForest', 'AddGraphRandomFeatures', 'AddGridShape', 'AddRandomWalkKernel', 'KNNGraph', 'ToGridGraph']

@@ -28,10 +28,16 @@ def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:
     graphs = []
     for size in range(5, 5 + num_graphs):
         source = torch.arange(size)
-        edge_index = torch.cat([torch.stack([source, source.roll(1)]), torch.stack([source.roll(1), source])], dim=1)
+        # Trees want paths, the others get rings.
+        target = source.roll(1)
+        if cfg.gt.layer_type.endswith('Tree'):
+            source, target = source[1:], target[1:]
+        edge_index = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1)
         data = Data(x=torch.randn(size, 3, generator=generator), edge_index=edge_index)
+        data.mask_left = data.mask_right = torch.rand(size, 2, generator=generator)
+        data.grid_shape = torch.tensor([[size]])
         if dim_edge:
-            data.edge_attr = torch.randn(2 * size, dim_edge, generator=generator)
+            data.edge_attr = torch.randn(edge_index.size(1), dim_edge, generator=generator)
         if cfg.dataset.task == 'graph':
             data.y = torch.randint(10, (1,), generator=generator)
         else:
@@ -79,6 +85,7 @@ def test_every_attention(configure: Callable[..., None], local: str, attention: 
     if (local, attention) == ('None', 'None'):
         return
     configure(f'gt.layer_type {local}+{attention}')
+    cfg.topomask.Toeplitz.shape_dims = 1
     if attention == 'Masked':
         cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'PowerSeries': {'order': 2}}]})
     batch = make_batch()

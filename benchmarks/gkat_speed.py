@@ -1,0 +1,111 @@
+r"""Training time of RWGNK attention on a graph of PubMed's size, against a dense-masked GAT and PyG's sparse GATConv."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import GATConv
+from tqdm import tqdm
+
+from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.scaling import KEEP_MEMORY
+from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.graph import Graph
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+
+__all__ = ['run']
+
+NODES, EDGES, CHANNELS, WALKS, HOPS = 19_717, 44_324, 8, 4, 3
+DENSE, SPARSE = 'dense-masked GAT', 'GATConv'
+
+
+class DenseGAT(torch.nn.Module):
+    r"""GAT attention of one head, with scores of all pairs of nodes, and a mask that leaves those of the edges."""
+
+    mask: Tensor
+
+    def __init__(self, channels: int, edge_index: Tensor, num_nodes: int) -> None:
+        super().__init__()
+        self.lin = torch.nn.Linear(channels, channels, bias=False)
+        self.source, self.target = (torch.nn.Parameter(torch.randn(channels) / channels**0.5) for _ in range(2))
+        mask = torch.full((num_nodes, num_nodes), -torch.inf).fill_diagonal_(0.0)
+        mask[edge_index[1], edge_index[0]] = 0.0
+        self.register_buffer('mask', mask, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.lin(x)
+        score = torch.nn.functional.leaky_relu((h @ self.target).unsqueeze(1) + h @ self.source, 0.2)
+        out: Tensor = torch.softmax(score + self.mask, dim=1) @ h
+        return out
+
+
+RWGNK = {
+    f'RWGNK, {WALKS} walks, ReLU features': (WALKS, None),
+    f'RWGNK, {WALKS} walks, 16 random features': (WALKS, 16),
+    f'RWGNK, {WALKS} walks, 256 random features': (WALKS, 256),
+    'RWGNK, exact, ReLU features': (None, None),
+}
+LAYERS = (DENSE, SPARSE, *RWGNK)
+
+
+def run(quick: bool, folder: Path) -> None:
+    nodes, edges = (1_000, 2_248) if quick else (NODES, EDGES)
+    # A process for each measurement: none inherits the other's memory.
+    context, memory = multiprocessing.get_context('spawn'), {}
+    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}), context.Pool(1, maxtasksperchild=1) as pool:
+        for name in tqdm(() if quick else LAYERS, desc='gkat_speed, memory'):
+            memory[name] = pool.apply(_memory, (name, nodes, edges))
+        seconds = pool.apply(_seconds, (nodes, edges))
+    rows = [
+        {
+            'layer': name,
+            'forward + backward, ms': seconds[name] * 1e3,
+            f'speed-up over {DENSE}': seconds[DENSE] / seconds[name],
+            f'speed-up over {SPARSE}': seconds[SPARSE] / seconds[name],
+            'peak memory, MB': memory[name] / 1e6 if name in memory else '',
+            f'memory / {DENSE}': memory[name] / memory[DENSE] if name in memory else '',
+        }
+        for name in LAYERS
+    ]
+    note = (
+        f'A random graph of {nodes} nodes and {edges} undirected edges{", a smoke run" if quick else ", the size of PubMed"}; '
+        f'one head of {CHANNELS} channels (more heads cost a dense-masked GAT in proportion, and do not fit in memory), walks '
+        f'of {HOPS} hops, stored, float32. Medians of 3 in one run, with an allocator that keeps freed blocks; memory beyond '
+        f'inputs, parameters and the mask of the dense-masked GAT, each layer in its own process. General theory, Table 3: '
+        f'on PubMed GKAT with 256 random features trains 9.5 times as fast as GAT with a dense mask, in 0.07 of the memory of '
+        f'GKAT with an explicit mask; a sparse GAT is not in the paper.'
+    )
+    write_table('gkat_speed', 'RWGNK attention against GAT in training', note, rows, folder)
+
+
+def _train_step(name: str, nodes: int, edges: int) -> Callable[[], object]:
+    r"""Makes a layer, and returns a function that runs it forward and backward."""
+    torch.manual_seed(0)
+    half = torch.randint(nodes, (2, edges))
+    edge_index, x = torch.cat([half, half.flip(0)], dim=1), torch.randn(nodes, CHANNELS, requires_grad=True)
+    if name == DENSE:
+        dense = DenseGAT(CHANNELS, edge_index, nodes)
+        return lambda: dense(x).sum().backward()
+    if name == SPARSE:
+        sparse = GATConv(CHANNELS, CHANNELS)
+        return lambda: sparse(x, edge_index).sum().backward()
+    walks, features = RWGNK[name]
+    feature_map = 'relu' if features is None else FavorFeatures(CHANNELS, features)
+    attention = RWGNKAttention(CHANNELS, 1, walks, max_walk_length=HOPS, feature_map=feature_map)
+    graph = Graph.from_tensors(edge_index, nodes)
+    attention.mask(graph)  # walks are drawn once, before training
+    return lambda: attention(x, edge_index, graph=graph).sum().backward()
+
+
+def _memory(name: str, nodes: int, edges: int) -> int:
+    return peak_memory(_train_step(name, nodes, edges))
+
+
+def _seconds(nodes: int, edges: int) -> dict[str, float]:
+    return interleaved_medians({name: _train_step(name, nodes, edges) for name in LAYERS}, 3)

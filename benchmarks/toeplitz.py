@@ -1,0 +1,74 @@
+r"""Toeplitz masks on a grid against the dense mask and against bare Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+
+from benchmarks.harness import interleaved_medians, write_table
+from pyg_topomask.masks.toeplitz import ToeplitzMask
+from pyg_topomask.transforms.grid import AddGridShape
+
+__all__ = ['run']
+
+# Heads and columns a head: one vector a head, and value channels with the denominator.
+BLOCKS = ((1, 1), (1, 17), (4, 17), (1, 65))
+
+
+def run(quick: bool, folder: Path) -> None:
+    rows: list[dict[str, object]] = []
+    for shape in ((16, 16),) if quick else ((32, 32), (64, 64), (64, 65), (8, 24, 24)):
+        for window in (4, max(shape) - 1):
+            for heads, columns in BLOCKS[:2] if quick else BLOCKS:
+                rows.append(_measure(shape, window, heads, columns, 3 if quick else 9))
+    if not quick:
+        # Where the dense matrix would not fit.
+        rows += [_measure(shape, 512, 1, 17, 5, dense=False) for shape in ((256, 256), (512, 512))]
+    note = (
+        'Products M x in float32 of one grid with one table per head, signed offsets, for x of "columns" columns a head. The '
+        'window of 4 is zero beyond; the other holds every offset. "dense" multiplies the dense mask, given; "two FFTs" is '
+        'torch.fft.rfftn and irfftn of the columns, contiguous, on the grid padded to twice its size, with nothing in '
+        'between.'
+    )
+    write_table('toeplitz', 'Toeplitz masks by Fourier transform', note, rows, folder)
+
+
+@torch.no_grad()
+def _measure(
+    shape: tuple[int, ...], window: int, heads: int, columns: int, repeats: int, dense: bool = True
+) -> dict[str, object]:
+    size = math.prod(shape)
+    mask = ToeplitzMask(heads, len(shape), window=window, beyond='zero')
+    mask.table.uniform_()
+    operator = mask(AddGridShape(shape)(Data(num_nodes=size)))
+    x = torch.randn(size, heads, columns)
+    grid, padded = torch.randn(heads, columns, *shape), tuple(2 * own for own in shape)
+    axes = tuple(range(-len(shape), 0))
+
+    def ours() -> object:
+        return operator.matmul(x)
+
+    def transforms() -> object:
+        return torch.fft.irfftn(torch.fft.rfftn(grid, s=padded, dim=axes), s=padded, dim=axes)
+
+    functions: dict[str, Callable[[], object]] = {'two FFTs': transforms, 'ToeplitzMask': ours}
+    if dense:
+        matrix, block = operator.to_dense().contiguous(), x.transpose(0, 1).contiguous()
+        functions['dense'] = lambda: torch.matmul(matrix, block)
+    seconds = interleaved_medians(functions, repeats)
+    own = seconds['ToeplitzMask']
+    return {
+        'grid': 'x'.join(map(str, shape)),
+        'window': window,
+        'heads': heads,
+        'columns': columns,
+        'ms': own * 1e3,
+        'dense ms': seconds.get('dense', math.nan) * 1e3,
+        'two FFTs ms': seconds['two FFTs'] * 1e3,
+        'dense / ours': seconds.get('dense', math.nan) / own,
+        'ours / two FFTs': own / seconds['two FFTs'],
+    }

@@ -1,0 +1,97 @@
+r"""Random binary trees with one more edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+from pyg_topomask.datasets.motifs import check_pairs, make_graph, split_pairs
+
+__all__ = ['InducedCycles']
+
+
+class InducedCycles(InMemoryDataset):
+    r"""Random binary trees with an edge added, which closes one induced cycle, for graph classification, from `"From
+    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 5.1.2).
+
+    Trees grow node by node, each a child of a random node with fewer than two. In the positive example of a tree the edge
+    joins two of its nodes that are farthest apart, which makes a cycle of :math:`P + 1` nodes with :math:`P` the diameter; in
+    the negative one it joins two nodes that are neither neighbors nor farthest apart, and the cycle is shorter. Node features
+    are those of :class:`~pyg_topomask.datasets.motifs.MotifGraphs`. A quarter of the trees are for validation, drawn with
+    the seed.
+
+    Args:
+        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"` or :obj:`"val"`, holds that part alone. (default: :obj:`None`)
+        num_pairs (int): The number of trees, each of which gives two examples. (default: :obj:`2048`)
+        size (int): The number of nodes of a tree, from 5. (default: :obj:`50`)
+        seed (int): The seed. (default: :obj:`0`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an argument is outside its range.
+
+    Example:
+        >>> InducedCycles(num_pairs=2, size=10)[0].num_edges
+        20
+    """
+
+    def __init__(
+        self,
+        root: str | None = None,
+        split: str | None = None,
+        num_pairs: int = 2048,
+        size: int = 50,
+        seed: int = 0,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        check_pairs(split, num_pairs)
+        if size < 5:
+            raise ValueError(f'size: got {size}; accepted are numbers from 5')
+        super().__init__(root, transform, pre_transform)
+        generator = torch.Generator().manual_seed(seed)
+        parent, distance = _trees(num_pairs, size, generator)
+        diameter = distance.amax((1, 2), keepdim=True)
+        # From 5 nodes on the diameter is at least 3, so that there are such pairs.
+        farthest = _choose(distance == diameter, generator)
+        nearer = _choose((distance > 1) & (distance < diameter), generator)
+        self._split_indices = split_pairs(num_pairs, generator)
+        edges = torch.stack([parent[:, 1:], torch.arange(1, size).expand(num_pairs, -1)], dim=1)
+        graphs = [
+            make_graph(torch.cat([tree, ends[own].unsqueeze(1)], dim=1), size, label)
+            for own, tree in enumerate(edges)
+            for label, ends in enumerate((nearer, farthest))
+        ]
+        chosen: list[Any] = graphs if split is None else [graphs[index] for index in self._split_indices[split].tolist()]
+        self.data, self.slices = self.collate(chosen if pre_transform is None else [pre_transform(own) for own in chosen])
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the graphs for training and validation within the whole dataset."""
+        return self._split_indices
+
+
+def _trees(count: int, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    r"""Grows binary trees; returns the parents, :obj:`[count, size]`, and the distances, :obj:`[count, size, size]`."""
+    tree = torch.arange(count)
+    parent = torch.zeros(count, size, dtype=torch.long)
+    children = torch.zeros(count, size, dtype=torch.long)
+    distance = torch.zeros(count, size, size, dtype=torch.long)
+    for node in range(1, size):
+        above = torch.multinomial((children[:, :node] < 2).float(), 1, generator=generator).squeeze(1)
+        parent[:, node] = above
+        children[tree, above] += 1
+        distance[:, node, :node] = distance[:, :node, node] = distance[tree, above, :node] + 1
+    return parent, distance
+
+
+def _choose(allowed: Tensor, generator: torch.Generator) -> Tensor:
+    r"""Draws one of the allowed pairs of nodes of each tree, :obj:`[count, 2]`."""
+    size = allowed.size(1)
+    place = torch.multinomial(allowed.flatten(1).float(), 1, generator=generator).squeeze(1)
+    return torch.stack([torch.div(place, size, rounding_mode='floor'), place % size], dim=1)

@@ -1,0 +1,184 @@
+r"""Causal masks: prefix sums that begin anew in every graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import MaskOperator, MaskStructure
+from pyg_topomask.sparse_pattern import stable_argsort
+
+__all__ = ['CausalMask']
+
+# Rows summed at a time: a block of them stays in cache.
+_BLOCK = 256
+
+
+class _PrefixSum(torch.autograd.Function):
+    r"""Sums along the order given by a layout, and for the gradient along the layout of the reverse order."""
+
+    @staticmethod
+    def forward(x: Tensor, *layouts: Tensor) -> Tensor:
+        slot, *tables = layouts[: len(layouts) // 2]
+        flat = x.flatten(1)
+        # What comes before the first node of a graph.
+        sums = [flat.new_zeros(1, flat.size(1))]
+        for table in tables:
+            rows = flat.index_select(0, table.flatten()).view(*table.shape, flat.size(1))
+            sums.append(_scan(rows).flatten(0, 1))
+        return torch.cat(sums).index_select(0, slot).view(x.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        layouts = ctx.saved_tensors
+        return (_PrefixSum.apply(grads[0], *_reverse(layouts)), *[None] * len(layouts))
+
+
+def _scan(x: Tensor) -> Tensor:
+    r"""Cumulative sums along the second of three dimensions, block by block."""
+    if x.size(1) <= _BLOCK:
+        return x.cumsum(1)
+    blocks: Tensor = torch.nn.functional.pad(x, (0, 0, 0, -x.size(1) % _BLOCK)).unflatten(1, (-1, _BLOCK)).cumsum(2)
+    before = _scan(blocks[:, :-1, -1])
+    blocks[:, 1:] += before.unsqueeze(2)
+    return blocks.view(x.size(0), -1, x.size(2))[:, : x.size(1)]
+
+
+def _reverse(layouts: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    half = len(layouts) // 2
+    return (*layouts[half:], *layouts[:half])
+
+
+@dataclass(frozen=True)
+class CausalStructure(MaskStructure):
+    r"""Prefix sums within each graph. Tensors: the layout of the order, and that of its reverse, see :func:`_layout`."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        result: Tensor = _PrefixSum.apply(x, *tensors)
+        return result
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply(tensors, x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return self, _reverse(tensors)
+
+
+def _layout(order: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tuple[Tensor, ...]:
+    r"""Arranges graphs of similar sizes in common tables, so that sums neither cross graphs nor are taken graph by graph.
+
+    Returns:
+        tuple of torch.Tensor: For each node the entry of the concatenated tables that holds its sum, counted from 1 with 0
+        for no sum, :obj:`[N]`, and tables of nodes in order, :obj:`[graphs, size]`. A graph that is smaller than its
+        table repeats its last node, whose sums there nobody reads.
+    """
+    size = torch.bincount(batch, minlength=num_graphs)
+    first = size.cumsum(0) - size
+    # Sizes from 2^(k-1) + 1 to 2^k share a table: at most half of it is padding.
+    level = (size - 1).clamp(min=0).double().log2().floor().long().add(1).masked_fill(size <= 1, 0).masked_fill(size == 0, -1)
+    start, tables, used = torch.zeros_like(size), [], 1
+    for own in range(int(level.max()) + 1 if num_graphs > 0 else 0):
+        graphs = (level == own).nonzero().squeeze(1)
+        if graphs.numel() > 0:
+            width = int(size[graphs].max())
+            column = torch.arange(width, device=batch.device).minimum(size[graphs].unsqueeze(1) - 1)
+            tables.append(order[first[graphs].unsqueeze(1) + column])
+            start[graphs] = used + width * torch.arange(graphs.numel(), device=batch.device)
+            used += tables[-1].numel()
+    position = torch.arange(batch.numel(), device=batch.device) - first[batch]
+    entry = start[batch] + position
+    if strict:
+        entry = (entry - 1).masked_fill(position == 0, 0)
+    return torch.empty_like(entry).index_copy(0, order, entry), *tables
+
+
+class CausalMask(Mask):
+    r"""Attention to what came before, from `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
+
+    .. math::
+        M_{ij} = 1 \text{ if node } j \text{ comes at or before node } i \text{ in its graph, else } 0
+
+    Products are prefix sums within each graph, in :math:`O(N)`; those of the transpose :attr:`T` are suffix sums.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        order (str, optional): The name of a node attribute of the data, :obj:`[N]` or :obj:`[N, 1]`, that orders the nodes of
+            each graph, as a time or a position; :obj:`None` for the position of the node. (default: :obj:`None`)
+        strict (bool): Only nodes before, and not the node itself: the first node of a graph attends to nothing and gives 0.
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If the data lacks the attribute, or it does not fit the nodes, is not finite, or has ties within a graph.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> CausalMask(order='time')(Data(time=torch.tensor([2.0, 1.0]), num_nodes=2)).to_dense()
+        tensor([[[1., 1.],
+                 [0., 1.]]])
+    """
+
+    def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
+        super().__init__(heads)
+        self.order = order
+        self.strict = strict
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.order, self.strict
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
+        order = torch.arange(graph.num_nodes, device=graph.device)
+        batch = torch.zeros_like(order) if graph.batch is None else graph.batch.long()
+        if self.order is not None:
+            order = self._sorted(graph, batch)
+        # The order backwards, with the graphs as they are.
+        size = torch.bincount(batch, minlength=graph.num_graphs)
+        last = size.cumsum(0)[batch] - 1
+        reverse = order[last - graph.local_id]
+        return (
+            *_layout(order, batch, graph.num_graphs, self.strict),
+            *_layout(reverse, batch, graph.num_graphs, self.strict),
+        )
+
+    def _sorted(self, graph: Graph, batch: Tensor) -> Tensor:
+        r"""Returns the nodes, graph by graph, in ascending order of the attribute."""
+        assert self.order is not None
+        value = graph.data[self.order] if graph.data is not None and self.order in graph.data else None
+        if value is None:
+            raise ValueError(f'order: got the attribute name {self.order!r}, which the data lacks; accepted are its attributes')
+        if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
+            got = f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
+            raise ValueError(
+                f'order: got {self.order!r} with {got}; accepted is a tensor of shape [{graph.num_nodes}], one real number a '
+                f'node'
+            )
+        value = value.detach().view(-1)
+        if value.is_floating_point() and not bool(value.isfinite().all()):
+            node = int((~value.isfinite()).nonzero()[0])
+            raise ValueError(f'order: got {self.order!r} with {float(value[node])} at node {node}; accepted are finite numbers')
+        order = torch.argsort(value, stable=True)
+        order = order[stable_argsort(batch[order], graph.num_graphs)]
+        tied = (value[order][1:] == value[order][:-1]) & (batch[1:] == batch[:-1])
+        if bool(tied.any()):
+            node = int(order[int(tied.nonzero()[0])])
+            raise ValueError(
+                f'order: got {self.order!r} with the value {value[node].item()} twice in graph {int(batch[node])}; accepted '
+                f'are orders without ties'
+            )
+        return order
+
+    def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
+        return MaskOperator(CausalStructure(), state, graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, order={self.order!r}, strict={self.strict}'

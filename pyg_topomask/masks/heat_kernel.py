@@ -1,0 +1,219 @@
+r"""Heat kernels of graphs as masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, taylor_coefficients
+from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.sparse_pattern import SparsePattern
+
+__all__ = ['HeatKernelMask', 'inverse_softplus']
+
+KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
+
+
+@dataclass(frozen=True)
+class HeatState:
+    r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with the sparse :math:`\mathbf{B}` whose spectrum lies
+    in the unit interval or disc.
+    """
+
+    pattern: SparsePattern
+    value: Tensor
+    radius: float
+    method: str
+
+
+def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
+    r"""Checks :math:`\lambda > 0`, and returns the parameter whose softplus it is, :obj:`[heads]`."""
+    given = torch.as_tensor(lam, dtype=torch.float64).detach()
+    if given.shape not in ((), (heads,)):
+        raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}]')
+    if not bool((given > 0).all() and given.isfinite().all()):
+        raise ValueError(f'lam: got {given.tolist()}; accepted are numbers above 0')
+    return (given + torch.log(-torch.expm1(-given))).to(torch.get_default_dtype()).expand(heads).clone()
+
+
+class HeatKernelMask(Mask):
+    r"""The kernel of heat diffusion on the graph, from `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4, Eq. 4), with a learnable time :math:`\lambda > 0` per head:
+
+    =========================== ======================================================================================
+    kind                        :math:`\mathbf{M}`
+    =========================== ======================================================================================
+    ``laplacian``               :math:`\exp(-\lambda \mathbf{L})` with :math:`\mathbf{L} = \mathbf{D} - \mathbf{A}`
+    ``random_walk_laplacian``   :math:`\exp(-\lambda (\mathbf{I} - \mathbf{A} \mathbf{D}^{-1}))`, which is
+                                :math:`\exp(-\lambda \mathbf{L} \mathbf{D}^{-1})`
+    ``normalized_laplacian``    :math:`\exp(-\lambda (\mathbf{I} - \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}))`
+    ``adjacency``               :math:`\exp(\lambda (\mathbf{A} - \rho \mathbf{I}))`
+    =========================== ======================================================================================
+
+    Parallel edges add up in :math:`\mathbf{A}`, and :math:`\mathbf{D}` holds the sums of the absolute values of its columns;
+    nodes of degree 0 have zeros in :math:`\mathbf{A} \mathbf{D}^{-1}`. :math:`\rho` is one number for each connected component,
+    a bound of the spectral radius of :math:`|\mathbf{A}|` there: the factor :math:`e^{-\lambda \rho}` keeps the entries
+    representable, and cancels in normalised attention.
+
+    The matrix is never formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
+    degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Chebyshev where :math:`\mathbf{A}` has to be or is
+    symmetric, else Taylor. Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph; rows of attention
+    that weigh less count as rows without weight. In float32 the relative error also grows with :math:`\lambda` times the
+    largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        kind (str): See above; the symmetric Laplacians need symmetric edges and weights. (default: :obj:`"laplacian"`)
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one or :obj:`[heads]`, above 0.
+            (default: :obj:`1.0`)
+        tolerance (float): The largest error of the polynomial. (default: :obj:`1e-8`)
+        learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = HeatKernelMask(lam=0.5)
+        >>> mask(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)).to_dense().detach()
+        tensor([[[0.6839, 0.3161],
+                 [0.3161, 0.6839]]])
+    """
+
+    initial: Tensor
+
+    def __init__(
+        self,
+        heads: int = 1,
+        kind: str = 'laplacian',
+        lam: float | Sequence[float] | Tensor = 1.0,
+        tolerance: float = 1e-8,
+        learnable: bool = True,
+    ) -> None:
+        super().__init__(heads)
+        if kind not in KINDS:
+            raise ValueError(f'kind: got {kind!r}; accepted are {list(KINDS)}')
+        if not 1e-15 <= tolerance < 1:
+            raise ValueError(f'tolerance: got {tolerance}; accepted are numbers from 1e-15 to below 1')
+        self.kind = kind
+        self.tolerance = tolerance
+        self.register_buffer('initial', inverse_softplus(lam, heads), persistent=False)
+        self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.raw_lam.copy_(self.initial)
+
+    @property
+    def lam(self) -> Tensor:
+        r""":math:`\lambda`, :obj:`[heads]`."""
+        own = self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32))
+        return torch.nn.functional.softplus(own)
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.kind
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
+        # Every diagonal entry has a place in the pattern.
+        state = AdjacencyMask(1, 1.0, None).prepare(graph)
+        pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
+        row, col = pattern.row.long(), pattern.col.long()
+        asymmetric = _asymmetric(row, col, weight.detach(), graph.num_nodes)
+        if asymmetric is not None and self.kind in ('laplacian', 'normalized_laplacian'):
+            i, j = int(row[asymmetric]), int(col[asymmetric])
+            raise ValueError(
+                f'edge_index: got edges whose weights differ between ({i}, {j}) and ({j}, {i}) for kind={self.kind!r}; '
+                f'accepted are symmetric graphs (transforms.ToUndirected makes them), or the kinds '
+                f'"random_walk_laplacian" and "adjacency"'
+            )
+        degree = weight.new_zeros(graph.num_nodes).index_add(0, col, weight.abs())
+        radius = 1.0
+        if self.kind == 'adjacency':
+            component, count = _components(pattern)
+            bound = _spectral_bound(pattern, weight.detach().abs(), component, count)
+            radius = float(bound.max()) if count > 0 else 0.0
+            weight = weight - loop * bound[component][row]
+        elif self.kind == 'laplacian':
+            everything = torch.zeros_like(row[: graph.num_nodes])
+            # The largest eigenvalue of D - A is at most that of D + |A|.
+            positive = (weight.abs() + loop * degree[row]).detach()
+            radius = float(_spectral_bound(pattern, positive, everything, 1)) / 2
+            weight = weight - loop * degree[row]
+        else:
+            used = degree > 0
+            inverse = degree.masked_fill(~used, 1.0)
+            if self.kind == 'random_walk_laplacian':
+                weight = weight / inverse[col] - loop
+            else:
+                weight = weight / (inverse[row] * inverse[col]).sqrt() - loop
+        radius = radius or 1.0
+        chebyshev = asymmetric is None and self.kind != 'random_walk_laplacian'
+        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'taylor')
+
+    def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
+        lam = self.lam
+        if not bool(lam.isfinite().all()):
+            raise ValueError(f'lam: got {lam.tolist()} after training; accepted are finite numbers')
+        make = chebyshev_coefficients if state.method == 'chebyshev' else taylor_coefficients
+        coefficients = make(lam.double() * state.radius, self.tolerance)
+        batch = graph.batch
+        if batch is None:
+            batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
+        return MaskOperator(
+            ExpActionStructure(state.method, self.tolerance, graph.num_graphs),
+            (coefficients.to(lam.dtype), state.value.to(lam.dtype).unsqueeze(0), *state.pattern.tensors, batch),
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
+            cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
+        )
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}'
+
+
+def _asymmetric(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> int | None:
+    r"""Returns an entry that differs from its mirror image by more than rounding, or :obj:`None` in a symmetric matrix."""
+    key, mirrored = row * num_nodes + col, col * num_nodes + row
+    place = torch.searchsorted(key, mirrored).clamp(max=max(key.numel() - 1, 0))
+    other = weight[place].masked_fill(key[place] != mirrored, 0.0)
+    differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
+    return int(differs.nonzero()[0]) if bool(differs.any()) else None
+
+
+def _components(pattern: SparsePattern) -> tuple[Tensor, int]:
+    r"""Returns the connected component of each node, and their number."""
+    rowptr, col = pattern.rowptr.cpu().numpy(), pattern.col.cpu().numpy()
+    matrix = csr_array((torch.ones(pattern.nnz).numpy(), col, rowptr), shape=(pattern.num_rows, pattern.num_cols))
+    count, component = connected_components(matrix, directed=True, connection='weak')
+    return torch.from_numpy(component).to(pattern.col.device).long(), int(count)
+
+
+@torch.no_grad()
+def _spectral_bound(pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int = 32) -> Tensor:
+    r"""Returns an upper bound of the spectral radius of each component of a matrix of entries from 0, :obj:`[count]`.
+
+    :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is one for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and sharp
+    for the eigenvector that power iterations approach.
+    """
+    vector, bound = weight.new_ones(pattern.num_rows, 1), weight.new_full((count,), math.inf)
+    for _ in range(iterations):
+        product = multiply(pattern.rowptr, pattern.col, weight, vector)
+        ratio = (product / vector).squeeze(1)
+        bound = bound.minimum(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax'))
+        # Half of the old vector: bipartite components converge, and no entry vanishes.
+        scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
+        vector = 0.5 * (vector + product / scale)
+    return bound

@@ -1,0 +1,60 @@
+r"""Masks that leave padded nodes out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.low_rank import low_rank_operator
+from pyg_topomask.operators import MaskOperator
+
+__all__ = ['PaddingMask']
+
+
+class PaddingMask(Mask):
+    r"""Ones between the valid nodes of a graph and zeros elsewhere, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3): nothing attends to padded nodes, and they give 0.
+
+    It has rank 1 within a graph, so that its product with any other mask, :obj:`mask * PaddingMask()`, leaves padded nodes
+    out of that one.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        valid (str): The name of a boolean node attribute of the data, :obj:`[N]`. (default: :obj:`"valid"`)
+
+    Raises:
+        ValueError: If the data lacks the attribute, or it is not boolean or does not fit the nodes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> PaddingMask()(Data(valid=torch.tensor([True, False]), num_nodes=2)).to_dense()
+        tensor([[[1., 0.],
+                 [0., 0.]]])
+    """
+
+    def __init__(self, heads: int = 1, valid: str = 'valid') -> None:
+        super().__init__(heads)
+        self.valid = valid
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.valid
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
+        valid = graph.data[self.valid] if graph.data is not None and self.valid in graph.data else None
+        if valid is None:
+            raise ValueError(f'valid: got the attribute name {self.valid!r}, which the data lacks; accepted are its attributes')
+        if not isinstance(valid, Tensor) or valid.shape != (graph.num_nodes,) or valid.dtype != torch.bool:
+            got = f'shape {tuple(valid.shape)} of {valid.dtype}' if isinstance(valid, Tensor) else type(valid).__name__
+            raise ValueError(f'valid: got {self.valid!r} with {got}; accepted is a boolean tensor of shape [{graph.num_nodes}]')
+        return valid.to(torch.get_default_dtype()).view(-1, 1, 1)
+
+    def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
+        factor = state.expand(-1, self.heads, -1)
+        return low_rank_operator(graph, factor, factor)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, valid={self.valid!r}'

@@ -1,0 +1,320 @@
+r"""The random walks graph-nodes kernel as a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.grf import GRFState, GRFStructure
+from pyg_topomask.masks.power_series import PowerSeriesStructure
+from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
+from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
+
+__all__ = ['RWGNKMask']
+
+# Entries that a block of rows of the powers may have.
+_BLOCK = 2**23
+
+
+@dataclass(frozen=True)
+class ExpectedVisitsStructure(MaskStructure):
+    r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with :math:`\mathbf{F}` a power series and
+    :math:`\mathbf{S}` diagonal, nothing of it negative. Tensors: the diagonal, :obj:`[N, H]`, and those of a
+    :class:`PowerSeriesStructure`.
+    """
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        scale, *series = tensors
+        scale = scale.to(x.dtype).unsqueeze(-1)
+        collected = PowerSeriesStructure(transposed=True).apply(series, scale * x)
+        return scale * PowerSeriesStructure().apply(series, collected)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply(tensors, x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return self, tuple(tensors)
+
+
+@dataclass(frozen=True)
+class ExpectedVisits:
+    r"""What infinitely many walks do: the probabilities of the hops, and :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`
+    for the rows of their powers, :obj:`[N, L + 1, L + 1]`, where norms need them.
+    """
+
+    hops: AdjacencyState
+    gram: Tensor | None
+
+
+class RWGNKMask(Mask):
+    r"""The random walks graph-nodes kernel from `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5): dot products of discounted frequency vectors, which record the
+    visits of random walks,
+
+    .. math::
+        M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}, \qquad
+        \mathbf{F}_i = \mathbb{E} \sum_{l=0}^{L} \lambda^l \, \mathbf{e}_{\omega_l(i)}
+        = \mathbf{e}_i \sum_{l=0}^{L} \lambda^l S_l \mathbf{P}^l
+
+    where :math:`\omega_l(i)` is the node that a walk from :math:`i` is at after :math:`l` hops, :math:`S_l` the probability
+    that it makes as many, :math:`(1 - p_{halt})^l`, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}` (rows of nodes
+    without out-edges are zero: walks end there). With :math:`\alpha = 0` and walks without a largest length the mask is
+    :math:`\Gamma(\rho \mathbf{A} / d)` with :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 -
+    p_{halt}) \lambda` on a :math:`d`-regular graph, and on others between that of the largest and that of the smallest degree,
+    entry by entry (Theorem 4.2); this holds for expectations, not for samples. With :math:`\alpha = 1` entries are cosines.
+
+    The expectation is estimated by :obj:`num_walks` walks per node, or computed exactly with :obj:`num_walks=None`. Estimates
+    with :math:`\alpha = 0` are unbiased for :math:`i \ne j`, and for :math:`i = j` with two independent ensembles; with one
+    the diagonal is biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. With :math:`\alpha > 0` they are biased, by
+    :math:`O(1 / \text{num_walks})`: the variance adds to the squared norms, so that entries off the diagonal come out too
+    small on the whole (by 6 % with 4 walks of a small graph), while with one ensemble and :math:`\alpha = 1` the diagonal
+    is exactly 1.
+
+    The exact mask multiplies by Horner's rule in :math:`O(L E)`. Where :math:`\alpha > 0`, its first step computes
+    the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows, in memory that does not grow with the
+    graph, and in time that does with the number of nodes within :math:`L` hops.
+
+    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data are used where there are any,
+    unless :obj:`num_walks=None`, whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler`, :obj:`transition` and :obj:`seed`
+    say here. Gradients flow to :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
+
+    Args:
+        heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
+        num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+            :obj:`max_walk_length` hops. (default: :obj:`0.0`)
+        max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`3`)
+        lam (float or torch.Tensor): The initial discount :math:`\lambda \ge 0`, a number or :obj:`[heads]`.
+            (default: :obj:`1.0`)
+        alpha (float): The normalisation exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
+        learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
+        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
+            (default: :obj:`"iid"`)
+        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for hops with probabilities proportional to
+            the absolute edge weights. (default: :obj:`"uniform"`)
+        resample (str): :obj:`"never"` (walks are a function of :obj:`seed` and the graph alone) or :obj:`"forward"` (anew in
+            every forward pass in training mode). (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
+            :obj:`p_halt`. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = RWGNKMask(num_walks=None, max_walk_length=1, lam=0.5, alpha=0.0)
+        >>> mask(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)).to_dense().detach()
+        tensor([[[1.2500, 1.0000],
+                 [1.0000, 1.2500]]])
+    """
+
+    initial: Tensor
+
+    def __init__(
+        self,
+        heads: int = 1,
+        num_walks: int | None = 4,
+        p_halt: float = 0.0,
+        max_walk_length: int = 3,
+        lam: Tensor | float = 1.0,
+        alpha: float = 1.0,
+        learnable: bool = True,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        transition: str = 'uniform',
+        resample: str = 'never',
+        seed: int = 0,
+        walk_length: WalkLength | str | None = None,
+    ) -> None:
+        super().__init__(heads)
+        self.exact = num_walks is None
+        self.walk_settings = WalkSettings(
+            2 if num_walks is None else num_walks,
+            p_halt,
+            max_walk_length,
+            independent_ensembles,
+            sampler,
+            transition,
+            'rw',
+            walk_length,
+            importance=False,
+        )
+        if not 0 <= alpha < float('inf'):
+            raise ValueError(f'alpha: got {alpha}; accepted are finite numbers from 0')
+        if resample not in ('never', 'forward'):
+            raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
+        given = torch.as_tensor(lam, dtype=torch.get_default_dtype()).detach()
+        if given.shape not in ((), (heads,)):
+            raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}], one for each head')
+        if not bool((given.isfinite() & (given >= 0)).all()) or (learnable and not bool((given > 0).all())):
+            raise ValueError(
+                f'lam: got {given.tolist()} with learnable={learnable}; accepted are finite numbers from 0, above 0 where '
+                f'their logarithm is learned'
+            )
+        self.alpha = alpha
+        self.resample = resample
+        self.seed = seed
+        self.register_buffer('initial', given.expand(heads).log(), persistent=False)
+        self.log_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.log_lam.copy_(self.initial)
+
+    @property
+    def lam(self) -> Tensor:
+        r"""The discount :math:`\lambda`, :obj:`[heads]`."""
+        return self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32)).exp()
+
+    @property
+    def discounts(self) -> Tensor:
+        r"""The powers :math:`\lambda^0, \dots, \lambda^L`, :obj:`[heads, L + 1]`."""
+        lam = self.lam
+        return lam.unsqueeze(1) ** torch.arange(self.walk_settings.max_walk_length + 1, device=lam.device)
+
+    @property
+    def _fresh(self) -> bool:
+        return self.resample == 'forward' and self.training
+
+    def settings(self) -> Hashable:
+        name = type(self).__name__
+        return (name, self.walk_settings, self.alpha > 0) if self.exact else (name, self.walk_settings, self.seed, self._fresh)
+
+    def prepare(
+        self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
+    ) -> ExpectedVisits | GRFState:
+        r"""Walks, or computes what walks do in expectation.
+
+        Args:
+            graph (Graph): The graphs.
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+            transition (torch.Tensor, optional): Numbers :obj:`[E]` that the probabilities of the hops along the edges are
+                proportional to, in place of those of the mask's own :obj:`transition`; walks are then drawn anew.
+                (default: :obj:`None`)
+        """
+        settings = self.walk_settings
+        seed = None if self._fresh or generator is not None or transition is not None else self.seed
+        if transition is not None:
+            settings = replace(settings, transition='weight')
+            graph = _weighted(graph, transition)
+        if self.exact:
+            return self._expect(graph, settings.transition)
+        stored = GRFState.load(graph, settings) if seed is not None else None
+        return GRFState(*sample_ensembles(graph, settings, seed, generator)) if stored is None else self._fit(stored)
+
+    @torch.no_grad()
+    def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
+        weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
+        hops = AdjacencyMask(1, None, 'rw').prepare(_weighted(graph, weight))
+        return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
+
+    def _fit(self, stored: GRFState) -> GRFState:
+        hops, apart = self.walk_settings.max_walk_length, self.walk_settings.independent_ensembles
+        found = min(stored.query.max_walk_length, stored.key.max_walk_length)
+        if found < hops:
+            raise ValueError(
+                f'max_walk_length: got {hops}, but the stored walks end after {found} hops; accepted are at most {found}, or '
+                f'walks that AddRandomWalkKernel stored with a larger max_walk_length'
+            )
+        if apart and stored.key is stored.query:
+            raise ValueError(
+                'independent_ensembles: got True, but the data stores one ensemble; run AddRandomWalkKernel again with '
+                'independent_ensembles=True'
+            )
+        query = stored.query.truncate(hops)
+        return GRFState(query, stored.key.truncate(hops) if apart else query)
+
+    def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
+        sizes = graph.num_nodes, self.heads, graph.batch, graph.num_graphs
+        if isinstance(state, ExpectedVisits):
+            return self._bind_expected(state, sizes)
+        discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
+
+        def features() -> list[tuple[Tensor, Tensor]]:
+            query = self._normalized(state.query, discounts)
+            return [query, query if state.key is state.query else self._normalized(state.key, discounts)]
+
+        def tensors() -> tuple[Tensor, ...]:
+            (query, _), (key, _) = features()
+            return (query, *query_pattern.tensors, key, *key_pattern.tensors)
+
+        def entries() -> Entries:
+            own = state.entries(discounts, discounts)
+            if self.alpha == 0:
+                return own
+            (_, left), (_, right) = features()
+            row, col = own.pattern.row, own.pattern.col
+            return Entries(own.pattern, own.value * left.index_select(1, row) * right.index_select(1, col))
+
+        return MaskOperator(
+            GRFStructure(),
+            tensors,
+            *sizes,
+            cost=query_pattern.nnz + key_pattern.nnz,
+            entries=entries,
+            num_entries=state.num_pairs,
+        )
+
+    def _normalized(self, walks: WalkFeatures, discounts: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`, and what they were multiplied by, :obj:`[H, N]`."""
+        value, row = walks.values(discounts), walks.pattern.row
+        squares = value.new_zeros(value.size(0), walks.num_nodes).index_add(1, row, value.square())
+        # Walks visit the node that they start at: no norm is below 1.
+        scale = squares ** (-self.alpha / 2)
+        return value * scale.index_select(1, row), scale
+
+    def _bind_expected(self, state: ExpectedVisits, sizes: tuple[int, int, Tensor | None, int]) -> MaskOperator:
+        pattern, weight = state.hops.pattern, state.hops.weight
+        discounts = self.discounts
+        series = discounts * self.walk_settings.survival.to(discounts)
+        scale = series.new_ones(sizes[0], self.heads)
+        if state.gram is not None:
+            squares = torch.einsum('hl,nlk,hk->nh', series, state.gram.to(series), series)
+            scale = squares ** (-self.alpha / 2)
+        return MaskOperator(
+            ExpectedVisitsStructure(),
+            (scale, series, weight.unsqueeze(0), *pattern.tensors),
+            *sizes,
+            cost=2 * ((series.size(1) - 1) * pattern.nnz + sizes[0]),
+        )
+
+    def extra_repr(self) -> str:
+        walks = f'exact, {self.walk_settings}' if self.exact else f'{self.walk_settings}, resample={self.resample!r}'
+        return f'heads={self.heads}, alpha={self.alpha}, {walks}'
+
+
+def _weighted(graph: Graph, weight: Tensor) -> Graph:
+    r"""Returns the same graph with other edge weights."""
+    return Graph(graph.edge_index, graph.num_nodes, weight, graph.batch, graph.num_graphs)
+
+
+def _gram(hops: AdjacencyState, max_walk_length: int) -> Tensor:
+    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`, :obj:`[N, L + 1, L + 1]`, in blocks of rows."""
+    size, device = hops.pattern.num_rows, hops.weight.device
+    rowptr, col, weight = (tensor.cpu().numpy() for tensor in (hops.pattern.rowptr, hops.pattern.col, hops.weight.double()))
+    step = csr_array((weight, col, rowptr), shape=(size, size))
+    gram = np.empty((size, max_walk_length + 1, max_walk_length + 1))
+    # A row of a power has at most as many entries as there are nodes, or walks.
+    walks, most = np.ones(size), np.zeros(size)
+    for _ in range(max_walk_length + 1):
+        most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
+    block = (most.cumsum() // _BLOCK).astype(np.int64)
+    for rows in np.split(np.arange(size), np.flatnonzero(np.diff(block)) + 1):
+        powers = [csr_array((np.ones(len(rows)), rows, np.arange(len(rows) + 1)), shape=(len(rows), size))]
+        for length in range(max_walk_length + 1):
+            if length > 0:
+                powers.append(powers[-1] @ step)
+            for other, power in enumerate(powers):
+                gram[rows, length, other] = gram[rows, other, length] = (power * powers[-1]).sum(axis=1)
+    return torch.from_numpy(gram).to(device)

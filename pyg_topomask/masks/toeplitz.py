@@ -1,0 +1,193 @@
+r"""Relative positions on grids as masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.toeplitz import ToeplitzStructure
+
+__all__ = ['ToeplitzMask']
+
+
+class ToeplitzMask(Mask):
+    r"""Relative positions on :math:`d`-dimensional grids, from `"From block-Toeplitz matrices to differential equations on
+    graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3):
+
+    .. math::
+        M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j) \qquad \text{or} \qquad M_{ij} = f(\mathrm{dist}(i, j))
+
+    for nodes at the positions :math:`\mathbf{p}` of a grid, with learnable :math:`\xi` of the offset or :math:`f` of the
+    length of the shortest path. The matrix is :math:`d`-level block-Toeplitz; Fourier transforms multiply by it in
+    :math:`O(N \log N)` time and :math:`O(N)` memory. The nodes of a graph are those of its grid with the last dimension
+    running fastest, and its shape is :obj:`data.grid_shape`, which :class:`~pyg_topomask.transforms.AddGridShape` and
+    :class:`~pyg_topomask.transforms.ToGridGraph` store; the graphs of a batch may have different shapes, and edges are not
+    read.
+
+    Entries carry the rounding error of the transforms, relative to the whole grid: rows that weigh less than it count as
+    rows without weight.
+
+    Args:
+        heads (int): The number of heads, each with its own table. (default: :obj:`1`)
+        shape_dims (int): The number of dimensions :math:`d` of the grids. (default: :obj:`2`)
+        kind (str): :obj:`"offset"` for a table of signed offsets, :obj:`[2 w_1 + 1, ..., 2 w_d + 1]`, or :obj:`"distance"` for
+            one of distances, :obj:`[w + 1]`. (default: :obj:`"offset"`)
+        window (int or sequence of int): The largest offset :math:`w` in the table, for all dimensions or each; of
+            :obj:`"distance"`, the largest distance. (default: :obj:`8`)
+        beyond (str): What pairs beyond the window have: :obj:`"clip"` for the value at the window's end, :obj:`"zero"` for
+            0. (default: :obj:`"clip"`)
+        periodic (bool): Join the ends of every dimension, which makes the matrix circulant; positions then differ by the
+            smaller of the two ways around, and by :math:`-n / 2` where both are equal. (default: :obj:`False`)
+        initial (torch.Tensor or str, optional): The initial table, of the shape above, or that with the heads before it;
+            :obj:`"tanh"`, also with its :math:`\lambda` as in :obj:`"tanh:0.5"`, for :math:`\tanh(\lambda)^{\mathrm{dist}}`,
+            which is the heat kernel on hypercubes (there see :class:`~pyg_topomask.masks.HypercubeMask`) and on no
+            other grid; :obj:`None` for ones. (default: :obj:`None`)
+        positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the data has no grid shape or one that does not fit its nodes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = ToeplitzMask(shape_dims=1, window=1, initial=torch.tensor([2.0, 0.0, 1.0]))
+        >>> mask(Data(num_nodes=2, grid_shape=torch.tensor([[2]]))).to_dense().detach().round()
+        tensor([[[0., 2.],
+                 [1., 0.]]])
+    """
+
+    initial: Tensor
+
+    def __init__(
+        self,
+        heads: int = 1,
+        shape_dims: int = 2,
+        kind: str = 'offset',
+        window: int | Sequence[int] = 8,
+        beyond: str = 'clip',
+        periodic: bool = False,
+        initial: Tensor | str | None = None,
+        positive: bool = False,
+    ) -> None:
+        super().__init__(heads)
+        if shape_dims < 1:
+            raise ValueError(f'shape_dims: got {shape_dims}; accepted are numbers from 1')
+        if kind not in ('offset', 'distance'):
+            raise ValueError(f'kind: got {kind!r}; accepted are "offset" and "distance"')
+        if beyond not in ('clip', 'zero'):
+            raise ValueError(f'beyond: got {beyond!r}; accepted are "clip" and "zero"')
+        windows = (window,) * (shape_dims if kind == 'offset' else 1) if isinstance(window, int) else tuple(window)
+        if len(windows) != (shape_dims if kind == 'offset' else 1) or min(windows) < 0:
+            accepted = f'numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a number from 0'
+            raise ValueError(f'window: got {window} for kind={kind!r}; accepted is {accepted}')
+        self.shape_dims = shape_dims
+        self.kind = kind
+        self.window = windows
+        self.beyond = beyond
+        self.periodic = periodic
+        self.positive = positive
+        table = self._initial_table(initial)
+        if not bool((table > 0 if positive else table.isfinite()).all()):
+            raise ValueError(
+                f'initial: got {table.tolist()} for positive={positive}; accepted are '
+                f'{"numbers above 0" if positive else "finite numbers"}'
+            )
+        self.register_buffer('initial', table, persistent=False)
+        self.table = torch.nn.Parameter(torch.empty_like(table))
+        self.reset_parameters()
+
+    def _initial_table(self, initial: Tensor | str | None) -> Tensor:
+        shape = tuple(2 * w + 1 for w in self.window) if self.kind == 'offset' else (self.window[0] + 1,)
+        if isinstance(initial, str):
+            table = _tanh(initial) ** self._distance(shape)
+        elif initial is None:
+            table = torch.ones(shape)
+        else:
+            table = initial.detach().to(torch.promote_types(initial.dtype, torch.float32))
+        if table.shape not in (shape, (self.heads, *shape)):
+            raise ValueError(f'initial: got shape {tuple(table.shape)}; accepted are {shape} and {(self.heads, *shape)}')
+        return table.expand(self.heads, *shape).clone()
+
+    def _distance(self, shape: tuple[int, ...]) -> Tensor:
+        r"""The distance that each entry of the table stands for."""
+        if self.kind == 'distance':
+            return torch.arange(shape[0])
+        offsets = torch.meshgrid(*(torch.arange(-w, w + 1) for w in self.window), indexing='ij')
+        return torch.stack(offsets).abs().sum(0)
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.table.copy_(self.initial.log() if self.positive else self.initial)
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.shape_dims
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Tensor]:
+        shapes = self._shapes(graph)
+        distinct, group = torch.unique(shapes, dim=0, return_inverse=True)
+        size = shapes.prod(1)
+        first, grids = size.cumsum(0) - size, []
+        for own, shape in enumerate(distinct.tolist()):
+            if math.prod(shape) > 0:
+                within = torch.arange(math.prod(shape), device=graph.device)
+                grids.append((first[group == own].unsqueeze(1) + within).unflatten(1, shape))
+        nodes = torch.cat([first.new_empty(0), *(grid.flatten() for grid in grids)])
+        slot = torch.empty_like(nodes).index_copy(0, nodes, torch.arange(graph.num_nodes, device=graph.device))
+        return [slot, *grids]
+
+    def _shapes(self, graph: Graph) -> Tensor:
+        r"""Returns the shape of the grid of each graph, :obj:`[num_graphs, d]`."""
+        shapes: Tensor | None = graph.data['grid_shape'] if graph.data is not None and 'grid_shape' in graph.data else None
+        if shapes is None:
+            raise ValueError(
+                'grid_shape: got a graph without it; accepted is data that transforms.AddGridShape or transforms.ToGridGraph '
+                'has given its shape (layers take it as graph=data)'
+            )
+        shapes = shapes.to(graph.device)
+        if shapes.shape != (graph.num_graphs, self.shape_dims) or shapes.is_floating_point():
+            raise ValueError(
+                f'grid_shape: got shape {tuple(shapes.shape)} of {shapes.dtype} for {graph.num_graphs} graphs and '
+                f'shape_dims={self.shape_dims}; accepted are integers [{graph.num_graphs}, {self.shape_dims}], as '
+                f'transforms.AddGridShape stores them'
+            )
+        batch = graph.batch if graph.batch is not None else shapes.new_zeros(graph.num_nodes)
+        size = torch.bincount(batch.long(), minlength=graph.num_graphs)
+        wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
+        if bool(wrong.any()):
+            own = int(wrong.nonzero()[0])
+            raise ValueError(
+                f'grid_shape: got {shapes[own].tolist()} for graph {own} of {int(size[own])} nodes; accepted are shapes whose '
+                f'product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
+            )
+        return shapes
+
+    def bind(self, graph: Graph, state: list[Tensor]) -> MaskOperator:
+        table = self.table.exp() if self.positive else self.table
+        structure, cost = ToeplitzStructure(self.kind, self.beyond, self.periodic), 0
+        for grid in state[1:]:
+            size = math.prod(structure.transform_sizes(table, grid.shape[1:]))
+            cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
+        return MaskOperator(structure, (table, *state), graph.num_nodes, self.heads, graph.batch, graph.num_graphs, cost=cost)
+
+    def extra_repr(self) -> str:
+        return (
+            f'heads={self.heads}, shape_dims={self.shape_dims}, kind={self.kind!r}, window={self.window}, '
+            f'beyond={self.beyond!r}, periodic={self.periodic}'
+        )
+
+
+def _tanh(initial: str) -> float:
+    r"""Returns :math:`\tanh(\lambda)` for :obj:`"tanh"` or :obj:`"tanh:<lambda>"`."""
+    name, _, scale = initial.partition(':')
+    try:
+        value = math.tanh(float(scale or 1.0))
+    except ValueError:
+        value = math.nan
+    if name != 'tanh' or not value > 0:
+        raise ValueError(f'initial: got {initial!r}; accepted are a tensor, "tanh" and "tanh:<lambda>" with lambda above 0')
+    return value

@@ -1,0 +1,266 @@
+r"""Functions of the distance in trees as masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad, softplus
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.modulation import series_parameter
+from pyg_topomask.operators import MaskOperator, MaskStructure
+from pyg_topomask.ops.forest import Forest
+from pyg_topomask.ops.tree import BACKENDS, METHODS, choose_method, plan_distance, plan_exp
+
+__all__ = ['TreeMask', 'TreeState']
+
+Plan = tuple[MaskStructure, Sequence[Tensor]]
+
+_NAMES = ('forest_index', 'forest_round', 'forest_sizes')
+# The relative errors to which a > 0 may blow up rounding.
+_ACCURACY = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class TreeState:
+    r"""The forest that a :class:`TreeMask` is bound to, and the length of the edge from each node to its parent, :obj:`[N]`."""
+
+    forest: Forest
+    length: Tensor
+    _plans: dict[Hashable, Plan] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, graph: Graph) -> TreeState:
+        r"""Roots and contracts the forest of a graph.
+
+        Raises:
+            ValueError: If there is a cycle.
+        """
+        return cls._measured(graph, Forest.from_edges(graph.edge_index, graph.num_nodes))
+
+    @classmethod
+    def _measured(cls, graph: Graph, forest: Forest) -> TreeState:
+        weight = graph.edge_weight
+        if weight is not None:
+            weight = weight.to(torch.promote_types(weight.dtype, torch.float32))
+        return cls(forest, forest.lengths(graph.edge_index, weight))
+
+    @cached_property
+    def shortest(self) -> float:
+        return float(self.length.detach().min()) if self.length.numel() > 0 else 0.0
+
+    def plan(self, name: str, make: Callable[[Forest, torch.device, str], Plan]) -> Plan:
+        r"""Returns how to multiply by the named backend or method, worked out at the first call."""
+        key = make, name
+        if key not in self._plans:
+            with torch.inference_mode(False):  # kept, and perhaps trained with later
+                self._plans[key] = make(self.forest, self.length.device, name)
+        return self._plans[key]
+
+    def store(self, data: Data) -> None:
+        r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
+        graph, forest = Graph.from_data(data), self.forest
+        # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+        stored = forest.num_nodes
+        while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
+            stored += 1
+        padding = (0, stored - forest.num_nodes)
+        index = np.stack([forest.parent, forest.up, forest.down])
+        data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)
+        data.forest_round = pad(torch.from_numpy(forest.round).to(graph.device), padding)
+        data.forest_sizes = torch.tensor([[*graph.fingerprint[0].tolist(), stored]], device=graph.device)
+
+    @classmethod
+    def load(cls, graph: Graph) -> TreeState | None:
+        r"""Returns the forest stored on the data that :obj:`graph` was made from, or :obj:`None`.
+
+        Raises:
+            ValueError: If the data has changed since it was stored.
+        """
+        data = graph.data
+        missing = [name for name in _NAMES if data is None or name not in data]
+        if data is None or len(missing) == len(_NAMES):
+            return None
+        if missing:
+            raise ValueError(f'data: got a stored forest without {missing}; run AddForest again')
+        index, taken, sizes = (data[name] for name in _NAMES)
+        fingerprint, stored = sizes.view(-1, 4).split([3, 1], dim=1)
+        total = int(stored.sum())
+        if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), taken.numel()} != {total}:
+            raise ValueError(
+                f'data: got a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges '
+                f'that does not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
+                f'the forest was stored: run AddForest again, after the transforms that change it'
+            )
+        counts = torch.stack([fingerprint[:, 0], stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
+        own = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
+        parent, up, down = index.cpu()[:, own].numpy()
+        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[own].numpy()))
+
+
+class TreeMask(Mask):
+    r"""A learnable function of the distance in trees, from `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.3 and 6, App. A.8 and A.11). Nodes of different trees do not attend to each
+    other. With :obj:`kind="exp"` (Lemma 3.5)
+
+    .. math::
+        M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b), \qquad a = -\mathrm{softplus}(\alpha) < 0
+
+    where the edge weights are lengths, at least 0, and distances add them up. A product takes :math:`O(N)`, by one pass from
+    the leaves to the roots and one back (Eq. 11 and 16 with :math:`e^{aW}` in place of :math:`e^{W}`, and with :math:`e^b`
+    in :math:`s_i`), along a contraction of the trees in :math:`O(\log N)` rounds, so that long paths take no longer than stars.
+    Gradients flow to edge weights that require them.
+
+    With :obj:`kind="distance"` (Lemmas 6.1 and 6.2)
+
+    .. math::
+        M_{ij} = f(\min(\mathrm{dist}(i, j), L))
+
+    for any :math:`f`; distances are hops, whatever the edge weights. A product takes :math:`O(N \min(\mathrm{diam}, L))` by
+    sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or
+    :math:`O(N \log^2 N)` by separators and fast Fourier transforms, whichever is less.
+
+    Edges count in both directions, however they are given; of several edges between two nodes the shortest counts, and
+    self-loops do not. What :class:`~pyg_topomask.transforms.AddForest` has stored on the data is used where it is there.
+
+    Args:
+        heads (int): The number of heads, each with its own function. (default: :obj:`1`)
+        kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
+        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`: below 0, or with
+            :obj:`learnable=False` any, as long as rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay
+            below :math:`10^{-3}`. (default: :obj:`-1.0`)
+        b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`. (default: :obj:`0.0`)
+        max_distance (int): The number of hops :math:`L` beyond which :math:`f` is constant. (default: :obj:`16`)
+        f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
+            :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
+        learnable (bool): Learn the function. (default: :obj:`True`)
+        backend (str): How to multiply with :obj:`kind="exp"`: :obj:`"torch"`, :obj:`"numba"` (on a CPU), or :obj:`"auto"` for
+            the latter where it is installed. (default: :obj:`"auto"`)
+        method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
+            :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
+
+    Raises:
+        ValueError: If an argument is outside its range; where the mask is bound, if the graph has a cycle, an edge weight is
+            negative with :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = TreeMask(kind='distance', max_distance=2, f=torch.tensor([4.0, 2.0, 1.0]))
+        >>> mask(Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)).to_dense().detach()
+        tensor([[[4., 2., 1.],
+                 [2., 4., 2.],
+                 [1., 2., 4.]]])
+    """
+
+    initial: Tensor
+
+    def __init__(
+        self,
+        heads: int = 1,
+        kind: str = 'exp',
+        a: Tensor | float = -1.0,
+        b: Tensor | float = 0.0,
+        max_distance: int = 16,
+        f: Tensor | None = None,
+        learnable: bool = True,
+        backend: str = 'auto',
+        method: str = 'auto',
+    ) -> None:
+        super().__init__(heads)
+        for name, value, accepted in (
+            ('kind', kind, ('exp', 'distance')),
+            ('backend', backend, BACKENDS),
+            ('method', method, METHODS),
+        ):
+            if value not in accepted:
+                raise ValueError(f'{name}: got {value!r}; accepted are {list(accepted)}')
+        if max_distance < 0:
+            raise ValueError(f'max_distance: got {max_distance}; accepted are numbers from 0')
+        self.kind = kind
+        self.max_distance = max_distance
+        self.learnable = learnable
+        self.backend = backend
+        self.method = method
+        if kind == 'exp':
+            if f is not None:
+                raise ValueError('f: got a tensor for kind="exp"; accepted is None, or kind="distance"')
+            initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
+            if learnable and not bool((initial[0] < 0).all()):
+                raise ValueError(f'a: got {initial[0].tolist()}; accepted are numbers below 0, or any with learnable=False')
+        else:
+            f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
+            initial = series_parameter('f', f, heads, max_distance + 1)
+        self.register_buffer('initial', initial, persistent=False)
+        if kind == 'distance':
+            self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
+        elif learnable:
+            self.alpha = torch.nn.Parameter(torch.empty_like(initial[0]))
+            self.b = torch.nn.Parameter(torch.empty_like(initial[1]))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            if self.kind == 'distance':
+                self.f.copy_(self.initial)
+            elif self.learnable:
+                a, b = self.initial
+                self.alpha.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
+                self.b.copy_(b)
+
+    @property
+    def a(self) -> Tensor:
+        r"""The factor :math:`a` of the distance, :obj:`[heads]`."""
+        return -softplus(self.alpha) if self.learnable else self.initial[0]
+
+    def settings(self) -> Hashable:
+        return type(self).__name__
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> TreeState:
+        return TreeState.load(graph) or TreeState.of(graph)
+
+    def bind(self, graph: Graph, state: TreeState) -> MaskOperator:
+        sizes = (graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
+        if self.kind == 'distance':
+            method = choose_method(state.forest, self.max_distance, self.method)
+            structure, plan = state.plan(method, plan_distance)
+            rings = 2 * graph.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
+            cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
+            return MaskOperator(structure, (self.f, *plan), *sizes, cost=cost)
+        if state.shortest < 0:
+            raise ValueError(f'edge_weight: got {state.shortest:.6g}; kind="exp" accepts lengths, which are at least 0')
+        a, b = (self.a, self.b) if self.learnable else self.initial
+        if not self.learnable:
+            self._check_growth(graph, state, a)
+        structure, plan = state.plan(self.backend, plan_exp)
+        return MaskOperator(structure, (a, b, state.length, *plan), *sizes, cost=4 * graph.num_nodes)
+
+    def _check_growth(self, graph: Graph, state: TreeState, a: Tensor) -> None:
+        largest = float(a.max())
+        if largest <= 0:
+            return
+        path = state.forest.longest_path(graph.edge_index, graph.edge_weight)
+        limit = float(np.log(_ACCURACY / torch.finfo(a.dtype).eps)) / 2
+        if largest * path > limit:
+            raise ValueError(
+                f'a: got {largest:.6g} for trees with paths of length {path:.6g}; rounding errors of {a.dtype} would grow by '
+                f'exp(2 * a * length) and hide the result: accepted are numbers up to {limit / path:.6g}, or below 0'
+            )
+
+    def extra_repr(self) -> str:
+        own = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
+        return f'heads={self.heads}, kind={self.kind!r}{own}'
+
+
+def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
+    given = torch.as_tensor(given).detach()
+    given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
+    if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):
+        raise ValueError(f'{name}: got {given.tolist()}; accepted are one finite number, and {heads} in a tensor')
+    return given.expand(heads)

@@ -1,0 +1,324 @@
+r"""Forests: their roots, and a contraction in logarithmically many rounds, which every product over trees follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from torch import Tensor
+
+from pyg_topomask.ops.splitmix import splitmix
+from pyg_topomask.sparse_pattern import stable_argsort
+
+__all__ = ['Forest', 'Histograms']
+
+Indices = NDArray[np.int64]
+
+# Nodes of a cycle that an error message names.
+_NAMED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    r"""A rooted forest and its contraction by rake and compress: each round takes away all leaves, and of the nodes with one
+    child many that are not neighbors, whose child is then joined to their parent. A path of :math:`N` nodes, or any other
+    tree, is down to its root after :math:`O(\log N)` rounds. All arrays have shape :obj:`[N]`.
+
+    Args:
+        parent (numpy.ndarray): The parent of each node; of a root, itself.
+        up (numpy.ndarray): The parent when the node is taken away; of a root, itself.
+        down (numpy.ndarray): The only child then; of nodes that are leaves then, and of roots, the node itself.
+        round (numpy.ndarray): The round in which the node is taken away; of a root, a later one than of its tree.
+    """
+
+    parent: Indices
+    up: Indices
+    down: Indices
+    round: Indices
+
+    @classmethod
+    def from_edges(cls, edge_index: Tensor, num_nodes: int, root: Indices | None = None) -> Forest:
+        r"""Roots and contracts the forest of the given edges, :obj:`[2, E]`, on the CPU.
+
+        Edges are taken as undirected, once for each pair of nodes: an edge may be given in one direction, in both, or several
+        times. Self-loops are left out.
+
+        Args:
+            edge_index (torch.Tensor): The edge indices.
+            num_nodes (int): The number of nodes.
+            root (numpy.ndarray, optional): A node of each tree to root it in. (default: :obj:`None`, nodes from which another
+                node of the tree is as many hops away as any two are)
+
+        Raises:
+            ValueError: If there is a cycle; the message names its nodes.
+
+        Example:
+            >>> Forest.from_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes=4).parent
+            array([0, 0, 1, 3])
+        """
+        matrix = _undirected(edge_index, num_nodes)
+        num_trees, tree = connected_components(matrix, directed=False)
+        if matrix.nnz // 2 != num_nodes - num_trees:
+            raise ValueError(
+                f'edge_index: got a graph with a cycle through the nodes {_cycle(matrix, tree)}; accepted are forests, in '
+                f'which any two nodes are joined by at most one path'
+            )
+        if root is None:
+            first = np.empty(num_trees, dtype=np.int64)
+            first[tree] = np.arange(num_nodes)
+            # The last node that a search by breadth reaches in a tree is the end of one of its longest paths.
+            order, _ = _search(matrix, first)
+            root = np.empty(num_trees, dtype=np.int64)
+            root[tree[order]] = order
+        parent = _search(matrix, root)[1]
+        return cls(parent, *_contract(parent))
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.parent)
+
+    @cached_property
+    def root(self) -> NDArray[np.bool_]:
+        root: NDArray[np.bool_] = self.parent == np.arange(self.num_nodes)
+        return root
+
+    @cached_property
+    def depth(self) -> Indices:
+        r"""The hops between each node and the root of its tree."""
+        return self.distance((~self.root).astype(np.float64)).astype(np.int64)
+
+    @cached_property
+    def diameter(self) -> int:
+        r"""The largest number of hops between nodes of a tree, where the roots are those that :meth:`from_edges` chooses."""
+        return int(self.depth.max(initial=0))
+
+    @cached_property
+    def topological(self) -> tuple[Indices, Indices]:
+        r"""The nodes in an order in which each stands behind its parent, and the parents' positions in this order."""
+        order = _argsort(self.depth)
+        return order, _inverse(order)[self.parent[order]]
+
+    @cached_property
+    def tree(self) -> Indices:
+        r"""The root of the tree of each node."""
+        tree = np.arange(self.num_nodes)
+        for own in reversed(self._rounds):
+            tree[own] = tree[self.up[own]]
+        return tree
+
+    @cached_property
+    def schedule(self) -> tuple[Indices, Indices, Indices, Indices, Indices]:
+        r"""The nodes in the order in which they are taken away; :attr:`parent`, :attr:`up` and :attr:`down` of each, as
+        positions in this order; and the bounds of each round in it, :obj:`[rounds, 3]`: the first node, the first leaf, the
+        end. Roots come last.
+        """
+        num_rounds = int(self.round[~self.root].max(initial=-1)) + 1
+        key = 2 * self.round + (self.down == np.arange(self.num_nodes))
+        key[self.root] = 2 * num_rounds
+        order = _argsort(key)
+        position = _inverse(order)
+        ends = np.bincount(key, minlength=2 * num_rounds + 1).cumsum()
+        starts = np.concatenate([[0], ends])
+        bounds = np.stack([starts[: 2 * num_rounds : 2], ends[: 2 * num_rounds : 2], ends[1 : 2 * num_rounds : 2]], axis=1)
+        return order, position[self.parent[order]], position[self.up[order]], position[self.down[order]], bounds
+
+    @property
+    def _rounds(self) -> list[Indices]:
+        order, *_, bounds = self.schedule
+        return [order[first:end] for first, _, end in bounds.tolist()]
+
+    def distance(self, length: NDArray[Any]) -> NDArray[Any]:
+        r"""Returns the distance between each node and the root of its tree, for the length of each node's edge to its parent;
+        that of roots must be 0.
+        """
+        span, distance = length.copy(), np.zeros_like(length)
+        node = np.arange(self.num_nodes)
+        for own in self._rounds:
+            inner = own[self.down[own] != node[own]]
+            span[self.down[inner]] += span[inner]
+        for own in reversed(self._rounds):
+            distance[own] = distance[self.up[own]] + span[own]
+        return distance
+
+    def lengths(self, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
+        r"""Returns the length of each node's edge to its parent, the least where several are given; 0 for roots.
+
+        Args:
+            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_weight (torch.Tensor, optional): Their lengths, :obj:`[E]`, differentiable. (default: :obj:`None`, ones)
+        """
+        if edge_weight is None:
+            return torch.from_numpy(~self.root).to(edge_index.device, torch.get_default_dtype())
+        parent = torch.from_numpy(self.parent).to(edge_index.device)
+        source, target = edge_index.long()
+        below = torch.where(parent[source] == target, source, target)
+        joins = source != target
+        zero = edge_weight.new_zeros(self.num_nodes)
+        return zero.scatter_reduce(0, below[joins], edge_weight[joins], 'amin', include_self=False)
+
+    def longest_path(self, edge_index: Tensor, edge_weight: Tensor | None) -> float:
+        r"""Returns the largest distance between nodes of a tree, for edges of the given lengths, which must not be negative."""
+
+        def distance(forest: Forest) -> NDArray[Any]:
+            return forest.distance(forest.lengths(edge_index, edge_weight).detach().double().cpu().numpy())
+
+        # The node that is farthest from any other is the end of a longest path.
+        order = np.argsort(distance(self))
+        end = np.empty(self.num_nodes, dtype=np.int64)
+        end[self.tree[order]] = order
+        return float(distance(Forest.from_edges(edge_index, self.num_nodes, end[self.root])).max(initial=0.0))
+
+    @cached_property
+    def histograms(self) -> Histograms:
+        r"""Histograms of distances, by which functions of the distance are multiplied."""
+        return Histograms.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    r"""Histograms whose products with a function of the distance add up to those between all nodes of a forest.
+
+    The contraction of a :class:`Forest` is a hierarchy of separators, as centroids are, but with rounds for depth: the nodes
+    that are taken away before a node :math:`v` and are joined to it by such nodes make up a subtree :math:`C_v`, which hangs
+    by :math:`v` from a node :math:`u` taken away later, with :math:`C_v \subset C_u`. Two nodes are both in :math:`C_v` for
+    some lowest :math:`v`, which is on the path between them, and for those above. So a sum over pairs of nodes is the sum over
+    all :math:`v` of the pairs in :math:`C_v`, with distances through :math:`v`, minus that of the same pairs, with distances
+    through :math:`u`. Each of these sums needs the number of nodes at every distance alone.
+
+    Histograms are grouped by width, rounded up to a power of two; those of one width follow each other.
+
+    Args:
+        member (numpy.ndarray): The node of each entry, :obj:`[P]`, by group.
+        slot (numpy.ndarray): Where it counts among the histograms of its group, :obj:`[P]`.
+        sign (numpy.ndarray): Whether each histogram is added or subtracted, :obj:`[Q]`.
+        groups (numpy.ndarray): Of each group the width, the end of its histograms and the end of its entries, :obj:`[G, 3]`.
+    """
+
+    member: NDArray[np.int32]
+    slot: NDArray[np.int64]
+    sign: NDArray[np.int8]
+    groups: Indices
+
+    @classmethod
+    def of(cls, forest: Forest) -> Histograms:
+        num_nodes, up, down, depth = forest.num_nodes, forest.up, forest.down, forest.depth
+        leaf = down == np.arange(num_nodes)
+        climbs = leaf | (forest.round[up] < forest.round[down])
+        above = np.where(climbs, up, down)
+        hops_up, hops_down = depth - depth[up], depth[down] - depth
+        member = own = np.arange(num_nodes)
+        hops, to_up, to_down = np.zeros_like(own), hops_up, hops_down
+        entries = []
+        while True:
+            entries.append((member, own, hops))
+            kept = np.flatnonzero(~forest.root[own])
+            if len(kept) == 0:
+                break
+            member, own, to_up, to_down = member[kept], own[kept], to_up[kept], to_down[kept]
+            rises, following = climbs[own], above[own]
+            hops = np.where(rises, to_up, to_down)
+            entries.append((member, own + num_nodes, hops))
+            # The far end of the edge that the node closed, where it had two, is one of the two ends that are next.
+            to_down = np.where(rises & ~leaf[own], to_down, hops + hops_down[following])
+            to_up = np.where(rises, hops + hops_up[following], to_up)
+            own = following
+        member, histogram, hops = (np.concatenate(part) for part in zip(*entries, strict=True))
+        widest = np.full(2 * num_nodes, -1)
+        np.maximum.at(widest, histogram, hops)
+        level = np.frexp(np.maximum(widest, 0))[1]  # widest < 2 ** level
+        present = np.flatnonzero(widest >= 0)
+        present = present[_argsort(level[present])]
+        ends = np.bincount(level[present]).cumsum()
+        rank = np.empty(2 * num_nodes, dtype=np.int64)
+        rank[present] = np.arange(len(present))
+        rank[present] -= np.concatenate([[0], ends])[level[present]]
+        place = level[histogram]
+        order = _argsort(place)
+        slot = ((rank[histogram] << place) + hops)[order]
+        groups = np.stack([1 << np.arange(len(ends)), ends, np.bincount(place, minlength=len(ends)).cumsum()], axis=1)
+        sign = np.where(present < num_nodes, 1, -1).astype(np.int8)
+        return cls(member[order].astype(np.int32), slot, sign, groups)
+
+
+def _argsort(key: Indices) -> Indices:
+    order: Indices = stable_argsort(torch.from_numpy(key), int(key.max(initial=0)) + 1).numpy()
+    return order
+
+
+def _inverse(order: Indices) -> Indices:
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
+    return position
+
+
+def _undirected(edge_index: Tensor, num_nodes: int) -> Any:
+    r"""Returns a symmetric matrix with entries at the pairs of nodes with an edge, once for each."""
+    source, target = edge_index[:, edge_index[0] != edge_index[1]].long().cpu().numpy()
+    ends = np.concatenate([source, target]), np.concatenate([target, source])
+    return csr_array((np.ones(2 * len(source)), ends), shape=(num_nodes, num_nodes))
+
+
+def _search(matrix: Any, root: Indices) -> tuple[Indices, Indices]:
+    r"""Searches all trees by breadth, and returns the order in which nodes are reached and their parents."""
+    num_nodes = matrix.shape[0]
+    # One more node above all roots: one search serves all trees.
+    columns = np.concatenate([matrix.indices, root])
+    pointers = np.append(matrix.indptr, len(columns))
+    joined = csr_array((np.ones(len(columns)), columns, pointers), shape=(num_nodes + 1, num_nodes + 1))
+    order, parent = breadth_first_order(joined, num_nodes)
+    parent = parent[:num_nodes].astype(np.int64)
+    parent[root] = root
+    return order[1:].astype(np.int64), parent
+
+
+def _cycle(matrix: Any, tree: Indices) -> str:
+    r"""Returns the nodes of a cycle, in its order."""
+    root = np.unique(tree, return_index=True)[1]
+    parent = _search(matrix, root)[1]
+    source, target = matrix.nonzero()
+    extra = np.flatnonzero((parent[source] != target) & (parent[target] != source))[0]
+    paths = []
+    for node in (int(source[extra]), int(target[extra])):
+        path = [node]
+        while parent[path[-1]] != path[-1]:
+            path.append(int(parent[path[-1]]))
+        paths.append(path)
+    first, second = paths
+    while len(first) > 1 and len(second) > 1 and first[-2] == second[-2]:
+        first.pop()
+        second.pop()
+    cycle = first + second[-2::-1]
+    named = ', '.join(map(str, cycle[:_NAMED]))
+    return f'[{named}]' if len(cycle) <= _NAMED else f'[{named}, ...] ({len(cycle)} nodes)'
+
+
+def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
+    r"""Takes leaves and nodes with one child away until roots are left, and returns :obj:`up`, :obj:`down`, :obj:`round`."""
+    num_nodes = len(parent)
+    node = np.arange(num_nodes)
+    up, down, taken, child = parent.copy(), node.copy(), np.zeros(num_nodes, dtype=np.int64), node.copy()
+    active, now = node[parent != node], 0
+    while len(active) > 0:
+        above = up[active]
+        count = np.bincount(above, minlength=num_nodes)
+        child[above] = active
+        leaf, below = count[active] == 0, child[active]
+        # Of neighbors that could go, the one with the least random number: some third of a long path.
+        could = (count[active] == 1) & (count[below] > 0)
+        rank = np.full(num_nodes, np.iinfo(np.int64).max)
+        rank[active[could]] = splitmix(torch.from_numpy(active[could] + now * num_nodes)).numpy()
+        own = rank[active]
+        goes = could & (own < rank[above]) & (own < rank[below])
+        inner = active[goes]
+        down[inner] = child[inner]
+        up[child[inner]] = up[inner]
+        taken[active[leaf]] = taken[inner] = now
+        active, now = active[~(leaf | goes)], now + 1
+    taken[parent == node] = now
+    return up, down, taken

@@ -1,0 +1,128 @@
+r"""Products with d-level block-Toeplitz matrices, by fast Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from scipy.fft import next_fast_len
+from torch import Tensor
+
+from pyg_topomask.operators import MaskStructure
+
+__all__ = ['ToeplitzStructure']
+
+# Numbers transformed at a time on a CPU: a block of them stays in cache.
+_BLOCK = 300_000
+
+
+@dataclass(frozen=True)
+class ToeplitzStructure(MaskStructure):
+    r""":math:`M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)` for nodes at the positions :math:`\mathbf{p}` of a grid.
+
+    Tensors: a table of :math:`\xi` per head, the entry of the concatenated grids that holds each node, :obj:`[N]`, and for each
+    shape of grid the nodes of its grids, :obj:`[graphs, *shape]`. The table holds offsets from :math:`-w` to :math:`w` in each
+    dimension, :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or distances, :obj:`[H, w + 1]`. What lies beyond takes the last entry,
+    or is zero.
+    """
+
+    kind: str
+    beyond: str
+    periodic: bool
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._on_grids(tensors, x, noise=False)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._on_grids((tensors[0].abs(), *tensors[1:]), x, noise=True)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return ToeplitzStructure(self.kind, self.beyond, self.periodic, not self.transposed), tuple(tensors)
+
+    def transform_sizes(self, table: Tensor, shape: Sequence[int]) -> list[int]:
+        r"""Returns the size of the Fourier transform along each dimension of a grid: that of the grid where it is periodic,
+        else with room for all offsets that are not zero.
+        """
+        if self.periodic:
+            return list(shape)
+        windows = [size // 2 for size in table.shape[1:]] if self.kind == 'offset' else [table.size(1) - 1] * len(shape)
+        reach = [size - 1 if self.beyond == 'clip' else min(size - 1, own) for size, own in zip(shape, windows, strict=True)]
+        return [next_fast_len(size + own, real=True) for size, own in zip(shape, reach, strict=True)]
+
+    def _on_grids(self, tensors: Sequence[Tensor], x: Tensor, noise: bool) -> Tensor:
+        table, slot, *grids = tensors
+        work = x.to(torch.promote_types(x.dtype, torch.float32))
+        table, products = table.to(work.dtype), []
+        for nodes in grids:
+            # Grids of one shape alone lie in the order of the nodes.
+            own = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
+            sizes = self.transform_sizes(table, nodes.shape[1:])
+            kernel = self._kernel(table, sizes)
+            spectrum = torch.fft.rfftn(kernel, dim=tuple(range(1, kernel.dim()))).unsqueeze(1)
+            if self.transposed:
+                spectrum = spectrum.conj()
+            grid = own.reshape(*nodes.shape, *x.shape[1:])
+            numbers = x.size(1) * math.prod(sizes)
+            blocks = [
+                torch.cat([self._convolve(kernel, spectrum, block, sizes, noise) for block in _chunks(row, -1, numbers)], -1)
+                for row in _chunks(grid, 0, numbers * x.size(2))
+            ]
+            products.append(torch.cat(blocks).reshape(own.shape))
+        out = torch.cat(products).index_select(0, slot) if len(products) != 1 else products[0]
+        return out.to(x.dtype)
+
+    def _convolve(self, kernel: Tensor, spectrum: Tensor, block: Tensor, sizes: Sequence[int], noise: bool) -> Tensor:
+        r"""Multiplies grids :obj:`[graphs, *shape, H, c]`."""
+        grid, shape = block.movedim((-2, -1), (1, 2)).contiguous(), block.shape[1:-2]
+        axes = range(-len(shape), 0)
+        # Dimension by dimension: rows that are all padding are never transformed.
+        out = torch.fft.rfft(grid, n=sizes[-1])
+        for axis in axes[-2::-1]:
+            out = torch.fft.fft(out, n=sizes[axis], dim=axis)
+        out = out * spectrum
+        for axis in axes[:-1]:
+            out = torch.fft.ifft(out, dim=axis).narrow(axis, 0, shape[axis])
+        out = torch.fft.irfft(out, n=sizes[-1]).narrow(-1, 0, shape[-1])
+        if noise:
+            # Rounding spreads over the transform, and stands out by less than the largest entries.
+            flat, entries = grid.flatten(3), kernel.flatten(1).unsqueeze(1)
+            spread = entries.sum(-1) * torch.linalg.vector_norm(flat, dim=-1) / math.sqrt(math.prod(sizes))
+            peak = entries.amax(-1) * flat.amax(-1)
+            out = out.clamp(min=0.0) + (spread + peak).view(*grid.shape[:3], *[1] * len(shape))
+        result: Tensor = out.movedim((1, 2), (-2, -1))
+        return result
+
+    def _kernel(self, table: Tensor, sizes: Sequence[int]) -> Tensor:
+        r"""Returns :math:`\xi` at all offsets of a transform, :obj:`[H, *sizes]`."""
+        offsets = [_offsets(size, table.device) for size in sizes]
+        if self.kind == 'distance':
+            distance = torch.zeros((), dtype=torch.long, device=table.device)
+            for axis, offset in enumerate(offsets):
+                distance = distance + offset.abs().view(-1, *[1] * (len(sizes) - 1 - axis))
+            table = self._padded(table, (0, 1))
+            entry = distance.clamp(max=table.size(1) - 1)
+            return table.index_select(1, entry.flatten()).view(-1, *sizes)
+        table = self._padded(table, (1, 1) * len(sizes))
+        for axis, offset in enumerate(offsets, start=1):
+            window = table.size(axis) // 2
+            table = table.index_select(axis, offset.clamp(-window, window) + window)
+        return table
+
+    def _padded(self, table: Tensor, ends: Sequence[int]) -> Tensor:
+        # The last entries serve all that lies beyond.
+        return torch.nn.functional.pad(table, ends) if self.beyond == 'zero' else table
+
+
+def _chunks(x: Tensor, axis: int, numbers: int) -> tuple[Tensor, ...]:
+    r"""Cuts a dimension whose every index makes the given number of numbers, on a CPU."""
+    total = x.size(axis) * numbers if x.device.type == 'cpu' else 1
+    return x.chunk(min(-(-total // _BLOCK), x.size(axis)), axis) if total > _BLOCK else (x,)
+
+
+def _offsets(size: int, device: torch.device) -> Tensor:
+    r"""The offset that each position of a transform stands for, from :math:`-\lfloor n / 2 \rfloor`."""
+    half = size // 2
+    return (torch.arange(size, device=device) + half) % size - half

@@ -1,0 +1,341 @@
+r"""Products with functions of the distance in trees, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import MaskStructure
+from pyg_topomask.ops.forest import Forest
+
+__all__ = ['BACKENDS', 'METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
+
+BACKENDS = ('auto', 'torch', 'numba')
+METHODS = ('auto', 'rings', 'fft')
+
+# An entry of the histograms takes as long as this many nodes in a ring.
+_ENTRY_COST = 5
+# With so few rings the histograms, of which each node enters several, do not pay off.
+_FEW_RINGS = 16
+
+
+# exp(a dist + b) ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TreeExpStructure(MaskStructure):
+    r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree. Tensors: :math:`a` and :math:`b`, :obj:`[H]`, the
+    length of the edge from each node to its parent, :obj:`[N]`, and those of :func:`plan_exp` for the same backend.
+    """
+
+    compiled: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        a, b, length, *plan = tensors
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        product: Tensor = _TreeExp.apply(x.to(dtype), a.to(dtype).expand(x.size(1)), length.to(dtype), self.compiled, *plan)
+        return (product * b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply(tensors, x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return self, tuple(tensors)
+
+
+def plan_exp(forest: Forest, device: torch.device, backend: str = 'auto') -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
+    r"""Returns how to multiply by :math:`\exp(a \, \mathrm{dist} + b)`, and the tensors behind :math:`a`, :math:`b` and the
+    lengths.
+
+    Args:
+        forest (Forest): The forest.
+        device (torch.device): Where to multiply.
+        backend (str): :obj:`"torch"` for the contraction, round by round, :obj:`"numba"` for machine code that goes through the
+            nodes one by one, :obj:`"auto"` for the latter on a CPU where Numba is installed. (default: :obj:`"auto"`)
+
+    Raises:
+        ValueError: If the backend is unknown or does not serve the device.
+        ImportError: If :obj:`backend="numba"` and Numba is not installed.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
+    if backend == 'numba' and device.type != 'cpu':
+        raise ValueError(f'backend: got "numba" on {device}; accepted is "torch"')
+    if backend == 'numba' or (backend == 'auto' and device.type == 'cpu' and find_spec('numba') is not None):
+        if find_spec('numba') is None:
+            raise ImportError('backend="numba" needs Numba: pip install "pyg_topomask[numba]"')
+        return TreeExpStructure(compiled=True), tuple(map(torch.from_numpy, forest.topological))
+    *index, bounds = map(torch.from_numpy, forest.schedule)
+    # The bounds stay on the CPU, where the loop over rounds reads them.
+    return TreeExpStructure(), (*(own.to(device) for own in index), bounds)
+
+
+class _TreeExp(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, a: Tensor, length: Tensor, compiled: bool, order: Tensor, *plan: Tensor) -> Tensor:
+        product = _sweep(x.index_select(0, order), a, length.index_select(0, order), compiled, plan)[1]
+        return torch.empty_like(product).index_copy_(0, order, product)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, a, length, ctx.compiled, *plan = inputs
+        ctx.save_for_backward(x, a, length, *plan)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, a, length, order, *plan = ctx.saved_tensors
+        grad, length = grads[0].index_select(0, order), length.index_select(0, order)
+        grad_a = grad_length = None
+        if not any(ctx.needs_input_grad[1:3]):
+            product = _sweep(grad, a, length, ctx.compiled, plan)[1]
+        else:
+            # An edge adds its length to the distances of the pairs that it separates, whose terms are the product of what
+            # either sum holds below the edge and of what the other holds above.
+            inside, product = _sweep(torch.cat([x.index_select(0, order), grad], -1), a, length, ctx.compiled, plan)
+            decay = _decay(length, a)
+            outside = product.index_select(0, plan[0]) - decay * inside
+            (below, grad_below), (above, grad_above) = (own.chunk(2, dim=-1) for own in (inside, outside))
+            crossing = decay.squeeze(-1) * ((grad_below * above).sum(-1) + (below * grad_above).sum(-1))
+            grad_a = length @ crossing
+            grad_length = torch.empty_like(length).index_copy_(0, order, crossing @ a)
+            product = product.chunk(2, dim=-1)[1]
+        grad_x = torch.empty_like(x).index_copy_(0, order, product)
+        return (grad_x, grad_a, grad_length, None, None) + (None,) * len(plan)
+
+
+def _decay(length: Tensor, a: Tensor) -> Tensor:
+    r"""Returns the factors of edges, :obj:`[N, H, 1]`."""
+    return torch.outer(length, a).exp_().unsqueeze(-1)
+
+
+def _sweep(x: Tensor, a: Tensor, length: Tensor, compiled: bool, plan: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    r"""Returns :math:`\sum_j \exp(a \, \mathrm{dist}(i, j)) \mathbf{x}_j` over the subtree of each node, and over its tree:
+
+    .. math::
+        \mathbf{s}_i = \mathbf{x}_i + \sum_{c} e^{a \ell_c} \mathbf{s}_c, \qquad
+        \mathbf{w}_i = e^{a \ell_i} \mathbf{w}_p + (1 - e^{2 a \ell_i}) \mathbf{s}_i
+
+    Nodes are in the order of the plan. May overwrite :obj:`x`.
+    """
+    gain = torch.outer(length, 2 * a).expm1_().neg_().unsqueeze(-1)
+    if compiled:
+        from pyg_topomask.ops.tree_compiled import sweep
+
+        return sweep(x, _decay(length, a), gain, *plan)
+    _, up, down, bounds = plan
+    steps = bounds.tolist()
+    span, inside, factors = length.clone(), x, []
+    for first, leaves, end in steps:
+        factor, below = _decay(span[first:end], a), down[first:leaves]
+        inside.index_add_(0, up[first:end], factor * inside[first:end])
+        lower = span.index_select(0, below)
+        factors.append((factor, _decay(lower, a)))
+        span.index_copy_(0, below, lower + span[first:leaves])
+    for (first, leaves, _), (_, factor) in zip(reversed(steps), reversed(factors), strict=True):
+        inside[first:leaves] += factor * inside.index_select(0, down[first:leaves])
+    first_root = steps[-1][-1] if steps else 0
+    product = torch.cat([gain[:first_root] * inside[:first_root], inside[first_root:]])
+    for (first, leaves, _), (_, factor) in zip(steps, factors, strict=True):
+        product.index_add_(0, down[first:leaves], factor * product[first:leaves])
+    for (first, _, end), (factor, _) in zip(reversed(steps), reversed(factors), strict=True):
+        product[first:end] += factor * product.index_select(0, up[first:end])
+    return inside, product
+
+
+# f(dist) --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TreeDistanceStructure(MaskStructure):
+    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops. Tensors: :math:`f`,
+    :obj:`[H, L + 1]`, and those of :func:`plan_distance` for the same method.
+    """
+
+    method: str
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        f, *plan = tensors
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        product: Tensor = _TreeDistance.apply(x.to(dtype), f.to(dtype).expand(x.size(1), -1), self.method, *plan)
+        return product.to(x.dtype)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        f, tree, *plan = tensors
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        f, own = f.to(dtype).expand(x.size(1), -1), x.to(dtype)
+        if self.method == 'rings':
+            # The sums at one distance are differences of larger ones, which hold nodes that are closer by an even number.
+            local, constant = _split(f, int(plan[-1]))
+            bound = local.abs().flip(1)
+            for parity in (0, 1):
+                bound[:, parity::2] = bound[:, parity::2].cumsum(1)
+            return _sum_rings(bound.flip(1), constant.abs(), own, tree, plan[0]).to(x.dtype)
+        # What the Fourier transforms leave is relative to the largest sums, though to the rounding of float64.
+        f = f.abs()
+        noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(own, tree)
+        return (_convolve(f, own, plan).clamp_(min=0.0) + noise).to(x.dtype)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return self, tuple(tensors)
+
+
+def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> str:
+    r"""Returns the method that multiplies by functions of the distance, by counting what each has to add.
+
+    Args:
+        forest (Forest): The forest.
+        max_distance (int): The distance :math:`L` beyond which the function is constant.
+        method (str): The method asked for. (default: :obj:`"auto"`)
+
+    Returns:
+        str: :obj:`"rings"` (the nodes at each distance from all nodes, one distance after the other) or :obj:`"fft"`
+        (histograms of distances from separators of the tree, whose products are convolutions).
+    """
+    if method not in METHODS:
+        raise ValueError(f'method: got {method!r}; accepted are {list(METHODS)}')
+    if method != 'auto':
+        return method
+    num_rings = min(forest.diameter, max_distance)
+    if num_rings <= _FEW_RINGS:
+        return 'rings'
+    return 'rings' if num_rings * forest.num_nodes <= _ENTRY_COST * len(forest.histograms.member) else 'fft'
+
+
+def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
+    r"""Returns how to multiply by a function of the distance, and the tensors behind those of the function.
+
+    Args:
+        forest (Forest): The forest.
+        device (torch.device): Where to multiply.
+        method (str): :obj:`"rings"` or :obj:`"fft"`.
+    """
+    tree = torch.from_numpy(forest.tree).to(device)
+    if method == 'rings':
+        parent = torch.from_numpy(forest.parent).to(device)
+        # The diameter stays on the CPU, where the loop over distances reads it.
+        return TreeDistanceStructure(method), (tree, parent, torch.tensor(forest.diameter))
+    own = forest.histograms
+    *index, groups = (torch.from_numpy(part) for part in (own.member, own.slot, own.sign, own.groups))
+    return TreeDistanceStructure(method), (tree, *(part.to(device) for part in index), groups)
+
+
+class _TreeDistance(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, f: Tensor, method: str, tree: Tensor, *plan: Tensor) -> Tensor:
+        return _multiply(x, f, method, tree, plan)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, f, ctx.method, *plan = inputs
+        ctx.save_for_backward(x, f, *plan)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, f, tree, *plan = ctx.saved_tensors
+        (grad,) = grads
+        grad_x = grad_f = None
+        if ctx.needs_input_grad[0]:
+            grad_x = _multiply(grad, f, ctx.method, tree, plan)
+        if ctx.needs_input_grad[1]:
+            grad_f = _correlate_rings(f, x, grad, tree, *plan) if ctx.method == 'rings' else _correlate(f, x, grad, plan)
+        return (grad_x, grad_f, None, None) + (None,) * len(plan)
+
+
+def _multiply(x: Tensor, f: Tensor, method: str, tree: Tensor, plan: Sequence[Tensor]) -> Tensor:
+    if method == 'rings':
+        return _sum_rings(*_split(f, int(plan[-1])), x, tree, plan[0])
+    return _convolve(f, x, plan)
+
+
+def _tree_sum(x: Tensor, tree: Tensor) -> Tensor:
+    # In float64: these sums run over whole trees, one row after the other.
+    sums = torch.zeros_like(x, dtype=torch.float64).index_add_(0, tree, x.double())
+    return sums.to(x.dtype).index_select(0, tree)
+
+
+def _split(f: Tensor, diameter: int) -> tuple[Tensor, Tensor]:
+    r"""Splits a function into one that is 0 where it is clipped, for the distances that there are, and a constant."""
+    if diameter < f.size(1):
+        return f[:, : diameter + 1], f[:, :0]
+    return f[:, :-1] - f[:, -1:], f[:, -1:]
+
+
+def _rings(x: Tensor, parent: Tensor) -> Iterator[Tensor]:
+    r"""Yields the sums over the nodes at distance 0, 1, ... from each node:
+
+    .. math::
+        \mathbf{g}_l(i) = \sum_{c} \mathbf{g}_{l-1}(c), \qquad
+        \mathbf{G}_l(i) = \mathbf{g}_l(i) + \mathbf{G}_{l-1}(p) - \mathbf{g}_{l-2}(i)
+
+    over the subtree of node :math:`i`, and over its tree.
+    """
+    child = (parent != torch.arange(parent.numel(), device=parent.device)).nonzero().squeeze(1)
+    above = parent.index_select(0, child)
+    before, inside, total = torch.zeros_like(x), x, x
+    while True:
+        yield total
+        below = torch.zeros_like(x).index_add_(0, above, inside.index_select(0, child))
+        passed = total.index_select(0, above) - before.index_select(0, child)
+        before, inside, total = inside, below, below.index_add(0, child, passed)
+
+
+def _sum_rings(local: Tensor, constant: Tensor, x: Tensor, tree: Tensor, parent: Tensor) -> Tensor:
+    product = constant * _tree_sum(x, tree) if constant.numel() > 0 else torch.zeros_like(x)
+    for value, ring in zip(local.unsqueeze(-1).unbind(1), _rings(x, parent), strict=False):
+        product.addcmul_(value, ring)
+    return product
+
+
+def _correlate_rings(f: Tensor, x: Tensor, grad: Tensor, tree: Tensor, parent: Tensor, diameter: Tensor) -> Tensor:
+    local, constant = _split(f, int(diameter))
+    grad_f = torch.zeros_like(f)
+    for distance, ring in zip(range(local.size(1)), _rings(x, parent), strict=False):
+        grad_f[:, distance] = torch.einsum('nhc,nhc->h', ring, grad)
+    if constant.numel() > 0:
+        grad_f[:, -1] = torch.einsum('nhc,nhc->h', _tree_sum(x, tree), grad) - grad_f[:, :-1].sum(1)
+    return grad_f
+
+
+def _histograms(
+    tensors: Sequence[Tensor], plan: Sequence[Tensor]
+) -> Iterator[tuple[int, Tensor, Tensor, Tensor, list[Tensor]]]:
+    r"""Yields for each group of histograms the width, the members, their slots, the signs, and the Fourier transforms of the
+    histograms of every tensor, padded to twice the width.
+    """
+    member, slot, sign, groups = plan
+    first = begin = 0
+    for width, last, end in groups.tolist():
+        own, place = member[begin:end], slot[begin:end]
+        transforms = []
+        for x in tensors:
+            histogram = x.new_zeros((last - first) * width, *x.shape[1:], dtype=torch.float64)
+            histogram.index_add_(0, place, x.index_select(0, own).double())
+            transforms.append(torch.fft.rfft(histogram.unflatten(0, (-1, width)), n=2 * width, dim=1))
+        if last > first:
+            yield width, own, place, sign[first:last], transforms
+        first, begin = last, end
+
+
+def _convolve(f: Tensor, x: Tensor, plan: Sequence[Tensor]) -> Tensor:
+    # In float64, too: what one histogram adds another subtracts.
+    product = torch.zeros_like(x, dtype=torch.float64)
+    for width, member, slot, sign, (transform,) in _histograms([x], plan):
+        distance = torch.arange(2 * width, device=f.device).clamp_(max=f.size(1) - 1)
+        kernel = torch.fft.rfft(f.double()[:, distance], dim=1).t().unsqueeze(-1) * sign.view(-1, 1, 1, 1)
+        sums = torch.fft.irfft(kernel * transform.conj(), n=2 * width, dim=1)[:, :width]
+        product.index_add_(0, member, sums.flatten(0, 1).index_select(0, slot))
+    return product.to(x.dtype)
+
+
+def _correlate(f: Tensor, x: Tensor, grad: Tensor, plan: Sequence[Tensor]) -> Tensor:
+    grad_f = torch.zeros_like(f, dtype=torch.float64)
+    for width, _, _, sign, (one, other) in _histograms([x, grad], plan):
+        pairs = torch.einsum('q,qwhc,qwhc->hw', sign.to(one.dtype), one, other)
+        distance = torch.arange(2 * width, device=f.device).clamp_(max=f.size(1) - 1)
+        grad_f.index_add_(1, distance, torch.fft.irfft(pairs, n=2 * width, dim=1))
+    return grad_f.to(f.dtype)

@@ -1,0 +1,43 @@
+r"""A transform that stores the structure of forests."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.tree import TreeState
+
+__all__ = ['AddForest']
+
+
+@functional_transform('add_forest')
+class AddForest(BaseTransform):
+    r"""Roots the trees of a forest, and orders and decomposes them by rake and compress, for
+    :class:`~pyg_topomask.masks.TreeMask` (functional name: :obj:`add_forest`).
+
+    Edges count in both directions, however they are given; self-loops and repeated edges are no cycles. Stored are
+    :obj:`forest_index`, :obj:`forest_round` and :obj:`forest_sizes`. Run this after the transforms that change nodes or edges;
+    a forest that does not fit the graph any more raises an error where it is used.
+
+    Raises:
+        ValueError: If the graph has a cycle, whose nodes the message names, or the data is heterogeneous or a batch.
+
+    Example:
+        >>> import torch
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> AddForest()(data).forest_index[0, :3]
+        tensor([0, 0, 1])
+    """
+
+    def forward(self, data: Data) -> Data:
+        if not isinstance(data, Data):
+            raise ValueError(
+                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+            )
+        graph = Graph.from_data(data)
+        if graph.num_graphs > 1:
+            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
+        TreeState.of(graph).store(data)
+        return data

@@ -1,0 +1,98 @@
+r"""Transforms that say which grid the nodes of a graph are, and that make grids of images and videos."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+__all__ = ['AddGridShape', 'ToGridGraph']
+
+
+@functional_transform('add_grid_shape')
+class AddGridShape(BaseTransform):
+    r"""Stores the shape of the grid whose points are the nodes, the last dimension running fastest, as :obj:`grid_shape` of
+    shape :obj:`[1, d]`, for :class:`~pyg_topomask.masks.ToeplitzMask` (functional name: :obj:`add_grid_shape`).
+
+    Args:
+        shape (sequence of int): The number of nodes in each dimension.
+
+    Raises:
+        ValueError: If the shape is empty or has a negative number, its product is not the number of nodes, or the data is
+            heterogeneous or a batch.
+
+    Example:
+        >>> AddGridShape((2, 3))(Data(num_nodes=6)).grid_shape
+        tensor([[2, 3]])
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.shape = tuple(shape)
+        if len(self.shape) == 0 or min(self.shape) < 0:
+            raise ValueError(f'shape: got {self.shape}; accepted are one or more numbers from 0')
+
+    def forward(self, data: Data) -> Data:
+        if not isinstance(data, Data):
+            raise ValueError(
+                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+            )
+        num_nodes = data.num_nodes or 0
+        if 'batch' in data:
+            raise ValueError(f'data: got a batch of {data.num_graphs} graphs; accepted are single graphs, before batching')
+        if math.prod(self.shape) != num_nodes:
+            raise ValueError(
+                f'shape: got {self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes; accepted '
+                f'are shapes of as many nodes'
+            )
+        device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+        data.grid_shape = torch.tensor([self.shape], device=device)
+        return data
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.shape})'
+
+
+@functional_transform('to_grid_graph')
+class ToGridGraph(BaseTransform):
+    r"""Makes a grid graph of a sequence :obj:`[C, L]`, an image :obj:`[C, H, W]` or a video :obj:`[T, C, H, W]` (functional
+    name: :obj:`to_grid_graph`).
+
+    The graph has a node for each pixel with its channels as :obj:`x`, its position in pixels as :obj:`pos`, edges both ways
+    between neighbors along each dimension, and :obj:`grid_shape`, :obj:`[1, d]`: :obj:`(L,)`, :obj:`(H, W)` or
+    :obj:`(T, H, W)`.
+
+    Raises:
+        ValueError: If the input is not a tensor of two to four dimensions.
+
+    Example:
+        >>> ToGridGraph()(torch.rand(3, 4, 5))
+        Data(x=[20, 3], edge_index=[2, 62], pos=[20, 2], grid_shape=[1, 2])
+    """
+
+    def forward(self, data: Tensor) -> Data:
+        if not isinstance(data, Tensor) or data.dim() not in (2, 3, 4):
+            got = f'shape {tuple(data.shape)}' if isinstance(data, Tensor) else type(data).__name__
+            raise ValueError(f'data: got {got}; accepted are tensors [C, L], [C, H, W] and [T, C, H, W]')
+        channels_last = data.movedim(1 if data.dim() == 4 else 0, -1)
+        shape = channels_last.shape[:-1]
+        nodes = torch.arange(shape.numel(), device=data.device).view(shape)
+        steps = [
+            torch.stack([nodes.narrow(axis, 0, size - 1), nodes.narrow(axis, 1, size - 1)]).flatten(1)
+            for axis, size in enumerate(shape)
+            if size > 1
+        ]
+        pairs = torch.cat([nodes.new_empty(2, 0), *steps], dim=1)
+        edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
+        axes = [torch.arange(size, device=data.device) for size in shape]
+        pos = torch.stack(torch.meshgrid(*axes, indexing='ij'), dim=-1).view(-1, len(shape))
+        return Data(
+            x=channels_last.reshape(-1, channels_last.size(-1)),
+            edge_index=edge_index[:, torch.argsort(edge_index[0] * max(nodes.numel(), 1) + edge_index[1])],
+            pos=pos.to(torch.get_default_dtype()),
+            grid_shape=torch.tensor([shape], device=data.device),
+        )

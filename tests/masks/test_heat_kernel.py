@@ -1,0 +1,304 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from dense_attention import assert_dense_attention
+from graphs import GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, small_weighted_graph, undirected
+from numpy.typing import NDArray
+from oracles import as_numpy, same_graph, weight_matrix
+from scipy.linalg import expm
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import expm_multiply
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.heat_kernel import HeatKernelMask
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+
+Matrix = NDArray[np.float64]
+KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
+SYMMETRIC = ('laplacian', 'normalized_laplacian')
+LAM = [0.3, 2.0]
+
+
+def mirrored(data: Data) -> Data:
+    """The graph with every edge in both directions."""
+    edges, weight, num_nodes, _ = as_numpy(data)
+    both = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1))
+    result = Data(edge_index=both, edge_weight=torch.from_numpy(np.tile(weight, 2)), num_nodes=num_nodes)
+    return Batch.from_data_list([mirrored(own) for own in data.to_data_list()]) if 'batch' in data else result
+
+
+def generator(data: Data, kind: str) -> Matrix:
+    """-T of the table, for the adjacency without its shift."""
+    matrix = weight_matrix(data, None)
+    degree = np.abs(matrix).sum(0)
+    inverse = np.array([0.0 if d == 0 else 1.0 / d for d in degree])
+    return {
+        'laplacian': matrix - np.diag(degree),
+        'random_walk_laplacian': matrix * inverse[None] - np.eye(len(matrix)),
+        'normalized_laplacian': matrix * np.sqrt(inverse)[:, None] * np.sqrt(inverse)[None] - np.eye(len(matrix)),
+        'adjacency': matrix,
+    }[kind]
+
+
+def kernel(data: Data, kind: str, lam: float) -> Matrix:
+    return expm(lam * generator(data, kind)) if data.num_nodes else np.zeros((0, 0))
+
+
+def assert_kernel(actual: Matrix, data: Data, kind: str, lam: float) -> None:
+    expected = kernel(data, kind, lam)
+    if kind == 'adjacency' and len(expected) > 0:
+        # One factor for each component, which is at most the one that makes the norm 1.
+        count, component = connected_components(csr_array(weight_matrix(data, None)), connection='weak')
+        for own in range(count):
+            inside = np.ix_(component == own, component == own)
+            factor = actual[inside].sum() / expected[inside].sum()
+            radius = np.abs(np.linalg.eigvals(np.abs(weight_matrix(data, None)[inside]))).max()
+            assert np.exp(-1.5 * lam * radius - 1) <= factor <= np.exp(-lam * radius) * (1 + 1e-9)
+            expected[inside] *= factor
+    np.testing.assert_allclose(actual, expected, atol=1e-7)
+
+
+def graphs(kind: str) -> dict[str, Callable[[], Data]]:
+    if kind in SYMMETRIC:
+        return {name: lambda make=make: mirrored(make()) for name, make in GRAPHS.items()}
+    return GRAPHS
+
+
+# The equation ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('kind', KINDS)
+def test_matrix_is_the_exponential(kind: str, graph: str) -> None:
+    data = graphs(kind)[graph]()
+    dense = HeatKernelMask(2, kind, LAM).double()(data).to_dense().detach().numpy()
+    for lam, own in zip(LAM, dense, strict=True):
+        assert_kernel(own, data, kind, lam)
+        assert not own[same_graph(data) == 0].any()
+
+
+@pytest.mark.parametrize('graph', ['empty', 'disconnected', 'negative_weights', 'trailing_empty_graph'])
+@pytest.mark.parametrize('kind', KINDS)
+def test_operator_behaves_as_its_matrix(kind: str, graph: str) -> None:
+    data = graphs(kind)[graph]()
+    mask = HeatKernelMask(2, kind, LAM, tolerance=1e-5)
+    assert_mask_operator(mask, data)
+    if graph == 'negative_weights':
+        assert_mask_operator(mask.T, data)
+
+
+@pytest.mark.parametrize('lam', [0.1, 1.0, 25.0])
+@pytest.mark.parametrize('kind', KINDS)
+def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float) -> None:
+    edges = torch.cat([random_edges(300, 900, seed=3), ring(300)], dim=1)
+    data = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=300)
+    x = torch.rand(300, 1, 4, dtype=torch.float64)
+    out = HeatKernelMask(1, kind, lam).double()(data).matmul(x).detach().squeeze(1).numpy()
+    expected = expm_multiply(lam * csr_array(generator(data, kind)), x.squeeze(1).numpy())
+    if kind == 'adjacency':
+        out, expected = out / np.linalg.norm(out), expected / np.linalg.norm(expected)
+    assert np.linalg.norm(out - expected) < 1e-6 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize('tolerance', [1e-2, 1e-5, 1e-13])
+@pytest.mark.parametrize('kind', KINDS)
+def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
+    data = mirrored(small_weighted_graph())
+    exact, own = (HeatKernelMask(1, kind, 3.0, own).double()(data).to_dense()[0].detach().numpy() for own in (1e-15, tolerance))
+    error = np.linalg.norm(exact - own, 2)
+    assert error <= 10 * tolerance
+    assert tolerance < 1e-12 or error > 1e-4 * tolerance
+
+
+def test_kernel_of_two_nodes_by_hand() -> None:
+    data = Data(edge_index=undirected([(0, 1)]), num_nodes=2)
+    decay = np.exp(-2 * 0.7)
+    dense = HeatKernelMask(1, 'laplacian', 0.7).double()(data).to_dense()[0].detach().numpy()
+    np.testing.assert_allclose(dense, [[(1 + decay) / 2, (1 - decay) / 2], [(1 - decay) / 2, (1 + decay) / 2]], atol=1e-8)
+
+
+def test_columns_of_the_random_walk_are_probabilities() -> None:
+    dense = HeatKernelMask(1, 'random_walk_laplacian', 3.0).double()(small_graph()).to_dense()[0]
+    torch.testing.assert_close(dense.sum(0), torch.ones(6, dtype=torch.float64), atol=1e-7, rtol=0)
+    assert (dense > 0).all()
+    assert not torch.allclose(dense, dense.T)
+
+
+@pytest.mark.parametrize('size', [30, 3000])
+def test_large_adjacencies_neither_overflow_nor_vanish(size: int) -> None:
+    """Stars have degrees far above their spectral radius, and the isolated node lies far below both."""
+    data = Data(edge_index=undirected([(0, i) for i in range(1, size)]), num_nodes=size + 1)
+    operator = HeatKernelMask(1, 'adjacency', 2.0)(data)
+    q, v = torch.ones(size + 1, 1, 1), torch.randn(size + 1, 1, 2)
+    out = masked_linear_attention(q, q, v, operator)
+    torch.testing.assert_close(out[-1], v[-1])
+    # The Perron vector of a star: the hub weighs as much as the root of all leaves.
+    root = (size - 1) ** 0.5
+    expected = (root * v[0] + v[1:-1].sum(0)) / (root + size - 1)
+    torch.testing.assert_close(out[0], expected, atol=1e-3, rtol=1e-3)
+
+
+# Attention ------------------------------------------------------------------------------------------------------------
+
+
+def dense_generator(data: Data, weight: Tensor, kind: str) -> Tensor:
+    """The generator with torch alone, so that autograd gives its gradient."""
+    size = data.num_nodes or 0
+    matrix = weight.new_zeros(size, size).index_put(tuple(data.edge_index), weight, accumulate=True)
+    degree = matrix.abs().sum(0)
+    inverse = 1.0 / degree.masked_fill(degree == 0, 1.0)
+    if kind == 'laplacian':
+        return matrix - torch.diag(degree)
+    if kind == 'adjacency':
+        return matrix
+    eye = torch.eye(size, dtype=weight.dtype)
+    if kind == 'random_walk_laplacian':
+        return matrix * inverse.unsqueeze(0) - eye
+    return matrix * (inverse.unsqueeze(0) * inverse.unsqueeze(1)).sqrt() - eye
+
+
+@pytest.mark.parametrize('graph', ['undirected', 'batch', 'directed'])
+@pytest.mark.parametrize('kind', KINDS)
+def test_attention_and_all_its_gradients_are_those_of_the_dense_matrix(kind: str, graph: str) -> None:
+    if kind in SYMMETRIC and graph == 'directed':
+        return
+    data = graphs(kind)[graph]()
+    half = (0.5 + torch.rand(data.edge_index.size(1) // 2, dtype=torch.float64)).requires_grad_()
+    weight = torch.cat([half, half]) if kind in SYMMETRIC else torch.cat([half, half, half])[: data.edge_index.size(1)]
+    if kind in SYMMETRIC and graph == 'batch':
+        own = data.edge_index.min(0).values * 64 + data.edge_index.max(0).values
+        weight = half[torch.unique(own, return_inverse=True)[1]]
+    mask = HeatKernelMask(2, kind, LAM, tolerance=1e-13).double()
+    operator = mask(Graph.from_tensors(data.edge_index, data.num_nodes, weight, data.get('batch')))
+    matrix = torch.linalg.matrix_exp(mask.lam.view(-1, 1, 1) * dense_generator(data, weight, kind))
+    matrix = matrix * torch.from_numpy(same_graph(data))
+    assert_dense_attention(operator, matrix, [mask.raw_lam, half])
+    assert_dense_attention(operator.T, matrix.transpose(1, 2), [mask.raw_lam, half])
+
+
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize('kind', KINDS)
+def test_rows_that_hold_only_the_error_of_the_polynomial_give_zero(kind: str, dtype: torch.dtype) -> None:
+    """Keys at three nodes of a long ring: the farther a row, the less it weighs, down to what the polynomial gets wrong."""
+    data = Data(edge_index=ring(200), num_nodes=200)
+    k, v = torch.zeros(200, 1, 1, dtype=dtype), torch.zeros(200, 1, 1, dtype=dtype)
+    k[:3], v[1] = 1.0, 1.0
+    out = masked_linear_attention(torch.ones_like(k), k, v, HeatKernelMask(1, kind, 0.5).to(dtype)(data)).flatten().numpy()
+    matrix = kernel(data, kind, 0.5)[:, :3]
+    weight, expected = matrix.sum(1), matrix[:, 1] / matrix.sum(1).clip(1e-200)
+    np.testing.assert_allclose(out[weight > 1e-4], expected[weight > 1e-4], atol=1e-2)
+    assert (np.abs(out - expected)[out != 0] < 0.2).all()
+    assert not out[weight < 1e-9].any()
+
+
+def test_magnitude_bounds_what_signs_cancel() -> None:
+    edges = undirected([(0, i) for i in range(1, 101)])
+    weight = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(100)
+    operator = HeatKernelMask(1, 'adjacency', 1.0, 1e-15).double()(Data(edge_index=edges, edge_weight=weight, num_nodes=101))
+    x = torch.ones(101, 1, 1, dtype=torch.float64)
+    size = operator.to_dense()[0].abs().sum(1)
+    assert size[0] > 4
+    assert operator.matmul(x)[0].abs() < 1
+    assert (operator.structure.magnitude(operator.tensors, x).flatten() >= size).all()
+
+
+# Parameters and batches -----------------------------------------------------------------------------------------------
+
+
+def test_lam_is_the_softplus_of_the_parameter() -> None:
+    for lam in (1e-6, 0.5, 30.0, 500.0):
+        torch.testing.assert_close(HeatKernelMask(2, lam=lam).lam, torch.full((2,), lam))
+    mask = HeatKernelMask(2, lam=torch.tensor([0.1, 4.0]))
+    torch.testing.assert_close(mask.lam, torch.tensor([0.1, 4.0]))
+    with torch.no_grad():
+        mask.raw_lam.fill_(-5.0)
+    assert (mask.lam > 0).all()
+    mask.reset_parameters()
+    torch.testing.assert_close(mask.lam, torch.tensor([0.1, 4.0]))
+    assert not HeatKernelMask(learnable=False).raw_lam.requires_grad
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_batches_are_invariant(kind: str) -> None:
+    data = [mirrored(small_graph()), mirrored(GRAPHS['batch']()[2]), Data(edge_index=no_edges(), num_nodes=1)]
+    sizes = [own.num_nodes for own in data]
+    graphs = [
+        Data(x=torch.randn(n, 4), edge_index=own.edge_index, edge_weight=torch.ones(own.num_edges))
+        for own, n in zip(data, sizes, strict=True)
+    ]
+    assert_batch_invariant(MaskedLinearAttention(4, 2, HeatKernelMask(2, kind, LAM)), graphs)
+
+
+def test_masks_of_one_kind_share_their_state() -> None:
+    graph = Graph.from_data(small_graph())
+    first, second = HeatKernelMask(2, lam=0.1)(graph), HeatKernelMask(1, lam=2.0, tolerance=1e-3)(graph)
+    assert first.tensors[2] is second.tensors[2]
+    assert HeatKernelMask(1, 'adjacency')(graph).tensors[2] is not first.tensors[2]
+
+
+# Bad input ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('kind', SYMMETRIC)
+def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None:
+    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between \(0, 1\) and \(1, 0\)'):
+        HeatKernelMask(1, kind)(small_digraph())
+    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between \(0, 1\) and \(1, 0\)'):
+        HeatKernelMask(1, kind)(Data(edge_index=ring(5)[:, :5], num_nodes=5))
+    data = mirrored(small_graph())
+    data.edge_weight[0] += 0.1
+    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ'):
+        HeatKernelMask(1, kind)(data)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'name'),
+    [
+        ({'kind': 'heat'}, 'kind'),
+        ({'lam': -1.0}, 'lam'),
+        ({'lam': 0.0}, 'lam'),
+        ({'lam': float('inf')}, 'lam'),
+        ({'lam': [1.0, 2.0, 3.0]}, 'lam'),
+        ({'tolerance': 0.0}, 'tolerance'),
+        ({'tolerance': 1.0}, 'tolerance'),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        HeatKernelMask(2, **arguments)
+
+
+def test_lam_that_training_has_ruined_is_named() -> None:
+    mask = HeatKernelMask()
+    torch.nn.init.constant_(mask.raw_lam, torch.nan)
+    with pytest.raises(ValueError, match=r'^lam: got \[nan\] after training'):
+        mask(small_graph())
+
+
+# Size -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian'])
+@pytest.mark.parametrize('graph', ['large', 'many'])
+def test_large_graphs_never_form_the_matrix(graph: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the dense matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    if graph == 'large':
+        data = Data(edge_index=ring(200_000), num_nodes=200_000)
+    else:
+        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
+    mask = HeatKernelMask(1, kind, 0.3, tolerance=1e-3)
+    layer, x = MaskedLinearAttention(2, 1, mask, 'elu'), torch.randn(data.num_nodes or 0, 2)
+    layer(x, data.edge_index, graph=Graph.from_data(data)).square().mean().backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
+    assert mask.raw_lam.grad.any()

@@ -1,0 +1,451 @@
+import copy
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, random_edges, ring, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from numpy.typing import NDArray
+from oracles import masked_attention, power_series, same_graph, weight_matrix
+from scipy.linalg import cosm, expm, inv
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
+from pyg_topomask.masks.power_series import spectral_radius
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+
+Matrix = NDArray[np.float64]
+NORMALIZATIONS = ['sym', 'rw', None]
+GROWS = 'ignore:The spectral radius:UserWarning'
+
+
+def numbers(seed: int, *size: int) -> Tensor:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def with_parameters(mask: PowerSeriesMask, values: Tensor) -> PowerSeriesMask:
+    mask = mask.double()
+    with torch.no_grad():
+        mask.coefficients.copy_(values)
+    return mask
+
+
+def dense(mask: PowerSeriesMask, data: Data) -> Matrix:
+    return mask(data).to_dense().detach().numpy()
+
+
+# The equation ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings(GROWS)
+@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize('order', [0, 1, 4])
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalization: str | None) -> None:
+    data, alpha = GRAPHS[graph](), numbers(order, 2, order + 1)
+    mask = with_parameters(PowerSeriesMask(2, order, normalization=normalization), alpha)
+    weight = weight_matrix(data, normalization)
+    expected = np.stack([power_series(weight, own) for own in alpha.numpy()])
+    np.testing.assert_allclose(dense(mask, data), expected, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(mask(data).T.to_dense().detach().numpy(), expected.transpose(0, 2, 1), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings(GROWS)
+@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize(('order', 'length'), [(0, 1), (1, 1), (2, 2), (3, 2), (6, 4)])
+@pytest.mark.parametrize('graph', ['undirected', 'directed', 'weighted', 'batch'])
+def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: str | None) -> None:
+    """Sum_k (f * f)_k W^k = (sum_l f_l W^l)^2."""
+    data, f = GRAPHS[graph](), numbers(order, 2, length)
+    mask = with_parameters(PowerSeriesMask(2, order, parameterization='f', normalization=normalization), f)
+    root = np.stack([power_series(weight_matrix(data, normalization), own) for own in f.numpy()])
+    np.testing.assert_allclose(dense(mask, data), root @ root, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(mask.alpha.detach().numpy(), np.stack([np.convolve(own, own) for own in f.numpy()]))
+
+
+def test_mask_is_exact_in_double_precision() -> None:
+    data, alpha = small_digraph(), numbers(1, 1, 6)
+    mask = with_parameters(PowerSeriesMask(1, 5), alpha)
+    np.testing.assert_allclose(dense(mask, data)[0], power_series(weight_matrix(data, 'sym'), alpha[0].numpy()), atol=1e-14)
+
+
+@pytest.mark.parametrize('graph', [small_graph, small_weighted_graph, lambda: GRAPHS['batch']()])
+def test_f_makes_masks_of_symmetric_weights_positive_semi_definite(graph: Callable[[], Data]) -> None:
+    data = graph()
+    reverse = torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1)
+    weight = data.get('edge_weight')
+    data = Data(edge_index=reverse, edge_weight=None if weight is None else weight.repeat(2), num_nodes=data.num_nodes)
+    lowest_alpha = 0.0
+    for seed in range(20):
+        values = numbers(seed, 3, 4)
+        matrix = dense(with_parameters(PowerSeriesMask(3, 6, parameterization='f'), values), data)
+        np.testing.assert_allclose(matrix, matrix.transpose(0, 2, 1), atol=1e-6)
+        assert np.linalg.eigvalsh(matrix).min() > -1e-6
+        other = with_parameters(PowerSeriesMask(3, 3), values)
+        lowest_alpha = min(lowest_alpha, np.linalg.eigvalsh(dense(other, data)).min())
+    assert lowest_alpha < -0.1  # while alpha alone does not
+
+
+KERNEL_MATRICES: dict[str, Callable[[Matrix], Matrix]] = {
+    'heat': lambda lap: expm(-lap),
+    'heat:0.3': lambda lap: expm(-0.3 * lap),
+    'diffusion:1.4': lambda lap: expm(-0.98 * lap),
+    'regularized_laplacian': lambda lap: inv(np.eye(len(lap)) + lap),
+    'random_walk': lambda lap: np.linalg.matrix_power(2 * np.eye(len(lap)) - lap, 2),
+    'cosine': lambda lap: cosm(np.pi / 4 * lap),
+}
+
+
+@pytest.mark.parametrize(
+    ('name', 'parameterization'),
+    # The modulation of the cosine kernel falls too slowly to compare.
+    [*((name, 'alpha') for name in KERNEL_MATRICES), *((name, 'f') for name in KERNEL_MATRICES if name != 'cosine')],
+)
+def test_kernels_by_name(name: str, parameterization: str) -> None:
+    data = small_graph()
+    mask = PowerSeriesMask(2, 80, name, parameterization).double()
+    expected = KERNEL_MATRICES[name](np.eye(6) - weight_matrix(data, 'sym'))
+    np.testing.assert_allclose(dense(mask, data), np.stack([expected] * 2), atol=1e-5)
+    assert mask.coefficients.shape == (2, 81 if parameterization == 'alpha' else 41)
+
+
+# Parameters -----------------------------------------------------------------------------------------------------------
+
+
+def test_initial_coefficients() -> None:
+    assert PowerSeriesMask(2, 2).coefficients.tolist() == [[1.0, 0.5, 0.25]] * 2
+    given = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert torch.equal(PowerSeriesMask(2, 2, given).alpha, given)
+    assert torch.equal(PowerSeriesMask(2, 2, given[1]).alpha, given[[1, 1]])
+    assert torch.equal(PowerSeriesMask(1, 1, torch.tensor([1, 2])).alpha, torch.tensor([[1.0, 2.0]]))
+
+
+def test_initial_f_gives_the_coefficients_up_to_its_length() -> None:
+    mask = PowerSeriesMask(1, 5, torch.tensor([4.0, 8.0, 0.0]), 'f')
+    assert mask.coefficients.tolist() == [[2.0, 2.0, -1.0]]
+    assert mask.alpha.tolist() == [[4.0, 8.0, 0.0, -4.0, 1.0]]
+
+
+def test_given_coefficients_are_copied_and_reset_to() -> None:
+    given = torch.tensor([1.0, 2.0], requires_grad=True)
+    mask = PowerSeriesMask(2, 1, given)
+    with torch.no_grad():
+        mask.coefficients[0].fill_(7.0)
+    assert given.tolist() == [1.0, 2.0]
+    assert mask.coefficients.is_leaf
+    assert mask.coefficients[1].tolist() == [1.0, 2.0]
+    mask.reset_parameters()
+    assert mask.coefficients.tolist() == [[1.0, 2.0]] * 2
+
+
+def test_deepcopy_and_state_dict() -> None:
+    data = small_graph()
+    mask = with_parameters(PowerSeriesMask(2, 2), numbers(1, 2, 3))
+    assert list(mask.state_dict()) == ['coefficients']
+    assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
+    other = PowerSeriesMask(2, 2).double()
+    other.load_state_dict(mask.state_dict())
+    assert np.array_equal(dense(other, data), dense(mask, data))
+
+
+@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
+def test_coefficients_may_be_fixed(parameterization: str) -> None:
+    mask = PowerSeriesMask(2, 2, 'heat', parameterization, learnable=False)
+    assert not mask.coefficients.requires_grad
+    x = torch.ones(6, 2, 1, requires_grad=True)
+    mask(small_graph()).matmul(x).sum().backward()
+    assert x.grad is not None
+    assert mask.coefficients.grad is None
+    mask.reset_parameters()
+    assert not mask.coefficients.requires_grad
+
+
+@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
+def test_positive_coefficients_start_as_given_and_stay_positive(parameterization: str) -> None:
+    data = small_graph()
+    plain = PowerSeriesMask(2, 4, 'heat', parameterization).double()
+    mask = PowerSeriesMask(2, 4, 'heat', parameterization, positive=True).double()
+    torch.testing.assert_close(mask.alpha, plain.alpha, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(dense(mask, data), dense(plain, data), rtol=1e-6, atol=1e-6)
+    before, optimizer = mask.alpha.detach().clone(), torch.optim.SGD(mask.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        mask(data).to_dense().sum().backward()
+        optimizer.step()
+    assert (mask.alpha > 0).all()
+    assert (mask.alpha < before).all()
+    assert (mask(data).to_dense() >= 0).all()
+    mask.reset_parameters()
+    torch.testing.assert_close(mask.alpha, before)
+
+
+@pytest.mark.parametrize(
+    ('argument', 'settings'),
+    [
+        ('heads', {'heads': 0}),
+        ('order', {'order': -1}),
+        ('parameterization', {'parameterization': 'beta'}),
+        ('normalization', {'normalization': 'unknown'}),
+        ('coefficients', {'order': 2, 'coefficients': torch.ones(2)}),
+        ('coefficients', {'order': 2, 'coefficients': torch.ones(4)}),
+        ('coefficients', {'order': 2, 'coefficients': torch.tensor(1.0)}),
+        ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 3)}),
+        ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 2)}),
+        ('coefficients', {'order': 4, 'coefficients': torch.ones(5), 'parameterization': 'f'}),
+        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('nan')])}),
+        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('inf')])}),
+        ('alpha', {'order': 2, 'coefficients': torch.tensor([-1.0, 1.0]), 'parameterization': 'f'}),
+        ('alpha', {'order': 4, 'coefficients': 'cosine:2', 'parameterization': 'f'}),
+        ('name', {'coefficients': 'unknown'}),
+        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, -0.5]), 'positive': True}),
+        ('coefficients', {'order': 4, 'coefficients': 'random_walk', 'positive': True}),
+        ('coefficients', {'order': 2, 'coefficients': torch.tensor([1.0, -1.0]), 'parameterization': 'f', 'positive': True}),
+    ],
+)
+def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        PowerSeriesMask(**settings)
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings(GROWS)
+@pytest.mark.parametrize('transposed', [False, True])
+@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize(('parameterization', 'positive'), [('alpha', False), ('f', False), ('alpha', True)])
+@pytest.mark.parametrize('graph', ['negative_weights', 'parallel_edges'])
+def test_gradients_of_coefficients_edge_weights_and_input(
+    graph: str, parameterization: str, positive: bool, normalization: str | None, transposed: bool
+) -> None:
+    data = GRAPHS[graph]()
+    mask = PowerSeriesMask(2, 4, None, parameterization, normalization, positive=positive).double()
+    size = data.num_nodes or 0
+
+    def product(coefficients: Tensor, weight: Tensor, x: Tensor) -> Tensor:
+        own = Graph.from_tensors(data.edge_index, size, weight)
+        operator = torch.func.functional_call(mask, {'coefficients': coefficients}, (own,))
+        return (operator.T if transposed else operator).matmul(x)
+
+    inputs = [mask.coefficients.detach() + 0.1 * numbers(1, *mask.coefficients.shape), data.edge_weight, numbers(2, size, 2, 1)]
+    assert torch.autograd.gradcheck(product, [tensor.clone().requires_grad_() for tensor in inputs], atol=1e-6)
+
+
+def test_weights_that_require_a_gradient_are_read_anew_on_a_common_graph() -> None:
+    mask, weight = PowerSeriesMask(order=2, normalization='rw').double(), torch.ones(14, dtype=torch.float64)
+    graph = Graph.from_tensors(small_graph().edge_index, 6, weight.requires_grad_())
+    for seed in range(3):
+        with torch.no_grad():
+            weight.copy_(numbers(seed, 14).abs())
+        data = Data(edge_index=graph.edge_index, edge_weight=weight.detach(), num_nodes=6)
+        expected = power_series(weight_matrix(data, 'rw'), np.array([1.0, 0.5, 0.25]))
+        out = mask(graph).to_dense()
+        np.testing.assert_allclose(out[0].detach().numpy(), expected, atol=1e-12)
+        out.square().sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.any()
+
+
+def dense_weight(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: str | None) -> Tensor:
+    """W, with torch alone, so that autograd gives its gradient."""
+    row, col = edge_index
+    zero = weight.new_zeros(num_nodes)
+    out_degree, in_degree = zero.index_add(0, row, weight.abs()), zero.index_add(0, col, weight.abs())
+    if normalization == 'sym':
+        weight = weight / (out_degree[row] * in_degree[col]).sqrt()
+    elif normalization == 'rw':
+        weight = weight / out_degree[row]
+    return weight.new_zeros(num_nodes, num_nodes).index_put((row, col), weight, accumulate=True)
+
+
+@pytest.mark.filterwarnings(GROWS)
+@pytest.mark.parametrize('transposed', [False, True])
+@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
+@pytest.mark.parametrize('graph', ['undirected', 'negative_weights', 'batch'])
+def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
+    graph: str, parameterization: str, normalization: str | None, transposed: bool
+) -> None:
+    data = GRAPHS[graph]()
+    size, edge_index = data.num_nodes or 0, data.edge_index
+    weight = data.edge_weight.clone() if 'edge_weight' in data else numbers(5, edge_index.size(1)).abs() + 0.5
+    mask = PowerSeriesMask(2, 4, None, parameterization, normalization).double()
+    q, k, v, pull = (numbers(seed, size, 2, 3) for seed in range(4))
+    leaves = [tensor.requires_grad_() for tensor in (q.abs(), k.abs(), v, weight)]
+    leaves = [*leaves, mask.coefficients]
+
+    operator = mask(Graph.from_tensors(edge_index, size, weight, data.get('batch')))
+    out = masked_linear_attention(*leaves[:3], operator.T if transposed else operator)
+    actual = torch.autograd.grad((out * pull).sum(), leaves)
+
+    matrix, alpha = dense_weight(edge_index, weight, size, normalization), mask.coefficients
+    if parameterization == 'f':
+        f = mask.coefficients
+        alpha = torch.stack([sum(f[:, p] * f[:, s - p] for p in range(3) if 0 <= s - p < 3) for s in range(5)], dim=1)
+    powers = [torch.eye(size, dtype=torch.float64)]
+    for _ in range(4):
+        powers.append(powers[-1] @ matrix)
+    own = torch.einsum('hk,knm->hnm', alpha, torch.stack(powers))
+    share = torch.einsum('nhm,khm->hnk', *leaves[:2]) * (own.transpose(1, 2) if transposed else own)
+    expected = torch.einsum('hnk,khd->nhd', share / share.sum(-1, keepdim=True), leaves[2])
+    torch.testing.assert_close(out, expected, rtol=1e-8, atol=1e-8)
+    for own_grad, dense_grad in zip(actual, torch.autograd.grad((expected * pull).sum(), leaves), strict=True):
+        torch.testing.assert_close(own_grad, dense_grad, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings(GROWS)
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_masked_attention_on_every_graph(graph: str) -> None:
+    data = GRAPHS[graph]()
+    mask = PowerSeriesMask(2, 3, normalization='rw').double()
+    size = data.num_nodes or 0
+    q, k, v = numbers(1, size, 2, 3).abs(), numbers(2, size, 2, 3).abs(), numbers(3, size, 2, 4)
+    matrix = np.stack([power_series(weight_matrix(data, 'rw'), 0.5 ** np.arange(4))] * 2)
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
+    out = masked_linear_attention(q, k, v, mask(data)).detach().numpy()
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
+def test_batches_are_block_diagonal_in_any_order(parameterization: str) -> None:
+    graphs = uneven_graphs()
+    mask = PowerSeriesMask(1, 4, None, parameterization).double()
+    mask = with_parameters(mask, numbers(1, *mask.coefficients.shape))
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
+        batch = Batch.from_data_list([graphs[index] for index in order])
+        matrix = dense(mask, batch)[0]
+        assert not matrix[same_graph(batch) == 0].any()
+        expected = torch.block_diag(*(torch.from_numpy(dense(mask, graphs[index])[0]) for index in order))
+        np.testing.assert_allclose(matrix, expected.numpy(), atol=1e-12)
+
+
+def test_state_is_shared_with_other_masks_of_the_same_weights() -> None:
+    graph, states = Graph.from_data(small_graph()), []
+
+    class Spy(PowerSeriesMask):
+        def bind(self, graph: Graph, state: object) -> MaskOperator:
+            states.append(state)
+            return super().bind(graph, state)
+
+    Spy(1, 2)(graph)
+    Spy(3, 5, 'heat')(graph)
+    Spy(1, 2, normalization='rw')(graph)
+    assert states[0] is states[1]
+    assert states[0] is not states[2]
+
+
+# The warning ----------------------------------------------------------------------------------------------------------
+
+
+def hub(leaves: int) -> Data:
+    """A star: its spectral radius is the square root of the number of leaves."""
+    return Data(edge_index=torch.stack([torch.zeros(leaves), torch.arange(1, leaves + 1)]).long(), num_nodes=leaves + 1)
+
+
+def undirected_hub(leaves: int, scale: float = 1.0) -> Data:
+    out = hub(leaves).edge_index
+    return Data(
+        edge_index=torch.cat([out, out.flip(0)], dim=1), edge_weight=torch.full((2 * leaves,), scale), num_nodes=leaves + 1
+    )
+
+
+@pytest.mark.parametrize(('leaves', 'scale', 'number'), [(25, 1.0, '5'), (10, 1.0, '3.162'), (16, -0.75, '3')])
+def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale: float, number: str) -> None:
+    data = undirected_hub(leaves, scale)
+    for mask in (PowerSeriesMask(normalization=None), PowerSeriesMask(2, 6, 'regularized_laplacian', normalization=None)):
+        with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
+            mask(data)
+    with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
+        PowerSeriesMask(parameterization='f', normalization=None, coefficients=torch.ones(3))(data)
+
+
+def test_one_head_that_grows_is_enough_for_the_warning() -> None:
+    coefficients = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    with pytest.warns(UserWarning, match='spectral radius'):
+        PowerSeriesMask(2, 2, coefficients, normalization=None)(undirected_hub(9))
+
+
+@pytest.mark.parametrize(
+    ('data', 'settings'),
+    [
+        (undirected_hub(25), {}),
+        (undirected_hub(25), {'normalization': 'rw'}),
+        (undirected_hub(25, 0.1), {'normalization': None}),
+        (undirected_hub(25), {'normalization': None, 'order': 20, 'coefficients': 'heat'}),
+        (undirected_hub(25), {'normalization': None, 'order': 0}),
+        (undirected_hub(25), {'normalization': None, 'order': 2, 'coefficients': torch.tensor([1.0, 1.0, 0.0])}),
+        (Data(num_nodes=3), {'normalization': None}),
+        (GRAPHS['empty'](), {'normalization': None}),
+        (GRAPHS['zero_weights'](), {'normalization': None}),
+    ],
+    ids=range(9),
+)
+def test_other_series_do_not_warn(data: Data, settings: dict) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        PowerSeriesMask(**settings)(data)
+
+
+# The spectral radius --------------------------------------------------------------------------------------------------
+
+
+def radius(data: Data, **settings: int) -> float:
+    state = AdjacencyMask(1, None).prepare(Graph.from_data(data))
+    return spectral_radius(state.pattern, state.weight, **settings)
+
+
+RADIUS_GRAPHS: dict[str, Callable[[], Data]] = {
+    'undirected': small_graph,
+    'weighted': small_weighted_graph,
+    'directed': small_digraph,
+    'star': lambda: undirected_hub(7),
+    'even_ring': lambda: Data(edge_index=ring(8), num_nodes=8),
+    'directed_ring': lambda: Data(edge_index=ring(5)[:, :5], num_nodes=5),
+    'random': lambda: Data(edge_index=random_edges(12, 60, seed=1), num_nodes=12),
+    'batch': lambda: GRAPHS['batch'](),
+    'self_loop': lambda: GRAPHS['self_loop'](),
+    'zero_weights': lambda: GRAPHS['zero_weights'](),
+    'parallel_edges': lambda: GRAPHS['parallel_edges'](),
+}
+
+
+@pytest.mark.parametrize('name', RADIUS_GRAPHS)
+def test_spectral_radius(name: str) -> None:
+    data = RADIUS_GRAPHS[name]()
+    expected = np.abs(np.linalg.eigvals(np.abs(weight_matrix(data, None)))).max()
+    assert radius(data) == pytest.approx(expected, rel=0.02, abs=1e-9)
+    assert radius(data, iterations=2000) == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize('name', ['empty', 'no_edges', 'no_edge_index', 'one_node'])
+def test_spectral_radius_without_edges_is_zero(name: str) -> None:
+    assert radius(GRAPHS[name]()) == 0.0
+
+
+# Size -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('graph', ['large', 'many'])
+def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the dense matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    if graph == 'large':
+        data = Data(edge_index=ring(200_000), num_nodes=200_000)
+    else:
+        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
+    layer, x = MaskedLinearAttention(4, 2, PowerSeriesMask(2, 3), 'elu'), torch.randn(data.num_nodes or 0, 4)
+    out = layer(x, data.edge_index, graph=data)
+    out.square().mean().backward()
+    assert out.isfinite().all()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
+    assert layer.mask.coefficients.grad.any()

@@ -1,0 +1,322 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graphs import no_edges, ring, undirected
+from numpy.typing import NDArray
+from oracles import as_numpy, masked_attention
+from scipy.sparse.csgraph import shortest_path
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import LowRankMask, PackingMask
+from pyg_topomask.masks.tree import TreeMask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.testing import assert_mask_operator
+from pyg_topomask.transforms.forest import AddForest
+
+Array = NDArray[Any]
+A, B = torch.tensor([-0.5, -2.0]), torch.tensor([0.25, -1.0])
+F = torch.tensor([[1.0, -0.5, 0.25, 2.0], [0.3, 0.0, 1.5, -1.0]])
+
+
+def random_tree(size: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    node = torch.arange(1, size)
+    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
+    return torch.randperm(size, generator=generator)[edges]
+
+
+def lengths(edge_index: Tensor, size: int, seed: int = 0) -> Data:
+    weight = torch.rand(edge_index.size(1), generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.1
+    return Data(edge_index=edge_index, edge_weight=weight, num_nodes=size)
+
+
+def forests() -> list[Data]:
+    """Forests of 1, 2, 15 (two trees and an isolated node) and 6 nodes (a star with edges that point inwards)."""
+    star = torch.stack([torch.arange(1, 6), torch.zeros(5, dtype=torch.long)])
+    return [
+        lengths(no_edges(), 1),
+        lengths(undirected([(1, 0)]), 2),
+        lengths(torch.cat([random_tree(7), random_tree(7, 1) + 7], dim=1), 15),
+        lengths(star, 6),
+    ]
+
+
+def messy() -> Data:
+    """Edges in one direction or both, of different lengths, parallel ones, self-loops, lengths of 0."""
+    edges = torch.tensor([[0, 1, 1, 2, 2, 3, 4, 4, 5], [1, 0, 2, 3, 3, 3, 2, 5, 4]])
+    weight = torch.tensor([0.5, 0.75, 0.0, 2.0, 1.0, 7.0, 0.25, 1.5, 1.5], dtype=torch.float64)
+    return Data(edge_index=edges, edge_weight=weight, num_nodes=7)
+
+
+GRAPHS: dict[str, Callable[[], Data]] = {
+    'empty': lambda: Data(edge_index=no_edges(), num_nodes=0),
+    'no_edge_index': lambda: Data(num_nodes=3),
+    'one_node': lambda: Data(edge_index=no_edges(), num_nodes=1),
+    'unweighted': lambda: Data(edge_index=random_tree(14), num_nodes=14),
+    'weighted': lambda: lengths(random_tree(14), 14),
+    'path': lambda: lengths(torch.stack([torch.arange(11), torch.arange(1, 12)]), 12),
+    'messy': messy,
+    'batch': lambda: Batch.from_data_list(forests()),
+    'trailing_empty_graph': lambda: Batch.from_data_list(
+        [lengths(random_tree(5), 5), lengths(no_edges(), 0), lengths(random_tree(3), 3), lengths(no_edges(), 0)]
+    ),
+}
+
+
+def distances(data: Data, weighted: bool) -> Array:
+    """The shortest paths, through the shortest of parallel edges."""
+    edges, weight, size, _ = as_numpy(data)
+    if size == 0:
+        return np.zeros((0, 0))
+    matrix = np.full((size, size), np.inf)
+    for (i, j), w in zip(edges.T, weight if weighted else np.ones_like(weight), strict=True):
+        matrix[i, j] = matrix[j, i] = min(matrix[i, j], w)
+    if not np.isfinite(matrix).any():
+        return np.where(np.eye(size), 0, np.inf)
+    # As a masked array, whose zeros are edges.
+    return shortest_path(np.ma.masked_invalid(matrix), directed=False)
+
+
+def exp_matrix(data: Data) -> Array:
+    a, b = A.double().numpy()[:, None, None], B.double().numpy()[:, None, None]
+    return np.exp(a * distances(data, True) + b)
+
+
+def distance_matrix(data: Data, f: Tensor = F) -> Array:
+    distance = distances(data, False)
+    joined = np.isfinite(distance)
+    place = np.minimum(np.where(joined, distance, 0).astype(int), f.size(1) - 1)
+    return f.double().numpy()[:, place] * joined
+
+
+CASES: dict[str, tuple[Callable[[], TreeMask], Callable[[Data], Array]]] = {
+    'torch': (lambda: TreeMask(2, a=A, b=B, backend='torch'), exp_matrix),
+    'numba': (lambda: TreeMask(2, a=A, b=B, backend='numba'), exp_matrix),
+    'rings': (lambda: TreeMask(2, 'distance', max_distance=3, f=F, method='rings'), distance_matrix),
+    'fft': (lambda: TreeMask(2, 'distance', max_distance=3, f=F, method='fft'), distance_matrix),
+}
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('case', CASES)
+def test_mask_is_the_matrix_of_its_equation(case: str, graph: str) -> None:
+    data, (make, matrix) = GRAPHS[graph](), CASES[case]
+    actual = make().double()(data).to_dense().detach().numpy()
+    assert actual.shape == (2, data.num_nodes, data.num_nodes)
+    np.testing.assert_allclose(actual, matrix(data), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('case', CASES)
+def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
+    assert_mask_operator(CASES[case][0](), GRAPHS[graph]())
+
+
+@pytest.mark.parametrize('max_distance', [0, 1, 30])
+@pytest.mark.parametrize('method', ['rings', 'fft'])
+def test_functions_of_any_length(method: str, max_distance: int) -> None:
+    f = torch.randn(1, max_distance + 1, dtype=torch.float64)
+    mask = TreeMask(1, 'distance', max_distance=max_distance, f=f, method=method).double()
+    data = GRAPHS['batch']()
+    np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), distance_matrix(data, f), atol=1e-12)
+    assert_mask_operator(mask, GRAPHS['messy']())
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_one_head_serves_any_number(case: str) -> None:
+    kind = 'exp' if case in ('torch', 'numba') else 'distance'
+    mask = TreeMask(1, kind, **{'backend' if kind == 'exp' else 'method': case}).double()
+    data = GRAPHS['batch']()
+    x = torch.randn(data.num_nodes, 3, 2, dtype=torch.float64)
+    actual = mask(data).matmul(x)
+    torch.testing.assert_close(actual, torch.einsum('nk,khc->nhc', mask(data).to_dense()[0], x))
+    actual.sum().backward()
+    assert all(parameter.grad.shape == parameter.shape for parameter in mask.parameters())
+
+
+@pytest.mark.parametrize('stored', [False, True])
+@pytest.mark.parametrize('case', CASES)
+def test_batches_are_block_diagonal_in_the_masks_of_their_graphs(case: str, stored: bool) -> None:
+    mask, graphs = CASES[case][0]().double(), forests()
+    expected = [mask(data).to_dense() for data in graphs]
+    graphs = [AddForest()(data) for data in graphs] if stored else graphs
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2, 0]):
+        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()
+        for head in range(2):
+            torch.testing.assert_close(actual[head], torch.block_diag(*(expected[index][head] for index in order)))
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str) -> None:
+    data, mask = GRAPHS['batch'](), CASES[case][0]().double()
+    if mask.kind == 'distance':  # positive, so that no denominator vanishes
+        with torch.no_grad():
+            mask.f.abs_().add_(0.1)
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.rand(data.num_nodes, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    inputs = [q, k, v, *mask.parameters()]
+    out = masked_linear_attention(q, k, v, mask(data))
+    dense = dense_mask(mask, data)
+    weight = torch.einsum('nhm,khm->hnk', q, k) * dense
+    expected = torch.einsum('hnk,khd->nhd', weight / weight.sum(-1, keepdim=True), v)
+    torch.testing.assert_close(out, expected)
+    np.testing.assert_allclose(
+        out.detach().numpy(), masked_attention(*(own.detach().numpy() for own in (q, k, v)), dense.detach().numpy())
+    )
+    # b cancels: its gradient is 0 but for rounding.
+    for one, other in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-10)
+
+
+def dense_mask(mask: TreeMask, data: Data) -> Tensor:
+    distance = torch.from_numpy(distances(data, mask.kind == 'exp'))
+    joined = distance.isfinite()
+    if mask.kind == 'exp':
+        return (mask.a.view(-1, 1, 1) * distance.masked_fill(~joined, 0) + mask.b.view(-1, 1, 1)).exp() * joined
+    return mask.f[:, distance.masked_fill(~joined, 0).long().clamp(max=mask.max_distance)] * joined
+
+
+def gradients(out: Tensor, inputs: list[Tensor]) -> tuple[Tensor, ...]:
+    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=out.dtype)
+    return torch.autograd.grad((out * weight).sum(), inputs)
+
+
+@pytest.mark.parametrize('backend', ['torch', 'numba'])
+def test_gradients_reach_the_edge_weights(backend: str) -> None:
+    data, x = messy(), torch.randn(7, 2, 2, dtype=torch.float64)
+    mask = TreeMask(2, a=A, b=B, backend=backend).double()
+
+    def product(weight: Tensor) -> Tensor:
+        return mask(Graph.from_tensors(data.edge_index, 7, weight)).matmul(x)
+
+    weight = data.edge_weight + torch.tensor([0, 0, 0.1, 0, 0, 0, 0, 0, 0.2])  # away from ties, and from 0
+    assert torch.autograd.gradcheck(product, weight.requires_grad_())
+
+
+def test_parameters_are_those_given_and_a_stays_below_zero() -> None:
+    mask = TreeMask(3, a=torch.tensor([-1e-6, -1.0, -100.0]), b=0.5)
+    torch.testing.assert_close(mask.a, torch.tensor([-1e-6, -1.0, -100.0]))
+    assert mask.b.tolist() == [0.5, 0.5, 0.5]
+    with torch.no_grad():
+        mask.alpha.fill_(-1.0)
+    assert (mask.a < 0).all()
+    mask.reset_parameters()
+    torch.testing.assert_close(mask.a, torch.tensor([-1e-6, -1.0, -100.0]))
+    assert TreeMask(kind='distance', max_distance=2).f.tolist() == [[1.0, 0.5, 0.25]]
+    assert not list(TreeMask(learnable=False).parameters())
+
+
+def test_masks_of_all_kinds_share_a_state() -> None:
+    graph = Graph.from_data(GRAPHS['batch']())
+    masks = [TreeMask(), TreeMask(2, a=-3.0), TreeMask(kind='distance')]
+    assert len({mask.settings() for mask in masks}) == 1
+    for mask in masks:
+        mask(graph)
+    assert len(graph._states) == 1
+
+
+def test_a_state_made_in_inference_mode_can_be_trained_with() -> None:
+    graph = Graph.from_data(messy())
+    for mask in (TreeMask(backend='torch'), TreeMask(kind='distance')):
+        with torch.inference_mode():
+            mask(graph)
+        mask(graph).matmul(torch.ones(7, 1, 1)).sum().backward()
+        assert all(parameter.grad.any() for parameter in mask.parameters())
+
+
+def test_algebra() -> None:
+    left, right = torch.randn(7, 2, 2, dtype=torch.float64), torch.randn(7, 2, 2, dtype=torch.float64)
+    product = TreeMask(2, a=A, b=B) * LowRankMask(2, left, right)
+    assert_mask_operator(product + 2.0 * TreeMask(2, 'distance', max_distance=3, f=F).T + PackingMask(), messy())
+
+
+def test_large_forests_are_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    size = 200_000
+    path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
+    small = Batch.from_data_list([Data(edge_index=random_tree(20, seed), num_nodes=20) for seed in range(5000)])
+    masks = [TreeMask(backend='torch'), TreeMask(backend='numba'), TreeMask(kind='distance', max_distance=4)]
+    for data in (Data(edge_index=path, num_nodes=size), Data(edge_index=random_tree(size), num_nodes=size), small):
+        graph = Graph.from_data(data)
+        x = torch.rand(graph.num_nodes, 1, 1, requires_grad=True)
+        totals = []
+        for mask in masks:
+            out = masked_linear_attention(x, x, x, mask(graph))
+            out.sum().backward()
+            assert out.isfinite().all()
+            assert x.grad.isfinite().all()
+            totals.append(out.detach())
+        torch.testing.assert_close(totals[0], totals[1])
+
+
+def test_fft_on_many_nodes() -> None:
+    """Ones everywhere count the nodes of each tree."""
+    sizes = [30_000, 1, 500]
+    batch = Batch.from_data_list([Data(edge_index=random_tree(size), num_nodes=size) for size in sizes])
+    mask = TreeMask(kind='distance', max_distance=4, f=torch.ones(5), method='fft')
+    out = mask(batch).matmul(torch.ones(batch.num_nodes, 1, 1)).flatten()
+    torch.testing.assert_close(out, torch.tensor(sizes).repeat_interleave(torch.tensor(sizes)).float())
+
+
+# Bad input ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        ({'kind': 'gauss'}, r"^kind: got 'gauss'; accepted are \['exp', 'distance'\]"),
+        ({'backend': 'jax'}, r"^backend: got 'jax'"),
+        ({'method': 'dense'}, r"^method: got 'dense'"),
+        ({'a': 0.0}, r'^a: got \[0\.0\]; accepted are numbers below 0, or any with learnable=False'),
+        ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got \[-1\.0, -2\.0\]; accepted are one finite number, and 1'),
+        ({'b': float('nan')}, r'^b: got nan'),
+        ({'f': torch.ones(17)}, r'^f: got a tensor for kind="exp"'),
+        ({'kind': 'distance', 'f': torch.ones(3)}, r'^f: got shape \(3,\); accepted are \[17\]'),
+        ({'max_distance': -1}, r'^max_distance: got -1; accepted are numbers from 0'),
+        ({'heads': 0}, r'^heads: got 0'),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TreeMask(**arguments)
+
+
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_a_cycle_is_refused_and_named(kind: str) -> None:
+    batch = Batch.from_data_list([*forests(), lengths(ring(3), 3)])
+    with pytest.raises(ValueError, match=r'^edge_index: got a graph with a cycle through the nodes \[2\d, 2\d, 2\d\];'):
+        TreeMask(kind=kind)(batch)
+
+
+def test_negative_lengths_are_refused_where_lengths_count() -> None:
+    data = messy()
+    data.edge_weight[2] = -0.5
+    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5; kind="exp" accepts lengths, which are at least 0'):
+        TreeMask()(data)
+    assert TreeMask(kind='distance')(data).to_dense().isfinite().all()
+
+
+def test_growth_is_refused_where_rounding_would_show() -> None:
+    path = Data(edge_index=torch.stack([torch.arange(199), torch.arange(1, 200)]), num_nodes=200)
+    for a in (0.5, 1e3):
+        with pytest.raises(ValueError, match=r'^a: got .* for trees with paths of length 199; .* up to 0\.0\d+, or below 0'):
+            TreeMask(a=a, learnable=False)(path)
+    short = GRAPHS['unweighted']()
+    mask = TreeMask(2, a=torch.tensor([0.4, 0.0]), learnable=False).double()
+    expected = np.exp(np.array([0.4, 0.0])[:, None, None] * distances(short, True))
+    np.testing.assert_allclose(mask(short).to_dense().numpy(), expected, rtol=1e-5)
+
+
+def test_empty_batch_members() -> None:
+    batch = Batch.from_data_list([Data(edge_index=no_edges(), num_nodes=size) for size in (0, 3, 0)])
+    for kind in ('exp', 'distance'):
+        torch.testing.assert_close(TreeMask(kind=kind)(batch).to_dense().detach(), torch.eye(3).unsqueeze(0))

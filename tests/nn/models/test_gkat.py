@@ -1,0 +1,158 @@
+"""GKAT: its options, and the same model with explicit matrices."""
+
+import pytest
+import torch
+from graphs import ring, uneven_graphs
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask import Graph
+from pyg_topomask.nn.models import GKAT
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.testing import assert_batch_invariant
+from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+
+
+def with_features() -> list[Data]:
+    graphs = uneven_graphs()
+    for seed, data in enumerate(graphs):
+        data.x = torch.randn(data.num_nodes, 5, generator=torch.Generator().manual_seed(seed))
+        data.edge_weight = data.edge_weight.float()
+    return graphs
+
+
+def run(model: GKAT, data: Data) -> Tensor:
+    graph = Graph.from_data(data)
+    return model(data.x, graph.edge_index, graph=graph)
+
+
+@pytest.mark.parametrize('settings', [{}, {'num_walks': None}, {'feature_map': 'relu', 'alpha': 0.0, 'readout': None}])
+def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, object]) -> None:
+    batch = Batch.from_data_list(with_features())
+    implicit, explicit = (GKAT(5, 4, 3, (4, 1), explicit=own, **settings) for own in (False, True))
+    explicit.load_state_dict(implicit.state_dict())
+    outputs = [run(model, batch) for model in (implicit, explicit)]
+    torch.testing.assert_close(*outputs, rtol=1e-4, atol=1e-4)
+    for out in outputs:
+        out.square().sum().backward()
+    for own, other in zip(implicit.parameters(), explicit.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize('readout', [None, 'sum', 'mean', 'max', 'mf', 'dm'])
+def test_readouts(readout: str | None) -> None:
+    model, batch = GKAT(5, 4, 3, (2, 1), readout=readout), Batch.from_data_list(with_features())
+    out = run(model, batch)
+    assert out.shape == ((40, 3) if readout is None else (4, 3))
+    alone = torch.cat([run(model, data) for data in with_features()])
+    torch.testing.assert_close(out, alone, rtol=1e-4, atol=1e-4)
+    out.square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_sum_mean_and_max_pool_what_the_attention_makes_of_the_nodes() -> None:
+    batch = Batch.from_data_list(with_features())
+    node = GKAT(5, 4, 3, (2, 1), readout=None)
+    hidden = []
+    node.lin_out.register_forward_hook(lambda module, inputs, output: hidden.append(inputs[0]))
+    run(node, batch)
+    for readout, pool in {'sum': torch.sum, 'mean': torch.mean, 'max': torch.amax}.items():
+        model = GKAT(5, 4, 3, (2, 1), readout=readout)
+        model.load_state_dict(node.state_dict())
+        expected = torch.stack([pool(part, 0) for part in hidden[0].split(batch.ptr.diff().tolist())])
+        torch.testing.assert_close(run(model, batch), node.lin_out(expected), rtol=1e-4, atol=1e-4)
+
+
+def test_layers_have_the_heads_channels_and_features_asked_for() -> None:
+    model = GKAT(5, 4, 3, (8, 2, 1), num_features=16, lin_channels=7, norm=True)
+    layers = list(model.layers)
+    assert [layer.heads for layer in layers] == [8, 2, 1]
+    assert [(layer.channels, layer.out_channels) for layer in layers] == [(7, 32), (32, 8), (8, 4)]
+    assert all(layer.feature_map.num_features == 16 for layer in layers)
+    assert [layer.mask.log_lam.numel() for layer in layers] == [8, 2, 1]
+    before = {name: value.clone() for name, value in model.named_parameters() if 'lin' in name and 'weight' in name}
+    model.reset_parameters()
+    after = dict(model.named_parameters())
+    assert before
+    assert not any(torch.equal(value, after[name]) for name, value in before.items())
+
+
+def test_layers_share_one_ensemble_of_walks() -> None:
+    data, model = with_features()[2], GKAT(5, 4, 3)
+    graph = Graph.from_data(data)
+    model(data.x, data.edge_index, graph=graph)
+    states = [layer.mask._prepared(graph, None) for layer in model.layers]
+    assert states[0] is states[1]
+
+
+def test_batch_invariance_with_stored_walks() -> None:
+    graphs = [AddRandomWalkKernel()(data) for data in with_features()]
+    assert_batch_invariant(GKAT(5, 4, 3, readout=None, feature_map='elu'), graphs, tolerance=1e-4)
+
+
+def test_dropout_is_of_the_inputs_in_training() -> None:
+    data, model = with_features()[2], GKAT(5, 4, 3, dropout=0.5)
+    assert not torch.equal(run(model, data), run(model, data))
+    model.eval()
+    assert torch.equal(run(model, data), run(model, data))
+    blind = GKAT(5, 4, 3, dropout=1.0)
+    changed = data.clone()
+    changed.x = data.x + 1.0
+    assert torch.equal(run(blind, data), run(blind, changed))
+
+
+def test_walks_of_each_layer_follow_its_attention() -> None:
+    data, model = with_features()[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True)
+    graph = Graph.from_data(data)
+    means = model.norm.running_mean.clone()
+    model.resample(data.x, graph, torch.Generator().manual_seed(0))
+    assert model.training
+    assert torch.equal(means, model.norm.running_mean)
+    states = [layer.mask._prepared(graph, None) for layer in model.layers]
+    assert states[0] is not states[1]
+    own = Graph.from_data(data)
+    layer: RWGNKAttention = model.layers[0]
+    layer.resample(model.eval().norm(data.x), own, torch.Generator().manual_seed(0))
+    assert torch.equal(layer.mask._prepared(own, None).query.visited, states[0].query.visited)
+    with torch.no_grad():
+        for other in model.layers:
+            other.lin_q.weight.mul_(-3.0)
+    later = Graph.from_data(data)
+    model.resample(data.x, later, torch.Generator().manual_seed(0))
+    assert not torch.equal(model.layers[0].mask._prepared(later, None).query.load, states[0].query.load)
+    with pytest.raises(ValueError, match=r'^dynamic: got False'):
+        GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
+
+
+def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
+    triangles = torch.cat([ring(3), ring(3) + 3], dim=1)
+    batch = Batch.from_data_list([Data(x=torch.eye(6)[:, :5], edge_index=own, num_nodes=6) for own in (ring(6), triangles)])
+    model = GKAT(5, 4, 2, (2, 1), num_walks=None)
+    graph, optimizer = Graph.from_data(batch), torch.optim.Adam(model.parameters(), 0.02)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(batch.x, batch.edge_index, graph=graph), torch.tensor([0, 1]))
+        loss.backward()
+        optimizer.step()
+    assert loss < 0.3
+
+
+@pytest.mark.parametrize(
+    ('name', 'settings'),
+    [
+        ('heads', {'heads': ()}),
+        ('heads', {'heads': (0, 1)}),
+        ('hidden_channels', {'hidden_channels': 0}),
+        ('readout', {'readout': 'unknown'}),
+        ('readout_channels', {'readout_channels': 0}),
+        ('lin_channels', {'lin_channels': 0}),
+        ('num_features', {'num_features': 4, 'feature_map': 'relu'}),
+        ('feature_map', {'feature_map': 'unknown'}),
+        ('dropout', {'dropout': -0.1}),
+        ('lam', {'lam': -1.0}),
+        ('resample', {'resample': 'unknown'}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        GKAT(**{'in_channels': 5, 'hidden_channels': 4, 'out_channels': 3} | settings)

@@ -1,0 +1,179 @@
+"""RWGNK attention: what the mask makes of it, its dynamic walks, and large inputs."""
+
+import numpy as np
+import pytest
+import torch
+from graphs import ring, small_digraph, small_graph, uneven_graphs
+from oracles import confidence
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask import Graph
+from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
+from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+
+
+def with_features() -> list[Data]:
+    graphs = uneven_graphs()
+    for seed, data in enumerate(graphs):
+        data.x = torch.randn(data.num_nodes, 8, generator=torch.Generator().manual_seed(seed))
+        data.edge_weight = data.edge_weight.float()
+    return graphs
+
+
+def run(layer: RWGNKAttention, data: Data) -> Tensor:
+    graph = Graph.from_data(data)
+    return layer(data.x, graph.edge_index, graph.edge_weight, graph.batch, graph=graph)
+
+
+@pytest.mark.parametrize('route', ['features', 'edges', 'exact'])
+def test_batch_invariance(route: str) -> None:
+    layer = RWGNKAttention(8, 2, None if route == 'exact' else 4, feature_map='elu', route=route.replace('exact', 'auto'))
+    assert_batch_invariant(layer, with_features(), tolerance=1e-5)
+    assert_batch_invariant(layer, [AddRandomWalkKernel()(data) for data in with_features()], tolerance=1e-5)
+
+
+def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
+    layer = RWGNKAttention(8, 2, None, feature_map='elu')
+    assert_permutation_equivariant(layer, torch.randn(6, 8), small_graph().edge_index, tolerance=1e-5)
+
+
+def test_layer_is_linear_attention_under_an_rwgnk_mask() -> None:
+    data, settings = small_graph(), {'num_walks': 8, 'p_halt': 0.2, 'lam': 0.5, 'alpha': 0.5, 'seed': 5}
+    layer = RWGNKAttention(8, 2, **settings, feature_map='elu')
+    other = MaskedLinearAttention(8, 2, RWGNKMask(2, **settings), 'elu')
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(6, 8)
+    assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
+
+
+@pytest.mark.parametrize('num_walks', [4, None])
+def test_gradients_reach_every_parameter(num_walks: int | None) -> None:
+    data, layer = with_features()[2], RWGNKAttention(8, 2, num_walks, feature_map='elu')
+    run(layer, data).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('heads', {'heads': 3}),
+        ('num_walks', {'num_walks': 0}),
+        ('lam', {'lam': -1.0}),
+        ('alpha', {'alpha': -1.0}),
+        ('feature_map', {'feature_map': 'unknown'}),
+        ('dropout', {'dropout': 2.0}),
+        ('out_channels', {'channels': -1}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        RWGNKAttention(**{'channels': 8} | arguments)
+
+
+# Dynamic walks --------------------------------------------------------------------------------------------------------
+
+
+def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
+    """Each head's attention to the ends of a node's edges, normalised, and averaged over the heads."""
+    q = (x @ layer.lin_q.weight.t() + layer.lin_q.bias).view(len(x), layer.heads, -1).detach().numpy()
+    k = (x @ layer.lin_k.weight.t() + layer.lin_k.bias).view(len(x), layer.heads, -1).detach().numpy()
+    probability = np.zeros((len(x), len(x)))
+    for head in range(layer.heads):
+        for i in range(len(x)):
+            ends = data.edge_index[1, data.edge_index[0] == i].numpy()
+            score = np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0)
+            if len(ends) > 0:
+                share = score / score.sum() if score.sum() > 0 else np.full(len(ends), 1 / len(ends))
+                np.add.at(probability[i], ends, share / layer.heads)
+    return probability
+
+
+def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
+    data, walks = small_digraph(), 4000
+    x = torch.randn(6, 8)
+    layer = RWGNKAttention(8, 2, walks, max_walk_length=1)
+    with torch.no_grad():
+        layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
+    graph = Graph.from_tensors(data.edge_index, 6)
+    layer.resample(x, graph, torch.Generator().manual_seed(0))
+    state = layer.mask._prepared(graph, None)
+    first = state.query.length == 1
+    found = np.zeros((6, 6))
+    found[state.query.start[first], state.query.visited[first]] = state.query.load[first]
+    expected = attention_hops(layer, x, data)
+    assert np.ptp(expected[expected > 0]) > 0.1
+    assert (expected[data.edge_index[0], data.edge_index[1]] > 0).all()
+    error = np.sqrt(expected * (1 - expected) / walks)
+    assert (np.abs(found - expected) <= confidence(36) * error + 1e-4).all()
+
+
+def test_exact_kernel_of_the_attention() -> None:
+    data, x = small_digraph(), torch.randn(6, 8)
+    layer = RWGNKAttention(8, 2, None, max_walk_length=2, lam=0.5, alpha=0.0)
+    graph = Graph.from_tensors(data.edge_index, 6)
+    layer.resample(x, graph)
+    step = attention_hops(layer, x, data)
+    frequency = np.eye(6) + 0.5 * step + 0.25 * step @ step
+    np.testing.assert_allclose(layer.mask(graph).to_dense()[1].detach().numpy(), frequency @ frequency.T, atol=1e-5)
+
+
+def test_walks_stay_until_they_are_drawn_anew_on_a_new_graph() -> None:
+    data, x, layer = small_graph(), torch.randn(6, 8), RWGNKAttention(8, 2, feature_map='elu')
+
+    def outputs(seed: int) -> tuple[Tensor, Tensor]:
+        graph = Graph.from_tensors(data.edge_index, 6)
+        layer.resample(x, graph, torch.Generator().manual_seed(seed))
+        return layer(x, data.edge_index, graph=graph), layer.eval()(x, data.edge_index, graph=graph)
+
+    first, again = outputs(0)
+    assert torch.equal(first, again)
+    assert torch.equal(first, outputs(0)[0])
+    assert not torch.equal(first, outputs(1)[0])
+    assert not torch.equal(first, layer(x, data.edge_index))
+
+
+def test_walks_drawn_by_attention_stay_within_their_graph() -> None:
+    batch = Batch.from_data_list(with_features())
+    layer, graph = RWGNKAttention(8, 2, feature_map='elu'), Graph.from_data(batch)
+    layer.resample(batch.x, graph)
+    walks = layer.mask._prepared(graph, None).query
+    assert torch.equal(batch.batch[walks.start.long()], batch.batch[walks.visited.long()])
+    assert run(layer, batch).isfinite().all()
+
+
+def test_graphs_that_hold_walks_and_layers_that_draw_them_are_refused() -> None:
+    data, x, layer = small_graph(), torch.randn(6, 8), RWGNKAttention(8, 2)
+    graph = Graph.from_data(data)
+    layer(x, data.edge_index, graph=graph)
+    with pytest.raises(ValueError, match=r'^graph: got a graph that holds walks'):
+        layer.resample(x, graph)
+    with pytest.raises(ValueError, match=r'^resample: got'):
+        RWGNKAttention(8, 2, resample='forward').resample(x, Graph.from_data(data))
+    learned = Graph.from_tensors(data.edge_index, 6, torch.ones(14, requires_grad=True))
+    with pytest.raises(ValueError, match=r'^graph: got edge weights that require'):
+        layer.resample(x, learned)
+
+
+# Large inputs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('num_walks', [2, None])
+@pytest.mark.parametrize('many', [False, True])
+def test_large_graphs_and_many_graphs(many: bool, num_walks: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the dense matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    data = Data(edge_index=ring(20 if many else 200_000), num_nodes=20 if many else 200_000)
+    batch = Batch.from_data_list([data] * 5000) if many else data
+    graph, layer = Graph.from_data(batch), RWGNKAttention(4, 2, num_walks, max_walk_length=2, feature_map='elu')
+    x = torch.randn(graph.num_nodes, 4)
+    if num_walks is not None:
+        layer.resample(x, graph)
+    layer(x, graph.edge_index, graph=graph).square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())

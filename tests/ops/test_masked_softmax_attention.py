@@ -1,0 +1,435 @@
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import confidence, softmax_attention, standard_scores
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops import attend_softmax, masked_softmax_attention
+from pyg_topomask.sparse_pattern import SparsePattern
+
+ROUTES = ('entries', 'dense')
+
+
+def numbers(*size: int) -> Tensor:
+    return torch.randn(*size, dtype=torch.float64)
+
+
+def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    return numbers(num_nodes, heads, features), numbers(num_nodes, heads, features), numbers(num_nodes, heads, channels)
+
+
+def with_positive_weights(data: Data) -> Data:
+    if 'edge_weight' in data:
+        data.edge_weight = data.edge_weight.abs()
+    return data
+
+
+def low_rank(data: Data) -> LowRankMask:
+    return LowRankMask(2, *(torch.nn.Parameter(numbers(data.num_nodes or 0, 2, 2).abs()) for _ in range(2)))
+
+
+MASKS: dict[str, Callable[[Data], Mask]] = {
+    'adjacency': lambda data: AdjacencyMask(2, 0.7, 'sym'),
+    'adjacency_shared': lambda data: AdjacencyMask(),
+    'adjacency_no_loop': lambda data: AdjacencyMask(2, None),
+    'transposed': lambda data: AdjacencyMask(2, None).T,
+    'scaled': lambda data: AdjacencyMask(2) * torch.nn.Parameter(torch.tensor([2.0, 0.5])),
+    'grf': lambda data: GRFMask(2, 4, 0.3, 2, positive=True),
+    'grf_one_hot_keys': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric=True, positive=True),
+    'grf_pairs': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric='pairs', independent_ensembles=True, positive=True),
+    'hadamard': lambda data: GRFMask(2, 4, 0.3, 2, positive=True) * low_rank(data),
+}
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('name', MASKS)
+def test_both_routes_are_softmax_attention_with_the_logarithm_of_the_mask(name: str, graph: str) -> None:
+    data = with_positive_weights(GRAPHS[graph]())
+    mask = MASKS[name](data).double()(data)
+    q, k, v = inputs(data.num_nodes or 0)
+    matrix = mask.to_dense().detach().numpy()
+    expected, coefficients = softmax_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
+    for route in ROUTES:
+        out = masked_softmax_attention(q, k, v, mask, route=route).detach().numpy()
+        np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-12, err_msg=route)
+    entries = mask.entries()
+    out, alpha = attend_softmax(q, k, v, entries)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+    own = coefficients[:, entries.pattern.row.numpy(), entries.pattern.col.numpy()]
+    np.testing.assert_allclose(alpha.detach().numpy(), own, rtol=1e-9, atol=1e-12)
+
+
+def bound(matrix: Tensor) -> tuple[MaskOperator, Entries]:
+    """A dense matrix [H, N, N], and its entries that are not zero in every head."""
+    row, col = matrix.any(0).nonzero().t()
+    size = matrix.size(1)
+    entries = Entries(SparsePattern.from_sorted(row, col, size, size), matrix[:, row, col])
+    return DenseMask(matrix.size(0), matrix).to(matrix.dtype)(Data(num_nodes=size)), entries
+
+
+@settings(deadline=None, max_examples=40, derandomize=True)
+@given(
+    num_nodes=st.integers(0, 7),
+    share=st.floats(0.0, 1.0),
+    heads=st.integers(1, 3),
+    features=st.integers(0, 5),
+    channels=st.integers(1, 4),
+    seed=st.integers(0, 100),
+)
+def test_random_matrices(num_nodes: int, share: float, heads: int, features: int, channels: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    matrix = torch.rand(heads, num_nodes, num_nodes, dtype=torch.float64) + 1e-3
+    operator, entries = bound(matrix * (torch.rand(heads, num_nodes, num_nodes) < share))
+    q, k, v = inputs(num_nodes, heads, features, channels)
+    found = attend_softmax(q, k, v, entries)[0], masked_softmax_attention(q, k, v, operator, route='dense')
+    if features > 0:
+        expected, _ = softmax_attention(q.numpy(), k.numpy(), v.numpy(), operator.to_dense().numpy())
+        np.testing.assert_allclose(found[0].numpy(), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(*found)
+
+
+def test_without_a_mask_that_tells_nodes_apart_it_is_the_attention_of_torch() -> None:
+    q, k, v = inputs(6)
+    operator, entries = bound(torch.full((2, 6, 6), 0.3, dtype=torch.float64))
+    expected = torch.nn.functional.scaled_dot_product_attention(*(tensor.transpose(0, 1) for tensor in (q, k, v)))
+    torch.testing.assert_close(attend_softmax(q, k, v, entries)[0], expected.transpose(0, 1))
+    torch.testing.assert_close(masked_softmax_attention(q, k, v, operator, route='dense'), expected.transpose(0, 1))
+
+
+# Gradients ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('shared', [False, True], ids=['per_head', 'shared'])
+@pytest.mark.parametrize('graph', ['directed', 'batch', 'no_edges'])
+def test_gradients_of_inputs_and_mask_entries(graph: str, shared: bool) -> None:
+    data = Batch.from_data_list(uneven_graphs()[:2]) if graph == 'batch' else GRAPHS[graph]()
+    pattern = GRFMask(2, asymmetric=True)(data).entries().pattern
+    value = torch.rand(1 if shared else 2, pattern.nnz, dtype=torch.float64) + 0.1
+    q, k, v = inputs(data.num_nodes, features=2, channels=2)
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return attend_softmax(q, k, v, Entries(pattern, value))
+
+    assert torch.autograd.gradcheck(attend, [tensor.requires_grad_() for tensor in (q, k, v, value)])
+
+
+@pytest.mark.parametrize('name', MASKS)
+def test_gradients_agree_between_routes(name: str) -> None:
+    data = with_positive_weights(GRAPHS['batch']())
+    mask = MASKS[name](data).double()
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight, wanted = numbers(40, 2, 4), [*leaves, *mask.parameters()]
+    entries, dense = (
+        torch.autograd.grad((masked_softmax_attention(*leaves, mask(data), route=route) * weight).sum(), wanted)
+        for route in ROUTES
+    )
+    assert all(gradient.any() for gradient in dense)
+    for actual, expected in zip(entries, dense, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_with_dropout() -> None:
+    entries = GRFMask(2, positive=True)(small_graph()).entries()
+    value = entries.value.detach().double()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, value: Tensor) -> Tensor:
+        torch.manual_seed(3)
+        return attend_softmax(q, k, v, Entries(entries.pattern, value), dropout=0.4)[0]
+
+    assert torch.autograd.gradcheck(attend, [tensor.requires_grad_() for tensor in (*inputs(6), value)])
+
+
+# Rows and entries that weigh nothing ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_rows_without_entries_give_zero_with_gradient_zero(route: str) -> None:
+    mask = AdjacencyMask(2, self_loop=None).double()(with_positive_weights(small_digraph()))
+    leaves = [tensor.requires_grad_() for tensor in inputs(6)]
+    out = masked_softmax_attention(*leaves, mask, route=route)
+    assert not out[5].any()
+    assert out[:5].any(-1).all()
+    everywhere = torch.autograd.grad(out.sum(), leaves, retain_graph=True)
+    assert all(gradient.isfinite().all() for gradient in everywhere)
+    assert not everywhere[0][5].any()
+    assert not any(gradient.any() for gradient in torch.autograd.grad(out[5].sum(), leaves))
+
+
+def test_entries_of_zero_get_no_attention() -> None:
+    matrix = torch.rand(2, 5, 5, dtype=torch.float64) + 0.1
+    matrix[0, 1, 2] = matrix[1, 3] = 0.0  # one entry of one head, and a row of the other
+    _, entries = bound(matrix)
+    assert (entries.value == 0).sum() == 6
+    value = entries.value.requires_grad_()
+    leaves = [tensor.requires_grad_() for tensor in inputs(5)]
+    out, alpha = attend_softmax(*leaves, Entries(entries.pattern, value))
+    expected, coefficients = softmax_attention(*(leaf.detach().numpy() for leaf in leaves), matrix.numpy())
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+    assert not alpha[value == 0].any()
+    assert not out[3, 1].any()
+    assert coefficients[0, 1, 2] == 0
+    gradients = torch.autograd.grad(out.square().sum(), [*leaves, value])
+    assert all(gradient.isfinite().all() for gradient in gradients)
+    assert not gradients[3][value == 0].any()
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_huge_scores_where_the_mask_is_zero_do_not_drown_the_others(route: str) -> None:
+    matrix = torch.rand(1, 5, 5) + 0.1
+    matrix[0, :, 2] = 0.0
+    q, k, v = (tensor.float() for tensor in inputs(5, heads=1))
+    k[2] = 1e4 * q[0]
+    operator, _ = bound(matrix)
+    row, col = torch.cartesian_prod(torch.arange(5), torch.arange(5)).t()
+    pattern = SparsePattern.from_sorted(row, col, 5, 5)
+    operator.entries = lambda: Entries(pattern, matrix.flatten(1))
+    out = masked_softmax_attention(q, k, v, operator, route=route)
+    expected, _ = softmax_attention(*(tensor.double().numpy() for tensor in (q, k, v, matrix)))
+    assert expected.any(-1).all()
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('bad', [-1e-3, -math.inf, math.nan, math.inf])
+@pytest.mark.parametrize('route', ROUTES)
+def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None:
+    matrix = torch.full((2, 5, 5), 0.5)
+    matrix[1, 3, 2] = bad
+    operator, entries = bound(matrix)
+    q, k, v = (tensor.float() for tensor in inputs(5))
+    operator.entries = lambda: entries
+    operator.to_dense = lambda: matrix
+    with pytest.raises(ValueError, match=f'^mask: got the entry {float(matrix[1, 3, 2]):.1}'):
+        masked_softmax_attention(q, k, v, operator, route=route)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
+    q, k, v = inputs(6)
+    for mask, data in (
+        (GRFMask(2, 8, positive=True), small_digraph()),
+        (GRFMask(2, modulation=torch.tensor([1.0, -1.0, 0.0, 0.0, 0.0])), small_graph()),
+        (AdjacencyMask(2, -1.0), small_graph()),
+    ):
+        with pytest.raises(ValueError, match=r'^mask: got the entry -'):
+            masked_softmax_attention(q, k, v, mask(data), route=route)
+
+
+# Scales ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_huge_scores_stay_finite(route: str, dtype: torch.dtype) -> None:
+    data = small_graph()
+    q, k, v = (tensor.to(dtype) for tensor in inputs(6))
+    q, k = 100 * q, 100 * k
+    assert (q[:, 0] @ k[:, 0].t()).abs().max() > 1e4
+    mask = GRFMask(2, 8, positive=True).to(dtype)(data)
+    leaves = [tensor.requires_grad_() for tensor in (q, k, v)]
+    out = masked_softmax_attention(*leaves, mask, route=route)
+    matrix = mask.to_dense().detach().double().numpy()
+    expected, _ = softmax_attention(*(leaf.detach().double().numpy() for leaf in leaves), matrix)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-2, atol=1e-2)
+    gradients = torch.autograd.grad(out.square().sum(), leaves)
+    assert all(gradient.isfinite().all() for gradient in gradients)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('scale', [1e-30, 1e-6, 1e6, 1e30])
+def test_the_scale_of_the_mask_cancels(route: str, scale: float) -> None:
+    data, (q, k, v) = small_graph(), (tensor.float() for tensor in inputs(6))
+    mask = AdjacencyMask(2)(data)
+    expected = masked_softmax_attention(q, k, v, mask, route=route)
+    torch.testing.assert_close(masked_softmax_attention(q, k, v, mask * scale, route=route), expected)
+
+
+# Dropout --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_dropout_keeps_the_mean(route: str) -> None:
+    data, (q, k, v) = small_graph(), inputs(6)
+    mask = AdjacencyMask(2).double()(data)
+    expected = masked_softmax_attention(q, k, v, mask).detach()
+    samples = []
+    for seed in range(500):
+        torch.manual_seed(seed)
+        samples.append(masked_softmax_attention(q, k, v, mask, dropout=0.4, route=route).detach().numpy())
+    found = np.stack(samples)
+    assert np.abs(standard_scores(found, expected.numpy())).max() < confidence(2 * expected.numel())
+    assert (found.std(0) > 0).all()
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_everything_dropped_is_zero_and_nothing_dropped_is_the_plain_attention(route: str) -> None:
+    mask, (q, k, v) = AdjacencyMask(2)(small_graph()), inputs(6)
+    assert not masked_softmax_attention(q, k, v, mask, 1.0, route).any()
+    plain = masked_softmax_attention(q, k, v, mask, route=route)
+    assert torch.equal(masked_softmax_attention(q, k, v, mask, 0.0, route), plain)
+
+
+def test_dropout_drops_each_coefficient_on_its_own_and_returns_them_before() -> None:
+    mask, (q, k, _) = AdjacencyMask(2).double()(small_graph()), inputs(6)
+    identity = torch.eye(6, dtype=torch.float64).unsqueeze(1).expand(-1, 2, -1)
+    whole, alpha = attend_softmax(q, k, identity, mask.entries())
+    out, kept = attend_softmax(q, k, identity, mask.entries(), dropout=0.5)
+    assert torch.equal(kept, alpha)
+    ratio = (out / whole.masked_fill(whole == 0, 1.0))[whole > 0]
+    torch.testing.assert_close(ratio, torch.where(ratio > 1, 2.0, 0.0).double())
+    assert (ratio == 0).any()
+    assert (ratio > 1).any()
+
+
+# Data types -----------------------------------------------------------------------------------------------------------
+
+
+def star(leaves: int) -> Data:
+    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    return Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=leaves + 1)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_accumulates_in_single(dtype: torch.dtype, route: str) -> None:
+    """A sum of so many short numbers would stand still."""
+    data = star(1500)
+    mask = AdjacencyMask(2)(data)
+    q, k, v = (tensor.to(dtype) for tensor in inputs(1501))
+    v = v + 1
+    out = masked_softmax_attention(q, k, v, mask, route=route)
+    assert out.dtype == dtype
+    expected = masked_softmax_attention(q.float(), k.float(), v.float(), mask, route=route)
+    torch.testing.assert_close(out, expected.to(dtype), rtol=0, atol=0)
+    assert attend_softmax(q, k, v, mask.entries())[1].dtype == torch.float32
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_autocast_changes_nothing(dtype: torch.dtype, route: str) -> None:
+    mask, (q, k, v) = AdjacencyMask(2)(star(50)), (tensor.float() for tensor in inputs(51))
+    expected = masked_softmax_attention(q, k, v, mask, route=route)
+    leaf = q.clone().requires_grad_()
+    with torch.autocast('cpu', dtype):
+        out = masked_softmax_attention(leaf, k, v, mask, route=route)
+    assert out.dtype == torch.float32
+    assert torch.equal(out, expected)
+    out.sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.isfinite().all()
+
+
+# Graphs of a batch ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('name', ['adjacency', 'adjacency_no_loop', 'grf', 'grf_one_hot_keys', 'grf_pairs'])
+def test_batches_are_their_graphs_one_by_one(name: str, route: str) -> None:
+    graphs = uneven_graphs()
+    mask = MASKS[name](graphs[0]).double()
+    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
+        parts = [graphs[index] for index in order]
+        q, k, v = inputs(sum(data.num_nodes for data in parts))
+        out = masked_softmax_attention(q, k, v, mask(Batch.from_data_list(parts)), route=route)
+        sizes = [data.num_nodes for data in parts]
+        alone = [
+            masked_softmax_attention(*own, mask(data), route=route)
+            for data, *own in zip(parts, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
+        ]
+        torch.testing.assert_close(out, torch.cat(alone), rtol=1e-6, atol=1e-6)
+
+
+def test_nothing_passes_between_graphs() -> None:
+    data = GRAPHS['batch']()
+    mask = GRFMask(2, positive=True).double()(data)
+    q, k, v = inputs(40)
+    expected = masked_softmax_attention(q, k, v, mask)
+    for tensor in (q, k, v):
+        tensor[3:33] = math.nan
+    out = masked_softmax_attention(q, k, v, mask)
+    torch.testing.assert_close(out[:3], expected[:3])
+    torch.testing.assert_close(out[33:], expected[33:])
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
+    q, k, v = inputs(6)
+    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + AdjacencyMask()):
+        with pytest.raises(ValueError, match=r'^mask: got .*route="dense"'):
+            masked_softmax_attention(q, k, v, mask(small_graph()))
+        assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)
+    with pytest.raises(ValueError, match=r"^route: got 'edges'; .*entries.*dense"):
+        masked_softmax_attention(q, k, v, AdjacencyMask()(small_graph()), route='edges')
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize(
+    ('name', 'shapes'),
+    [
+        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
+        ('k', ((6, 2, 3), (7, 2, 3), (6, 2, 4))),
+        ('k', ((6, 2), (6, 2), (6, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (7, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
+        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
+        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
+    ],
+)
+def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...], route: str) -> None:
+    mask = AdjacencyMask(2)(Data(edge_index=ring(6), num_nodes=6))
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        masked_softmax_attention(*(torch.ones(shape) for shape in shapes), mask, route=route)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dropout', [-0.1, 1.5])
+def test_dropout_outside_its_range_is_named(dropout: float, route: str) -> None:
+    q, k, v = inputs(6)
+    with pytest.raises(ValueError, match=r'^dropout: got'):
+        masked_softmax_attention(q, k, v, AdjacencyMask(2)(small_graph()), dropout, route)
+
+
+# Compilation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['adjacency', 'adjacency_shared', 'grf', 'grf_one_hot_keys'])
+@pytest.mark.filterwarnings('ignore::UserWarning')
+def test_compiles_without_graph_breaks(name: str) -> None:
+    data = GRAPHS['batch']()
+    operator = MASKS[name](data).double()(data)
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight = numbers(40, 2, 4)
+    torch._dynamo.reset()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return masked_softmax_attention(q, k, v, operator)
+
+    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
+    results = []
+    for run in (attend, compiled):
+        out = run(*leaves)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize('shared', [False, True], ids=['per_head', 'shared'])
+def test_custom_operator_passes_the_checks_of_torch(shared: bool) -> None:
+    graph = Graph.from_data(small_graph())
+    entries = AdjacencyMask(1 if shared else 2).double()(graph).entries()
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
+    value = entries.value.detach().requires_grad_()
+    keep = torch.ones(1, 1, dtype=torch.float64)
+    torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, value, keep, list(entries.pattern.tensors)))

@@ -1,0 +1,175 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pyg_topomask.ops import tree as tree_module
+from pyg_topomask.ops.forest import Forest
+from pyg_topomask.ops.tree import TreeDistanceStructure, choose_method, plan_distance, plan_exp
+
+Array = NDArray[np.float64]
+CPU = torch.device('cpu')
+BACKENDS = ['torch', 'numba']
+METHODS = ['rings', 'fft']
+
+
+def path(size: int) -> Tensor:
+    return torch.stack([torch.arange(size - 1), torch.arange(1, size)])
+
+
+def random_tree(size: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    node = torch.arange(1, size)
+    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
+    return torch.randperm(size, generator=generator)[edges]
+
+
+def path_product(length: Array, a: float, x: Array) -> Array:
+    """exp(a dist) on a path: sums from the left and from the right."""
+    left, right = x.copy(), x.copy()
+    for i in range(1, len(x)):
+        left[i] += np.exp(a * length[i - 1]) * left[i - 1]
+        right[-1 - i] += np.exp(a * length[-i]) * right[-i]
+    return left + right - x
+
+
+def exp_product(edges: Tensor, weight: Tensor, a: Tensor, x: Tensor, backend: str) -> Tensor:
+    forest = Forest.from_edges(edges, x.size(0))
+    structure, plan = plan_exp(forest, CPU, backend)
+    return structure.apply((a, torch.zeros_like(a), forest.lengths(edges, weight), *plan), x)
+
+
+def distance_product(edges: Tensor, f: Tensor, x: Tensor, method: str) -> Tensor:
+    structure, plan = plan_distance(Forest.from_edges(edges, x.size(0)), CPU, method)
+    return structure.apply((f, *plan), x)
+
+
+@pytest.mark.parametrize('shuffled', [False, True])
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_exp_on_a_long_path_against_two_passes_of_numpy(backend: str, shuffled: bool) -> None:
+    size = 20_000
+    label = torch.randperm(size) if shuffled else torch.arange(size)
+    weight = torch.rand(size - 1, dtype=torch.float64)
+    x = torch.randn(size, 1, 2, dtype=torch.float64)
+    out = exp_product(label[path(size)], weight, torch.tensor([-0.02], dtype=torch.float64), x, backend)
+    expected = path_product(weight.numpy(), -0.02, x[label, 0].numpy())
+    np.testing.assert_allclose(out[label, 0].numpy(), expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize('a', [-1e-3, -0.1, -3.0])
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_exp_in_float32_on_a_path_of_200_nodes(backend: str, a: float) -> None:
+    x = torch.rand(200, 1, 1)
+    out = exp_product(path(200), torch.ones(199), torch.tensor([a]), x, backend)
+    expected = path_product(np.ones(199), float(np.float32(a)), x[:, 0].double().numpy())
+    np.testing.assert_allclose(out[:, 0].numpy(), expected, rtol=2e-5)
+
+
+def test_backends_agree_with_all_gradients() -> None:
+    edges = random_tree(3000)
+    results = []
+    for backend in BACKENDS:
+        x = torch.randn(3000, 2, 3, generator=torch.Generator().manual_seed(1))
+        inputs = [own.double().requires_grad_() for own in (x, torch.tensor([-0.3, -1.0]), torch.ones(2999))]
+        out = exp_product(edges, inputs[2], inputs[1], inputs[0], backend)
+        results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_sums_with_edges_of_no_and_of_great_length(backend: str) -> None:
+    x = torch.arange(1.0, 5.0).view(4, 1, 1)
+    out = exp_product(path(4), torch.tensor([0.0, 1e30, 0.0]), torch.tensor([-1.0]), x, backend)
+    assert out.flatten().tolist() == [3.0, 3.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_the_given_terms_are_not_changed(backend: str) -> None:
+    x = torch.ones(50, 1, 2, requires_grad=True)
+    out = exp_product(random_tree(50), torch.ones(49), torch.tensor([-1.0]), x, backend)
+    grad = torch.ones_like(out)
+    out.backward(grad)
+    assert x.detach().eq(1).all()
+    assert grad.eq(1).all()
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_distance_on_a_long_path_is_a_convolution(method: str) -> None:
+    size, hops = 20_000 if method == 'fft' else 2_000, 300
+    f = torch.randn(1, hops + 1, dtype=torch.float64)
+    f[0, -1] = 0.25
+    x = torch.randn(size, 1, 1, dtype=torch.float64)
+    out = distance_product(path(size), f, x, method)
+    near = np.concatenate([f[0].numpy()[:0:-1], f[0].numpy()]) - 0.25
+    terms = x.flatten().numpy()
+    np.testing.assert_allclose(out.flatten().numpy(), np.convolve(terms, near, 'same') + 0.25 * terms.sum(), atol=1e-8)
+
+
+def test_methods_agree_on_a_large_tree_with_all_gradients() -> None:
+    edges, results = random_tree(3000), []
+    f = torch.randn(2, 12, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    for method in METHODS:
+        x = torch.randn(3000, 2, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+        inputs = [x.requires_grad_(), f.clone().requires_grad_()]
+        out = distance_product(edges, inputs[1], inputs[0], method)
+        results.append((out, *torch.autograd.grad((out.square() / 1e3).sum(), inputs)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-7)
+
+
+@pytest.mark.parametrize('method', METHODS)
+def test_rounding_stays_below_the_magnitude(method: str) -> None:
+    """Many leaves in the middle of a path, most of whose nodes do not see them but for rounding."""
+    size = 4000
+    edges = torch.cat([path(1000) + 3000, torch.stack([torch.full((3000,), 3400), torch.arange(3000)])], dim=1)
+    f = torch.zeros(1, 6)
+    f[0, 1], f[0, 3], f[0, 4] = 1e-3, 1.0, 1.0
+    x = torch.rand(size, 1, 1) + 0.5
+    structure, plan = plan_distance(Forest.from_edges(edges, size), CPU, method)
+    exact = TreeDistanceStructure(method).apply((f.double(), *plan), x.double())
+    error = (structure.apply((f, *plan), x).double() - exact).abs()
+    magnitude = structure.magnitude((f, *plan), x).double()
+    assert (error <= 16 * torch.finfo(torch.float32).eps * magnitude).all()
+    # A bound that is far too large would make rows count as empty.
+    assert (magnitude[3500:] < 100).all()
+
+
+def test_half_precision_is_summed_in_float32() -> None:
+    x = torch.ones(2000, 1, 1, dtype=torch.bfloat16)
+    out = exp_product(path(2000), torch.zeros(1999), torch.tensor([-1.0]), x, 'auto')
+    assert out.dtype == torch.bfloat16
+    assert out.eq(2000).all()
+    assert distance_product(path(2000), torch.ones(1, 3), x, 'rings').eq(2000).all()
+
+
+def choice(edges: Tensor, size: int, max_distance: int) -> str:
+    return choose_method(Forest.from_edges(edges, size), max_distance)
+
+
+def test_the_method_is_chosen_by_diameter() -> None:
+    assert choice(path(3000), 3000, 3000) == 'fft'
+    assert choice(path(3000), 3000, 10) == 'rings'
+    assert choice(random_tree(3000), 3000, 3000) == 'rings'
+    assert choice(path(1)[:, :0], 0, 3) == 'rings'
+
+
+@pytest.mark.parametrize(
+    'choose', [lambda forest: plan_exp(forest, CPU, 'cuda'), lambda forest: choose_method(forest, 3, 'dense')]
+)
+def test_unknown_names_are_refused(choose: Callable[[Forest], object]) -> None:
+    with pytest.raises(ValueError, match=r"^(backend|method): got '(cuda|dense)'; accepted are \['auto', "):
+        choose(Forest.from_edges(path(3), 3))
+
+
+def test_numba_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tree_module, 'find_spec', lambda name: None)
+    forest = Forest.from_edges(path(3), 3)
+    assert not plan_exp(forest, CPU)[0].compiled
+    with pytest.raises(ImportError, match=r'pip install "pyg_topomask\[numba\]"'):
+        plan_exp(forest, CPU, 'numba')
+    with pytest.raises(ValueError, match=r'^backend: got "numba" on meta'):
+        plan_exp(forest, torch.device('meta'), 'numba')
