@@ -92,7 +92,8 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if kind == 'scale':
         if not isinstance(content, list) or len(content) != 2 or not _is_number(content[0]):
             raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
-        return build_mask(content[1], heads) * content[0]
+        scaled: Mask = build_mask(content[1], heads) * content[0]
+        return scaled
     build = lookup('mask in topomask.mask', kind, MASKS)
     try:
         mask: Mask = build(heads=heads, **(content or {}))
