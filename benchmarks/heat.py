@@ -93,5 +93,5 @@ def _generator(edge_index: Tensor, size: int, kind: str, state: HeatState) -> An
         return (half @ adjacency @ half - diags_array(np.ones(size))).tocsr()
     # The shift of each connected component, as the mask has chosen it.
     on_diagonal = state.pattern.row == state.pattern.col
-    shift = (1.0 - state.value[on_diagonal].numpy()) * state.radius
+    shift = (1.0 - state.value[on_diagonal].numpy()) * state.radius + adjacency.diagonal()
     return (adjacency - diags_array(shift)).tocsr()

@@ -197,7 +197,7 @@ def test_rows_that_hold_only_the_error_of_the_polynomial_give_zero(kind: str, dt
     weight, expected = matrix.sum(1), matrix[:, 1] / matrix.sum(1).clip(1e-200)
     np.testing.assert_allclose(out[weight > 1e-4], expected[weight > 1e-4], atol=1e-2)
     assert (np.abs(out - expected)[out != 0] < 0.2).all()
-    assert not out[weight < 1e-9].any()
+    assert not out[weight < 1e-15].any()
 
 
 def test_magnitude_bounds_what_signs_cancel() -> None:
@@ -252,8 +252,8 @@ def test_masks_of_one_kind_share_their_state() -> None:
 def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None:
     with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between \(0, 1\) and \(1, 0\)'):
         HeatKernelMask(1, kind)(small_digraph())
-    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between \(0, 1\) and \(1, 0\)'):
-        HeatKernelMask(1, kind)(Data(edge_index=ring(5)[:, :5], num_nodes=5))
+    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between \(0, 2\) and \(2, 0\)'):
+        HeatKernelMask(1, kind)(Data(edge_index=torch.tensor([[0, 1, 2], [2, 2, 1]]), num_nodes=3))
     data = mirrored(small_graph())
     data.edge_weight[0] += 0.1
     with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ'):
