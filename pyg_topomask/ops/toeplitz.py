@@ -56,6 +56,8 @@ class ToeplitzStructure(MaskStructure):
         table, slot, *grids = tensors
         work = x.to(torch.promote_types(x.dtype, torch.float32))
         table, products = table.to(work.dtype), []
+        if not grids:  # a batch without graphs
+            return torch.zeros_like(x)
         for nodes in grids:
             # Grids of one shape alone lie in the order of the nodes.
             own = work if len(grids) == 1 else work.index_select(0, nodes.flatten())

@@ -271,3 +271,9 @@ def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.Monk
     layer(x, torch.empty(2, 0, dtype=torch.long), graph=Graph.from_data(data)).square().mean().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
     assert layer.mask.table.grad.any()
+
+
+def test_batch_without_graphs() -> None:
+    data = Data(grid_shape=torch.empty(0, 2, dtype=torch.long))
+    graph = Graph(torch.empty(2, 0, dtype=torch.long), 0, batch=torch.empty(0, dtype=torch.long), num_graphs=0, data=data)
+    assert ToeplitzMask(2)(graph).matmul(torch.empty(0, 2, 3)).shape == (0, 2, 3)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graph import Graph
@@ -173,6 +174,7 @@ class GridEncoder(torch.nn.Module):
             raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
         if isinstance(mask, Mask):
             raise ValueError('mask: got a Mask; accepted is a function that makes one for each layer, or None')
+        self.shape = (height, width)
         self.register_buffer('edge_index', _grid_edges(height, width), persistent=False)
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
         self.blocks = torch.nn.ModuleList()
@@ -206,7 +208,9 @@ class GridEncoder(torch.nn.Module):
             batch = torch.arange(copies, device=self.edge_index.device)
             edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
             own = None if copies == 1 else batch.repeat_interleave(nodes)
-            self._graphs[key] = Graph(edge_index, copies * nodes, batch=own, num_graphs=copies)
+            shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
+            data = Data(grid_shape=shape)  # what Toeplitz masks read
+            self._graphs[key] = Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
         return self._graphs[key]
 
 

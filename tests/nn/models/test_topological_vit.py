@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask import Graph
 from pyg_topomask.feature_maps import FEATURE_MAPS, FavorFeatures
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, ToeplitzMask
 from pyg_topomask.nn.models import TopologicalViT
 from pyg_topomask.nn.models.topological_vit import GridAttention, GridEncoder
 
@@ -24,6 +24,7 @@ MASKS = {
     'asymmetric': lambda layer: AdjacencyMask(HEADS, normalization='rw'),
     'grf': lambda layer: GRFMask(HEADS, num_walks=8, seed=layer),
     'positive': lambda layer: GRFMask(HEADS, num_walks=8, seed=layer, positive=True),
+    'toeplitz': lambda layer: ToeplitzMask(HEADS, window=2, positive=True),
     'sum': lambda layer: GRFMask(HEADS, seed=layer) + 0.1 * PackingMask(),
     'scaled': lambda layer: AdjacencyMask(HEADS) * torch.nn.Parameter(torch.ones(HEADS)),
 }
