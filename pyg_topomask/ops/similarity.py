@@ -1,0 +1,53 @@
+r"""Similarities of queries and keys that are inner products of something else."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ['SIMILARITIES', 'inner_product_features']
+
+SIMILARITIES = ('dot', 'cosine', 'distance')
+
+
+def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
+    r"""Returns vectors whose inner products are a similarity of queries and keys, up to a term of each query, which neither the
+    order of its keys nor a softmax over them sees, from `"Bringing k-MIP Attention to Graph Transformers"` (Sec. 7.2):
+
+    * :obj:`"dot"`: :math:`\mathbf{q}^{\top} \mathbf{k}`;
+    * :obj:`"cosine"`: :math:`\sqrt{d} \, \mathbf{q}^{\top} \mathbf{k} / \|\mathbf{k}\|`: the order of keys is that of their
+      cosines with the query, whose norm, divided by the :math:`\sqrt{d}` of attention, is the temperature;
+    * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -1)^{\top} (\mathbf{k},
+      \frac{1}{2} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
+        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
+        similarity (str): One of the names above.
+
+    Returns:
+        tuple: Two tensors of shape :obj:`[N, H, d]`, or :obj:`[N, H, d + 1]` for :obj:`"distance"`.
+
+    Raises:
+        ValueError: If the name is unknown.
+
+    Example:
+        >>> q, k = torch.tensor([[[3.0]]]), torch.tensor([[[-2.0]]])
+        >>> inner_product_features(q, k, torch.tensor([0, 1]), 'cosine')
+        (tensor([[[3.]]]), tensor([[[-1.]]]))
+    """
+    if similarity == 'dot':
+        return q, k
+    # Norms of half-precision vectors overflow.
+    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    if similarity == 'cosine':
+        return q, k * (k.size(-1) ** 0.5 / k.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(k.dtype).tiny ** 0.5))
+    if similarity == 'distance':
+        count = ptr.diff()
+        batch = torch.repeat_interleave(count, output_size=k.size(0))
+        total = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, k)
+        center = (total / count.clamp(min=1).view(-1, 1, 1))[batch]
+        q, k = q - center, k - center
+        return torch.cat([q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, 0.5 * k.square().sum(-1, keepdim=True)], -1)
+    raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')

@@ -1,0 +1,44 @@
+r"""Search in one large graph after the other: blocks of scores, and the best so far."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.topk_inner_product.select import select_top
+
+__all__ = ['search']
+
+# Queries that a block should hold at least, for the matrix product to be worth it.
+_QUERIES = 32
+
+
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk_inner_product.dense.search`."""
+    for start, size in zip(first.tolist(), count.tolist(), strict=True):
+        own, num = slice(start, start + size), min(found.size(2), size)
+        for head in range(q.size(0)):
+            found[head, own, :num] = _search_graph(q[head, own], k[head, own], num, memory) + start
+
+
+def _search_graph(q: Tensor, k: Tensor, num: int, memory: int) -> Tensor:
+    cells = max(1, memory // q.element_size())
+    # A block of keys is wide enough for what is found in it to be few of its scores.
+    width = min(k.size(0), max(cells // _QUERIES, 4 * num, 1024))
+    rows = max(1, cells // width)
+    keys = [block.t().contiguous() for block in k.split(width)]
+    buffer = q.new_empty(min(rows, q.size(0)) * width)
+    found = []
+    for query in q.split(rows):
+        best, node = None, None
+        for block, key in enumerate(keys):
+            score = buffer[: query.size(0) * key.size(1)].view(query.size(0), key.size(1))
+            largest, position = select_top(torch.mm(query, key, out=score), min(num, key.size(1)))
+            position += block * width
+            if best is not None and node is not None:
+                merged, candidate = torch.cat([best, largest], 1), torch.cat([node, position], 1)
+                largest, chosen = merged.topk(min(num, merged.size(1)), dim=1)
+                position = candidate.gather(1, chosen)
+            best, node = largest, position
+        found.append(node)
+    return torch.cat([own for own in found if own is not None])

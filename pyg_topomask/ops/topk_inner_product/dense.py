@@ -1,0 +1,46 @@
+r"""Search in many graphs side by side: padded batches of scores."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.topk_inner_product.select import select_top
+
+__all__ = ['search']
+
+
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+    r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.
+
+    Graphs are padded to the next power of two of their own size, so that a large one does not pad small ones.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[H, N, d]`.
+        k (torch.Tensor): Keys, :obj:`[H, N, d]`.
+        first (torch.Tensor): The first node of each graph to search, :obj:`[G]`.
+        count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`.
+        memory (int): Bytes of scores held at a time.
+        found (torch.Tensor): The nodes found, the best first, :obj:`[H, N, num]`. Slots that nothing is found for are left.
+    """
+    heads, num_nodes, _ = q.shape
+    cells = max(1, memory // q.element_size())
+    size = 2 ** torch.frexp((count - 1).double()).exponent.long()
+    for width in size.unique().tolist():
+        own = size == width
+        num = min(found.size(2), width)
+        slot = torch.arange(width, device=q.device)
+        graphs = max(1, cells // (heads * width**2))
+        queries = max(1, cells // (heads * width * min(graphs, int(own.sum()))))
+        for start, filled in zip(first[own].split(graphs), count[own].split(graphs), strict=True):
+            # Slots beyond a graph hold nodes of other graphs, at a score below all others.
+            index = (start.unsqueeze(1) + slot).clamp(max=num_nodes - 1)
+            beyond = (slot >= filled.unsqueeze(1)).unsqueeze(1)
+            key = k[:, index].transpose(2, 3)
+            for query in slot[: int(filled.max())].split(queries):
+                score = torch.matmul(q[:, index[:, query]], key).masked_fill_(beyond, -torch.inf)
+                position = select_top(score.flatten(0, 2), num)[1].view(*score.shape[:3], num)
+                node = position + start.view(-1, 1, 1)
+                node.masked_fill_(position >= filled.view(-1, 1, 1), -1)
+                asked = query < filled.unsqueeze(1)
+                found[:, index[:, query][asked], :num] = node[:, asked]

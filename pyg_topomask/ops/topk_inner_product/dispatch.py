@@ -1,0 +1,249 @@
+r"""Exact search for the keys with the largest inner products."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.topk_inner_product import chunked, dense, faiss, keops, tree
+from pyg_topomask.ops.topk_inner_product.rank import EXTRA, rank_found
+
+__all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
+
+BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
+SIMILARITIES = ('dot', 'cosine', 'distance')
+_SEARCH = {'dense': dense.search, 'chunked': chunked.search, 'keops': keops.search, 'faiss': faiss.search, 'tree': tree.search}
+_LOAD = {'keops': keops.load, 'faiss': faiss.load}
+# Graphs of at most this many nodes are searched side by side, whatever the backend.
+_SMALL = 1024
+# Bounds of the choice of `auto`, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as `chunked` at
+# 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.9 times at 3.
+_TREE_DIM, _TREE_SIZE = 2, 30_000
+_FAISS_DIM = 32
+
+
+def topk_inner_product(
+    q: Tensor,
+    k: Tensor,
+    num: int,
+    ptr: Tensor | None = None,
+    backend: str = 'auto',
+    deterministic: bool = False,
+    memory: int | None = None,
+    similarity: str = 'dot',
+) -> tuple[Tensor, Tensor]:
+    r"""Finds for each query the :obj:`num` keys of its graph with the largest inner products, exactly, from `"Bringing k-MIP
+    Attention to Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis, Sec. 4.2).
+
+    No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
+    choice: recompute the scores of the keys found.
+
+    .. list-table::
+        :header-rows: 1
+
+        * - backend
+          - how
+          - needs
+        * - :obj:`"dense"`
+          - padded batches of scores, graphs of a size side by side; best for small graphs
+          -
+        * - :obj:`"chunked"`
+          - one graph after the other, in blocks of queries and keys
+          -
+        * - :obj:`"keops"`
+          - symbolic matrices (Sec. 4.2.2)
+          - :obj:`pyg_topomask[keops]` and a C++ compiler
+        * - :obj:`"faiss"`
+          - :obj:`IndexFlatIP`, in float32; results for float64 are checked and mended
+          - :obj:`pyg_topomask[faiss]`, CPU
+        * - :obj:`"tree"`
+          - a k-d tree, after the reduction to nearest neighbors (Sec. 4.2.3); for few channels
+          - CPU
+
+    All but :obj:`"dense"` leave graphs of at most 1,024 nodes to it. :obj:`"auto"` goes by the size of each graph, see
+    :func:`choose_topk_backend`. Backends may differ where scores are equal or differ by rounding alone.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
+        num (int): The number of keys to find for each query. Graphs with fewer nodes give all that they have.
+        ptr (torch.Tensor, optional): Where the graphs start, and :obj:`N`, :obj:`[B + 1]`. (default: :obj:`None`, one graph)
+        backend (str): :obj:`"auto"`, :obj:`"dense"`, :obj:`"chunked"`, :obj:`"keops"`, :obj:`"faiss"` or :obj:`"tree"`.
+            (default: :obj:`"auto"`)
+        deterministic (bool): Break ties by the lowest index. The result is then the same with all backends, in all
+            batches. Takes longer where many scores are equal. (default: :obj:`False`)
+        memory (int, optional): Bytes of scores that :obj:`"dense"` and :obj:`"chunked"` hold at a time; they take a few
+            times as much in all. (default: :obj:`None`, 4 MiB for each thread on a CPU, 256 MiB elsewhere)
+        similarity (str): What to rank by: :obj:`"dot"`, the inner product; :obj:`"cosine"`; or :obj:`"distance"`, the nearest
+            first by Euclidean distance. The latter two are searched as inner products with changed keys.
+            (default: :obj:`"dot"`)
+
+    Returns:
+        (torch.Tensor, torch.Tensor): The nodes found, the best first, int64, and which of them count, bool; both
+        :obj:`[N, H, num]`. Where a graph has too few nodes, the node itself fills the slots that do not count.
+
+    Raises:
+        ValueError: If shapes, devices or data types do not fit, :obj:`num` or :obj:`d` is below 1, a number is not finite or
+            too large to be squared, :obj:`ptr` does not divide the nodes, or the backend is unknown or cannot do the device.
+        ImportError: If the backend is not installed.
+
+    Example:
+        >>> q = k = torch.tensor([1.0, 3.0, 2.0, 5.0]).view(4, 1, 1)
+        >>> index, valid = topk_inner_product(q, k, num=2, ptr=torch.tensor([0, 3, 4]))
+        >>> index.squeeze(1).tolist(), valid.squeeze(1).tolist()[3]
+        ([[1, 2], [1, 2], [1, 2], [3, 3]], [True, False])
+    """
+    _check_arguments(q, k, num, backend, memory, similarity)
+    if ptr is None:
+        ptr = torch.tensor([0, q.size(0)], device=q.device)
+    _check_ptr(ptr, q)
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    q, k = q.detach().to(dtype), k.detach().to(dtype)
+    _check_finite('q', q)
+    _check_finite('k', k)
+    index, valid = _search(q, k, ptr, num, backend, deterministic, memory or 0, similarity)
+    return index, valid
+
+
+def choose_topk_backend(
+    num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32
+) -> tuple[str, str]:
+    r"""Returns which backend :obj:`backend="auto"` takes for a graph, and why. The bounds are measured ones, of 2 CPU cores.
+
+    Args:
+        num_nodes (int): The number of nodes of the graph.
+        dim (int): The number of channels of queries and keys.
+        device (torch.device or str): Where they are. (default: :obj:`"cpu"`)
+        dtype (torch.dtype): Their data type. (default: :obj:`torch.float32`)
+
+    Example:
+        >>> choose_topk_backend(100, dim=16)
+        ('dense', 'at most 1024 nodes: all pairs of nodes of many graphs side by side')
+    """
+    if num_nodes <= _SMALL:
+        return 'dense', f'at most {_SMALL} nodes: all pairs of nodes of many graphs side by side'
+    if torch.device(device).type != 'cpu':
+        return 'chunked', f'more than {_SMALL} nodes, not on a CPU: blocks of scores in bounded memory'
+    if dim <= _TREE_DIM and num_nodes >= _TREE_SIZE:
+        return 'tree', f'from {_TREE_SIZE} nodes with at most {_TREE_DIM} channels: a tree visits few keys'
+    if dim > _FAISS_DIM and dtype != torch.float64 and importlib.util.find_spec('faiss') is not None:
+        return 'faiss', f'more than {_FAISS_DIM} channels and faiss is installed: its matrix products are faster'
+    return 'chunked', 'large graph: blocks of scores that fit the cache, of which most are dropped by maxima of groups'
+
+
+@torch.library.custom_op('pyg_topomask::topk_inner_product', mutates_args=())
+def _search(
+    q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int, similarity: str
+) -> tuple[Tensor, Tensor]:
+    if memory == 0:
+        memory = torch.get_num_threads() * 2**22 if q.device.type == 'cpu' else 2**28
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        first, count = ptr[:-1].long(), ptr.diff().long()
+        per_node = torch.stack([first, count]).repeat_interleave(count, dim=1)
+        q, k = _reduce(q.transpose(0, 1), k.transpose(0, 1), per_node[0], similarity)
+        largest = int(count.max()) if count.numel() > 0 else 0
+        # The same scores in another precision may be in another order: more are found than asked for, and then ranked.
+        ranked = deterministic or (backend == 'faiss' and q.dtype == torch.float64)
+        wanted = min(num, largest)
+        found = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
+        if found.numel() > 0:
+            for name, own in _assign(count, found.size(2), backend, q).items():
+                _SEARCH[name](q, k, first[own], count[own], memory, found)
+            if ranked:
+                dtype = torch.float32 if backend == 'faiss' else q.dtype
+                found = rank_found(q, k, per_node[0], per_node[1], found, wanted, torch.finfo(dtype).eps, memory)
+        itself = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
+        index = itself.repeat(1, q.size(0), num)
+        index[..., :wanted] = torch.where(found < 0, itself.view(1, -1, 1), found).transpose(0, 1)
+        valid = torch.arange(num, device=q.device) < per_node[1].view(-1, 1, 1)
+        return index, valid.repeat(1, q.size(0), 1)
+
+
+@_search.register_fake
+def _(
+    q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int, similarity: str
+) -> tuple[Tensor, Tensor]:
+    shape = (q.shape[0], q.shape[1], num)
+    return q.new_empty(shape, dtype=torch.long), q.new_empty(shape, dtype=torch.bool)
+
+
+def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
+    r"""Returns which backend searches which graphs. It depends on a graph's own size, not on the batch it is in."""
+    chosen: dict[str, list[int]] = {}
+    for graph, size in enumerate(count.tolist()):
+        if size > 0:
+            small = size <= _SMALL or size < num
+            name = (
+                'dense'
+                if small
+                else choose_topk_backend(size, q.size(2), q.device, q.dtype)[0]
+                if backend == 'auto'
+                else backend
+            )
+            chosen.setdefault(name, []).append(graph)
+    return {name: torch.tensor(graphs, device=q.device) for name, graphs in chosen.items()}
+
+
+def _reduce(q: Tensor, k: Tensor, first: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
+    r"""Returns queries and keys, :obj:`[H, N, d']`, whose inner products rank as the similarities do."""
+    if similarity == 'cosine':
+        return q, torch.nn.functional.normalize(k, dim=-1, eps=torch.finfo(k.dtype).tiny)
+    if similarity == 'distance':
+        # Distances do not change when each graph is moved to its mean, and are less rounded there.
+        size = torch.zeros_like(first).index_add_(0, first, torch.ones_like(first)).clamp(min=1)
+        mean = torch.zeros_like(k).index_add_(1, first, k / size[first].view(1, -1, 1))
+        q, k = q - mean[:, first], k - mean[:, first]
+        return torch.cat([2 * q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, k.square().sum(-1, keepdim=True)], -1)
+    return q, k
+
+
+def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None, similarity: str) -> None:
+    for name, tensor in (('q', q), ('k', k)):
+        if tensor.dim() != 3 or tensor.size(2) < 1 or not tensor.is_floating_point():
+            raise ValueError(
+                f'{name}: got shape {tuple(tensor.shape)} of {tensor.dtype}; accepted are floating point numbers of shape '
+                f'[N, H, d] with d from 1'
+            )
+    if k.shape != q.shape or k.dtype != q.dtype or k.device != q.device:
+        raise ValueError(
+            f'k: got shape {tuple(k.shape)} of {k.dtype} on {k.device}; accepted is what q has, {tuple(q.shape)} of {q.dtype} '
+            f'on {q.device}'
+        )
+    if num < 1:
+        raise ValueError(f'num: got {num}; accepted are numbers from 1')
+    if backend not in BACKENDS:
+        raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
+    if backend in ('faiss', 'tree') and q.device.type != 'cpu':
+        raise ValueError(f'backend: got {backend!r} with tensors on {q.device}; accepted there are auto, dense, chunked, keops')
+    if backend in _LOAD and not torch.compiler.is_compiling():
+        _LOAD[backend]()
+    if memory is not None and memory < 1:
+        raise ValueError(f'memory: got {memory}; accepted are numbers of bytes from 1')
+    if similarity not in SIMILARITIES:
+        raise ValueError(f'similarity: got {similarity!r}; accepted are {", ".join(SIMILARITIES)}')
+
+
+def _check_ptr(ptr: Tensor, q: Tensor) -> None:
+    if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in (torch.int32, torch.int64) or ptr.device != q.device:
+        raise ValueError(
+            f'ptr: got shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}; accepted are int32 and int64 of shape [B + 1] '
+            f'on {q.device}'
+        )
+    if torch.compiler.is_compiling():
+        return
+    if int(ptr[0]) != 0 or int(ptr[-1]) != q.size(0) or bool((ptr[1:] < ptr[:-1]).any()):
+        raise ValueError(
+            f'ptr: got {ptr.tolist() if ptr.numel() <= 10 else f"{int(ptr[0])}, ..., {int(ptr[-1])}"}; accepted are numbers '
+            f'in ascending order from 0 to N = {q.size(0)}'
+        )
+
+
+def _check_finite(name: str, value: Tensor) -> None:
+    if torch.compiler.is_compiling() or value.numel() == 0:
+        return
+    # Maxima are NaN where a number is.
+    largest, limit = float(value.abs().amax()), (torch.finfo(value.dtype).max / value.size(2)) ** 0.5 / 4
+    if not largest <= limit:
+        raise ValueError(f'{name}: got {largest}; accepted are numbers of at most {limit:.1e} in absolute value')

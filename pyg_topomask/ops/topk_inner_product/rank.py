@@ -1,0 +1,91 @@
+r"""A second look at the keys found: scores in the precision of the input, ties in order."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.topk_inner_product.select import select_top
+
+__all__ = ['EXTRA', 'rank_found']
+
+# Candidates beyond those asked for: fewer rows are in doubt.
+EXTRA = 4
+
+
+def rank_found(
+    q: Tensor, k: Tensor, first: Tensor, count: Tensor, found: Tensor, num: int, precision: float, memory: int
+) -> Tensor:
+    r"""Orders what a backend found by (score descending, index ascending) and returns the first :obj:`num`.
+
+    A score is the sum of its products from the first to the last, each step rounded: the same number whatever the backend, the
+    device, or the batch. Where the backend's own rounding leaves in doubt that it found the best, all keys are looked at.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[H, N, d]`.
+        k (torch.Tensor): Keys, :obj:`[H, N, d]`.
+        first (torch.Tensor): The first node of each node's graph, :obj:`[N]`.
+        count (torch.Tensor): The number of nodes of each node's graph, :obj:`[N]`.
+        found (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
+        num (int): How many to return.
+        precision (float): The relative rounding error of the backend's arithmetic.
+        memory (int): Bytes of scores held at a time.
+    """
+    node, _ = found.masked_fill(found < 0, q.size(1)).sort(dim=2)
+    missing = node == q.size(1)
+    score = _score_found(q, k, node.masked_fill(missing, 0)).masked_fill_(missing, -torch.inf)
+    score, order = score.sort(dim=2, descending=True, stable=True)
+    ranked = node.gather(2, order).masked_fill_(score == -torch.inf, -1)[..., :num]
+    width = found.size(2)
+    if width <= num:
+        # As many candidates as the largest graph has nodes: none is left out.
+        return ranked
+    norm = k.square().sum(2).sqrt()
+    longest = torch.stack([_maximum_per_graph(own, first) for own in norm])
+    error = 16 * precision * (q.size(2) + 2) * q.square().sum(2).sqrt() * longest
+    certain = (count <= width) | (score[..., num - 1] - score[..., -1] > error)
+    head, row = (~certain).nonzero(as_tuple=True)
+    if row.numel() > 0:
+        _search_all(q, k, first, count, head, row, ranked, memory)
+    return ranked
+
+
+def _score_found(q: Tensor, k: Tensor, node: Tensor) -> Tensor:
+    score = q.new_zeros(node.shape)
+    for channel in range(q.size(2)):
+        score += q[..., channel, None] * k[..., channel].gather(1, node.flatten(1)).view_as(node)
+    return score
+
+
+def _maximum_per_graph(value: Tensor, first: Tensor) -> Tensor:
+    return torch.zeros_like(value).scatter_reduce_(0, first, value, 'amax')[first]
+
+
+def _search_all(
+    q: Tensor, k: Tensor, first: Tensor, count: Tensor, head: Tensor, row: Tensor, ranked: Tensor, memory: int
+) -> None:
+    r"""Overwrites some rows by the best of all keys of their graphs."""
+    num_nodes = q.size(1)
+    size = 2 ** torch.frexp((count[row] - 1).double()).exponent.long()
+    for width in size.unique().tolist():
+        own = size == width
+        num = min(ranked.size(2), width)
+        slot = torch.arange(width, device=q.device)
+        rows = max(1, memory // (q.element_size() * width))
+        for heads, nodes in zip(head[own].split(rows), row[own].split(rows), strict=True):
+            index = (first[nodes].unsqueeze(1) + slot).clamp(max=num_nodes - 1)
+            score = q.new_zeros(index.shape)
+            for channel in range(q.size(2)):
+                keys = k[..., channel].flatten()[heads.unsqueeze(1) * num_nodes + index]
+                score += q[heads, nodes, channel].unsqueeze(1) * keys
+            beyond = slot >= count[nodes].unsqueeze(1)
+            score.masked_fill_(beyond, -torch.inf)
+            # Of the scores equal to the last one taken, the first ones fill the places left.
+            last = select_top(score, num)[0][:, -1:]
+            above, equal = score > last, score == last
+            taken = above | (equal & (equal.cumsum(1) <= num - above.sum(1, keepdim=True)))
+            position = taken.nonzero()[:, 1].view(-1, num)
+            order = score.gather(1, position).sort(dim=1, descending=True, stable=True).indices
+            position = position.gather(1, order)
+            node = (first[nodes].unsqueeze(1) + position).masked_fill_(position >= count[nodes].unsqueeze(1), -1)
+            ranked[heads, nodes, :num] = node

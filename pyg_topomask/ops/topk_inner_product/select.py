@@ -1,0 +1,36 @@
+r"""The largest scores of each row."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ['select_top']
+
+# Scores of which the first pass keeps the maximum.
+_GROUP = 16
+
+
+def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
+    r"""Returns the largest scores of each row, descending, and their positions, as :func:`torch.topk` does, in less time.
+
+    The scores are dealt out to groups. Each of the :obj:`num` largest lies in one of the :obj:`num` groups with the largest
+    maxima, so that only those groups' scores are compared one by one.
+
+    Args:
+        score (torch.Tensor): The scores, :obj:`[R, M]`.
+        num (int): How many to take, at most :obj:`M`.
+    """
+    groups = score.size(1) // _GROUP
+    if num >= groups or 2 * (groups + num * _GROUP) > score.size(1):
+        largest, position = score.topk(num, dim=1)
+        return largest, position
+    grouped = groups * _GROUP
+    # Group i holds the scores at i, i + groups, i + 2 groups, ...: maxima over strided groups run along contiguous rows.
+    maximum = score[:, :grouped].unflatten(1, (_GROUP, groups)).amax(1)
+    best = maximum.topk(num, dim=1, sorted=False).indices
+    offset = torch.arange(0, grouped, groups, device=score.device)
+    rest = torch.arange(grouped, score.size(1), device=score.device).expand(score.size(0), -1)
+    candidate = torch.cat([(best.unsqueeze(1) + offset.unsqueeze(1)).flatten(1), rest], dim=1)
+    largest, chosen = score.gather(1, candidate).topk(num, dim=1)
+    return largest, candidate.gather(1, chosen)

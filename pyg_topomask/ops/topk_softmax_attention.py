@@ -1,0 +1,82 @@
+r"""Softmax attention over pairs of nodes that each head chooses for itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import Entries
+from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
+
+__all__ = ['attend_pairs', 'pattern_of_pairs', 'pattern_of_slots']
+
+
+def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
+    r"""Returns the pairs that a search of the same number of keys for each query has found, as a sparse matrix of :math:`NH`
+    rows and columns: head :math:`h` of node :math:`i` is row :math:`iH + h`. No pair needs sorting or counting; what fills
+    the slots beyond a graph has the value 0.
+
+    Args:
+        index (torch.Tensor): The node of each slot, distinct among valid ones of a row, :obj:`[N, H, K]`.
+        valid (torch.Tensor): Whether there is one, :obj:`[N, H, K]`.
+    """
+    num_nodes, heads, slots = index.shape
+    size = num_nodes * heads
+    kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
+    col = (index * heads + torch.arange(heads, device=index.device).unsqueeze(1)).flatten().to(kind)
+    perm = stable_argsort(col, size)
+    rowptr = torch.arange(size + 1, device=col.device, dtype=kind) * slots
+    count = torch.bincount(col, minlength=size).cumsum(0)
+    rowptr_t = torch.cat([count.new_zeros(1), count]).to(kind)
+    col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
+    pattern = SparsePattern(rowptr, col, rowptr_t, col_t, perm.to(kind))
+    return Entries(pattern, valid.flatten().float().unsqueeze(0))
+
+
+def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
+    r"""Returns the distinct ones of any pairs of heads of nodes as a sparse matrix of :obj:`size` rows and columns.
+
+    Args:
+        row (torch.Tensor): Rows, :obj:`[nnz]`.
+        col (torch.Tensor): Columns, :obj:`[nnz]`.
+        size (int): The number of nodes times that of heads.
+    """
+    key = torch.unique(row * max(size, 1) + col)
+    row = torch.div(key, max(size, 1), rounding_mode='floor')
+    pattern = SparsePattern.from_sorted(row, key - row * size, size, size)
+    return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
+
+
+def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    r"""Softmax attention of each head over its own pairs, from `"Bringing k-MIP Attention to Graph Transformers"` (Eq. 4.2,
+    4.4, 4.5):
+
+    .. math::
+        \mathbf{x}'_i = \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad
+        a_{ij} = \frac{\exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j' \in K_i}
+        \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
+
+    in the time and memory of the number of pairs, whatever the sizes of keys and values. Scores and sums are in float32 or
+    better, also under autocast.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d_v]`.
+        entries (Entries): The pairs, as :func:`pattern_of_slots` and :func:`pattern_of_pairs` return them.
+        dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
+
+    Returns:
+        tuple: The output, :obj:`[N, H, d_v]`, in the data type of :obj:`v`, and the coefficients before dropout,
+        :obj:`[nnz]`.
+
+    Example:
+        >>> index = torch.tensor([[[1]], [[0]]])
+        >>> q, k, v = torch.ones(3, 2, 1, 4)
+        >>> attend_pairs(q, k, v, pattern_of_slots(index, index >= 0))[0].shape
+        torch.Size([2, 1, 4])
+    """
+    one_head = (x.reshape(-1, 1, x.size(-1)) for x in (q, k, v))
+    out, alpha = attend_softmax(*one_head, entries, dropout)
+    return out.view(v.shape), alpha.squeeze(0)
