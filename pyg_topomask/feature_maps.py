@@ -14,9 +14,12 @@ __all__ = [
     'EluFeatures',
     'FavorFeatures',
     'FeatureMap',
+    'FocusedFeatures',
     'FourierFeatures',
     'IdentityFeatures',
+    'PositiveFeatures',
     'ReLUFeatures',
+    'SimplexFeatures',
     'SquareFeatures',
 ]
 
@@ -104,14 +107,53 @@ class IdentityFeatures(_Elementwise):
         return x
 
 
+class FocusedFeatures(_Elementwise):
+    r"""Focused linear attention, which sharpens the direction of features and keeps their length, from `"FLatten Transformer:
+    Vision Transformer using Focused Linear Attention" <https://arxiv.org/abs/2308.00442>`_:
+
+    .. math::
+        \phi(\mathbf{x}) = \frac{|\mathbf{y}|}{|\mathbf{y}^p|} \mathbf{y}^p, \qquad \mathbf{y} = \max(\mathbf{x}, 0)
+
+    with powers taken entry by entry. The depthwise convolution of that paper is no part of the map.
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        power (float): :math:`p`. (default: :obj:`3.0`)
+
+    Example:
+        >>> features, _ = FocusedFeatures(2)(torch.tensor([[[3., 4.]]]), torch.zeros(1, 1, 2))
+        >>> features, features.norm()
+        (tensor([[[1.9435, 4.6068]]]), tensor(5.0000))
+    """
+
+    def __init__(self, channels: int, power: float = 3.0) -> None:
+        super().__init__(channels)
+        if not (math.isfinite(power) and power > 0):
+            raise ValueError(f'power: got {power}; accepted are positive numbers')
+        self.power = power
+
+    def _map(self, x: Tensor) -> Tensor:
+        with torch.autocast(device_type=x.device.type, enabled=False):
+            x = x.to(torch.promote_types(x.dtype, torch.float32)).relu()
+            # The largest entry cancels, also in the gradient: without it, powers and squares would overflow.
+            largest = x.detach().amax(-1, keepdim=True)
+            unit = x / largest.masked_fill(largest == 0, 1.0)
+            # Powers at 0 have no gradient for p < 1, and need none.
+            sharp = torch.where(unit > 0, unit, 1.0).pow(self.power) * (unit > 0)
+            length = sharp.norm(dim=-1, keepdim=True).masked_fill(largest == 0, 1.0)
+            focused: Tensor = sharp * (unit.norm(dim=-1, keepdim=True) / length) * largest
+            return focused
+
+    def extra_repr(self) -> str:
+        return f'{self.channels}, power={self.power:g}'
+
+
 class _RandomFeatures(FeatureMap):
     r"""Random features of the softmax kernel, with what they share: projections, scale and stable exponents."""
 
     projection: Tensor
 
-    def __init__(
-        self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True
-    ) -> None:
+    def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
         self.num_features = channels if num_features is None else num_features
         if self.num_features < 1:
@@ -127,24 +169,32 @@ class _RandomFeatures(FeatureMap):
     @torch.no_grad()
     def redraw(self, generator: torch.Generator | None = None) -> None:
         r"""Draws a new :math:`\mathbf{\Omega}`."""
-        size = (self.num_features, self.channels)
-        rows = torch.randn(size, generator=generator)
+        rows = torch.randn(self.num_features, self.channels, generator=generator)
         if self.orthogonal:
-            blocks = torch.randn(-(-size[0] // size[1]), size[1], size[1], generator=generator)
-            # The sign of R's diagonal makes Q uniform (Haar) on the orthogonal matrices.
-            unitary, upper = torch.linalg.qr(blocks)
-            unitary = unitary * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
-            rows = rows.norm(dim=1, keepdim=True) * unitary.flatten(0, 1)[: size[0]]
+            directions = self._directions(generator).flatten(0, 1)[: self.num_features]
+            rows = rows.norm(dim=1, keepdim=True) * directions
         self.projection.copy_(rows)
+
+    def _directions(self, generator: torch.Generator | None) -> Tensor:
+        r"""Draws unit vectors in blocks of :math:`d`, each uniform on the sphere, :obj:`[ceil(m / d), d, d]`."""
+        size = self.channels
+        blocks = torch.randn(-(-self.num_features // size), size, size, generator=generator)
+        # The sign of R's diagonal makes Q uniform (Haar) on the orthogonal matrices.
+        unitary, upper = torch.linalg.qr(blocks)
+        directions: Tensor = unitary * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+        return directions
 
     def forward(self, q: Tensor, k: Tensor, batch: Tensor | None = None, num_graphs: int = 1) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
+            # One over the root of m goes into the exponents: a product would be one more tensor to keep.
+            shift_q: Tensor | float = 0.5 * math.log(self.num_features)
+            shift_k = shift_q
             if self.stabilize:
-                exponent_q = exponent_q - exponent_q.detach().amax(-1, keepdim=True)
-                exponent_k = exponent_k - _graph_max(exponent_k.detach().amax(-1), batch, num_graphs).unsqueeze(-1)
-            scale = 1.0 / math.sqrt(self.num_features)
-            return exponent_q.exp() * (factor_q * scale), exponent_k.exp() * (factor_k * scale)
+                shift_q = shift_q + exponent_q.detach().amax(-1, keepdim=True)
+                shift_k = shift_k + _graph_max(exponent_k.detach().amax(-1), batch, num_graphs).unsqueeze(-1)
+            own_q, own_k = (exponent_q - shift_q).exp(), (exponent_k - shift_k).exp()
+            return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
     def _scaled(self, x: Tensor) -> Tensor:
         # The scale of softmax attention, one over the root of d, goes half to the queries and half to the keys.
@@ -152,8 +202,8 @@ class _RandomFeatures(FeatureMap):
         return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
 
     @abstractmethod
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
-        r"""Returns exponents and factors, :obj:`[N, H, m]` or one for all: the features are
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        r"""Returns exponents, and factors other than one, :obj:`[N, H, m]`: the features are
         :math:`factor \cdot \exp(exponent)`, but for the scale.
         """
 
@@ -188,8 +238,55 @@ class FavorFeatures(_RandomFeatures):
         tensor(1.0000)
     """
 
-    def _features(self, x: Tensor) -> tuple[Tensor, float]:
-        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True), 1.0
+    def _features(self, x: Tensor) -> tuple[Tensor, None]:
+        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True), None
+
+
+class PositiveFeatures(FavorFeatures):
+    r"""Positive random features whose directions are independent: :class:`FavorFeatures` with :obj:`orthogonal=False`, from
+    `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3). A baseline.
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
+        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
+    """
+
+    def __init__(self, channels: int, num_features: int | None = None, stabilize: bool = True) -> None:
+        super().__init__(channels, num_features, False, stabilize)
+
+
+class SimplexFeatures(FavorFeatures):
+    r"""Simplex random features, the positive features of the softmax kernel with the smallest mean squared error among those of
+    weight-independent directions, from `"Simplex Random Features" <https://arxiv.org/abs/2301.13856>`_ (Sec. 3).
+    `"Masked Graph Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 7) uses them.
+    They are :class:`FavorFeatures` with
+
+    .. math::
+        \mathbf{\Omega} = \mathbf{D} \mathbf{S} \mathbf{R}_o
+
+    where the rows of :math:`\mathbf{S} \in \mathbb{R}^{d \times d}` are the corners of a regular simplex around the origin,
+    :math:`\mathbf{R}_o` is uniform on the orthogonal matrices, and the lengths :math:`D_{ii}` are :math:`\chi_d`-distributed.
+    Directions thus point as far apart as directions can. More than :math:`d` features take independent blocks.
+
+    Args:
+        channels (int): The channels :math:`d` of a head.
+        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
+        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
+
+    Example:
+        >>> directions = torch.nn.functional.normalize(SimplexFeatures(3).projection)
+        >>> directions @ directions.t()
+        tensor([[ 1.0000, -0.5000, -0.5000],
+                [-0.5000,  1.0000, -0.5000],
+                [-0.5000, -0.5000,  1.0000]])
+    """
+
+    def __init__(self, channels: int, num_features: int | None = None, stabilize: bool = True) -> None:
+        super().__init__(channels, num_features, True, stabilize)
+
+    def _directions(self, generator: torch.Generator | None) -> Tensor:
+        return _simplex(self.channels) @ super()._directions(generator)
 
 
 class FourierFeatures(_RandomFeatures):
@@ -224,6 +321,17 @@ class FourierFeatures(_RandomFeatures):
         return 0.5 * x.square().sum(-1, keepdim=True), torch.cat([angle.cos(), angle.sin()], dim=-1)
 
 
+def _simplex(size: int) -> Tensor:
+    r"""The matrix :math:`\mathbf{S}` of simplex random features: its rows are unit vectors with products -1 / (size - 1)."""
+    if size == 1:
+        return torch.ones(1, 1)
+    rest = torch.ones(size)
+    rest[-1] = 0.0
+    corners: Tensor = math.sqrt(size / (size - 1)) * torch.eye(size) - (math.sqrt(size) + 1) / (size - 1) ** 1.5 * rest
+    corners[-1] = rest / math.sqrt(size - 1)
+    return corners
+
+
 def _graph_max(x: Tensor, batch: Tensor | None, num_graphs: int) -> Tensor:
     r"""The largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
     if x.numel() == 0:
@@ -238,7 +346,10 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     'relu': ReLUFeatures,
     'elu': EluFeatures,
     'square': SquareFeatures,
+    'focused': FocusedFeatures,
     'favor': FavorFeatures,
+    'positive': PositiveFeatures,
+    'simplex': SimplexFeatures,
     'fourier': FourierFeatures,
     'identity': IdentityFeatures,
 }

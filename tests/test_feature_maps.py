@@ -1,10 +1,12 @@
 import copy
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 from oracles import confidence, softmax_kernel, standard_scores
+from scipy.special import gamma, iv
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -13,9 +15,12 @@ from pyg_topomask.feature_maps import (
     EluFeatures,
     FavorFeatures,
     FeatureMap,
+    FocusedFeatures,
     FourierFeatures,
     IdentityFeatures,
+    PositiveFeatures,
     ReLUFeatures,
+    SimplexFeatures,
     SquareFeatures,
 )
 from pyg_topomask.masks import GRFMask, PackingMask
@@ -56,36 +61,133 @@ def test_maps_of_no_nodes(name: str) -> None:
         assert q.shape == k.shape == (0, 2, 8 if name == 'fourier' else 4)
 
 
-RANDOM = pytest.mark.parametrize('random_features', [FavorFeatures, FourierFeatures])
+RANDOM = pytest.mark.parametrize('random_features', [FavorFeatures, FourierFeatures, PositiveFeatures, SimplexFeatures])
+ORTHOGONAL_OR_NOT = pytest.mark.parametrize('random_features', [FavorFeatures, FourierFeatures])
 
 
-def kernel_samples(random_features: type, orthogonal: bool, features: int, x: Tensor, y: Tensor) -> np.ndarray:
-    layer = random_features(x.size(1), features, orthogonal, stabilize=False).double()
-    generator, samples = torch.Generator().manual_seed(0), []
-    for _ in range(2000):
-        layer.redraw(generator)
+def kernel_samples(layer: FeatureMap, x: Tensor, y: Tensor, draws: int = 1000) -> np.ndarray:
+    layer = layer.double()
+    layer.stabilize = False
+    samples = []
+    for seed in range(draws):
+        layer.redraw(torch.Generator().manual_seed(seed))
         q, k = layer(x.unsqueeze(1), y.unsqueeze(1))
         samples.append((q.squeeze(1) @ k.squeeze(1).t()).numpy())
     return np.stack(samples)
 
 
+def inputs(scale: float, rows: int, channels: int) -> tuple[Tensor, Tensor]:
+    x, y = (scale * torch.randn(rows, channels, generator=torch.Generator().manual_seed(seed)).double() for seed in (1, 2))
+    return x, y
+
+
 @pytest.mark.parametrize('features', [3, 4, 10])
 @pytest.mark.parametrize('orthogonal', [True, False])
-@RANDOM
+@ORTHOGONAL_OR_NOT
 def test_random_features_estimate_the_softmax_kernel_without_bias(
     random_features: type, orthogonal: bool, features: int
 ) -> None:
-    x, y = (0.7 * torch.randn(4, 4, generator=torch.Generator().manual_seed(seed)).double() for seed in (1, 2))
-    samples = kernel_samples(random_features, orthogonal, features, x, y)
+    x, y = inputs(0.7, 4, 4)
+    samples = kernel_samples(random_features(4, features, orthogonal), x, y)
     scores = standard_scores(samples, softmax_kernel(x.numpy(), y.numpy()))
     assert np.abs(scores).max() < confidence(12 * 16)
 
 
-@RANDOM
-def test_orthogonal_features_have_the_smaller_error(random_features: type) -> None:
-    x = 0.7 * torch.randn(4, 8, generator=torch.Generator().manual_seed(1)).double()
-    variance = [kernel_samples(random_features, orthogonal, 8, x, x).var(0).mean() for orthogonal in (True, False)]
+@pytest.mark.parametrize(('channels', 'features'), [(1, 3), (2, 2), (4, 3), (4, 10)])
+@pytest.mark.parametrize('random_features', [PositiveFeatures, SimplexFeatures])
+def test_simplex_and_independent_features_are_unbiased(random_features: type, channels: int, features: int) -> None:
+    x, y = inputs(0.4, 4, channels)
+    samples = kernel_samples(random_features(channels, features), x, y)
+    expected = softmax_kernel(x.numpy(), y.numpy())
+    assert np.abs(standard_scores(samples, expected)).max() < confidence(8 * 16)
+    # A scale forgotten, or half folded in, would show.
+    for wrong in (np.exp(x.numpy() @ y.numpy().T), 1.05 * expected):
+        assert channels == 1 or np.abs(standard_scores(samples, wrong)).max() > confidence(8 * 16)
+
+
+def test_orthogonal_fourier_features_have_the_smaller_error() -> None:
+    x = inputs(0.7, 4, 8)[0]
+    variance = [kernel_samples(FourierFeatures(8, 8, own), x, x, 500).var(0).mean() for own in (True, False)]
     assert variance[0] < variance[1]
+
+
+def conformity(layer: FeatureMap, draws: int, length: float = 2.0) -> np.ndarray:
+    """The mean of exp((w_i + w_j)^T v) over i != j and the directions of v, for each draw: all that couplings change in the
+    mean squared error of positive features. Its mean over directions is a Bessel function of |w_i + w_j| |v|.
+    """
+    order, samples = layer.channels / 2 - 1, []
+    for seed in range(draws):
+        layer.redraw(torch.Generator().manual_seed(seed))
+        rows = layer.projection.double().numpy()
+        first, second = np.triu_indices(len(rows), 1)
+        reach = length * np.linalg.norm(rows[first] + rows[second], axis=1)
+        samples.append((gamma(order + 1) * (2 / reach) ** order * iv(order, reach)).mean())
+    return np.array(samples)
+
+
+@pytest.mark.parametrize('channels', [3, 4, 8])
+def test_simplex_features_have_the_smallest_error_and_independent_ones_the_largest(channels: int) -> None:
+    # Draws share their seeds, and so their lengths: differences vary little.
+    maps = (SimplexFeatures, FavorFeatures, PositiveFeatures)
+    errors = [conformity(own(channels), 400) for own in maps]
+    for smaller, larger in pairwise(errors):
+        assert standard_scores((larger - smaller)[:, None], np.zeros(1))[0] > 4.0
+
+
+def test_squared_error_of_the_kernel_is_smaller_with_simplex_than_with_orthogonal_features() -> None:
+    x, y = inputs(0.3, 16, 4)
+    kernel = softmax_kernel(x.numpy(), y.numpy())
+    maps = (SimplexFeatures(4), FavorFeatures(4))
+    simplex, orthogonal = (np.square(kernel_samples(own, x, y, 500) - kernel).mean((1, 2)) for own in maps)
+    assert standard_scores((orthogonal - simplex)[:, None], np.zeros(1))[0] > 5.0
+
+
+@pytest.mark.parametrize('channels', [1, 2, 3, 8])
+def test_rows_of_a_simplex_block_are_the_corners_of_a_regular_simplex(channels: int) -> None:
+    layer = SimplexFeatures(channels, 2 * channels + 1)
+    expected = np.full((channels, channels), -1 / max(channels - 1, 1))
+    np.fill_diagonal(expected, 1.0)
+    for block in torch.nn.functional.normalize(layer.projection.double()).split(channels):
+        np.testing.assert_allclose((block @ block.t()).numpy(), expected[: len(block), : len(block)], atol=1e-5)
+    squares = SimplexFeatures(channels, 4000).projection.double().square().sum(1).numpy()
+    assert abs(standard_scores(squares[:, None], np.array([float(channels)])))[0] < confidence(4)
+
+
+def test_directions_of_simplex_features_are_uniform() -> None:
+    layer, generator = SimplexFeatures(3), torch.Generator().manual_seed(0)
+    moments = []
+    for _ in range(1000):
+        layer.redraw(generator)
+        last = torch.nn.functional.normalize(layer.projection.double())[2]
+        moments.append(torch.cat([last, torch.outer(last, last).flatten()]).numpy())
+    expected = np.concatenate([np.zeros(3), np.eye(3).flatten() / 3])
+    assert np.abs(standard_scores(np.stack(moments), expected)).max() < confidence(12)
+
+
+@pytest.mark.parametrize('power', [0.5, 1.0, 3.0])
+def test_focused_features_are_powers_of_the_same_length(power: float) -> None:
+    x = torch.randn(7, 2, 5, dtype=torch.float64)
+    x[0] = -1.0
+    positive = np.maximum(x.numpy(), 0.0)
+    sharp = positive**power
+    length = np.linalg.norm(sharp, axis=-1, keepdims=True)
+    expected = sharp * np.linalg.norm(positive, axis=-1, keepdims=True) / np.where(length == 0, 1.0, length)
+    q, _ = FocusedFeatures(5, power)(x, x)
+    np.testing.assert_allclose(q.numpy(), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_focused_features_have_the_right_gradient_and_stay_finite() -> None:
+    x = torch.tensor([[[0.3, -1.0, 2.0]], [[-0.5, -2.0, -3.0]], [[0.0, 0.0, 0.0]]], dtype=torch.float64, requires_grad=True)
+    layer = FocusedFeatures(3)
+    assert torch.autograd.gradcheck(lambda own: layer(own, own)[0], x[:2])
+    for scale in (1e-30, 1e-12, 1e2, 1e15, 1e18):
+        big = (scale * x.detach().float()).requires_grad_()
+        q = layer(big, big)[0]
+        (q.sum() / scale).backward()
+        assert q.isfinite().all()
+        assert big.grad.isfinite().all()
+        torch.testing.assert_close(q / scale, layer(x.float(), x.float())[0])
+    assert not layer(x, x)[0][1:].any()
 
 
 def test_rows_of_the_projection_are_orthogonal_within_blocks_and_of_gaussian_length() -> None:
@@ -176,6 +278,13 @@ def test_maps_need_channels(name: str) -> None:
         FEATURE_MAPS[name](0)
 
 
-def test_random_features_are_at_least_one() -> None:
+@RANDOM
+def test_random_features_are_at_least_one(random_features: type) -> None:
     with pytest.raises(ValueError, match=r'^num_features: got 0'):
-        FavorFeatures(4, 0)
+        random_features(4, 0)
+
+
+@pytest.mark.parametrize('power', [0.0, -1.0, math.inf, math.nan])
+def test_powers_of_focused_features_are_positive(power: float) -> None:
+    with pytest.raises(ValueError, match=r'^power: got'):
+        FocusedFeatures(4, power)

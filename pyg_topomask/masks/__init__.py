@@ -4,6 +4,7 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import HadamardMask, Mask, ScaledMask, SumMask, TransposedMask
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
+from pyg_topomask.masks.expander import ExpanderMask, expander_edges
 from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hypercube import HypercubeMask
@@ -12,6 +13,7 @@ from pyg_topomask.masks.modulation import KERNELS, convolve, deconvolve, kernel_
 from pyg_topomask.masks.padding import PaddingMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
@@ -21,6 +23,7 @@ __all__ = [
     'AdjacencyMask',
     'CausalMask',
     'DenseMask',
+    'ExpanderMask',
     'GRFMask',
     'HadamardMask',
     'HeatKernelMask',
@@ -33,6 +36,7 @@ __all__ = [
     'PowerSeriesMask',
     'RWGNKMask',
     'ScaledMask',
+    'SinDegreeMask',
     'StochasticRPEMask',
     'SumMask',
     'ToeplitzMask',
@@ -40,6 +44,7 @@ __all__ = [
     'TreeMask',
     'convolve',
     'deconvolve',
+    'expander_edges',
     'kernel_series',
     'modulation',
 ]

@@ -1,0 +1,126 @@
+r"""Random regular graphs over the nodes, as edges and as a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.walks.uniform import counter_uniform
+
+__all__ = ['ExpanderMask', 'expander_edges']
+
+
+def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
+    r"""Draws an undirected graph over the nodes of each graph in which every node has :obj:`degree` neighbors, as the union of
+    random cycles through all of them: connected, and an expander with high probability (`Friedman, 2003
+    <https://doi.org/10.1145/780542.780646>`_), as in `"Exphormer: Sparse Transformers for Graphs"
+    <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The edges of a graph depend on its number of nodes and the seed alone.
+
+    Args:
+        graph (Graph): The graphs.
+        degree (int): The number of neighbors, even: each cycle gives two.
+        seed (int): The seed. (default: :obj:`0`)
+
+    Returns:
+        torch.Tensor: The edges in both directions, without self-loops, :obj:`[2, E]`. Cycles of small graphs can have edges in
+        common, which are then parallel.
+
+    Raises:
+        ValueError: If :obj:`degree` is not a positive even number.
+
+    Example:
+        >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=10)
+        >>> int(expander_edges(graph, degree=4).max()) < 10
+        True
+    """
+    if degree < 2 or degree % 2:
+        raise ValueError(f'degree: got {degree}; accepted are even numbers from 2')
+    nodes = torch.arange(graph.num_nodes, device=graph.device)
+    batch = torch.zeros_like(nodes) if graph.batch is None else graph.batch.long()
+    count = torch.bincount(batch, minlength=graph.num_graphs)
+    # A cycle through each graph: its nodes in the order of random numbers that their place in the graph decides.
+    uniform = counter_uniform(seed, graph.local_id, 1)
+    edges = []
+    for draw in range(degree // 2):
+        order = uniform(draw, nodes).argsort(stable=True)
+        shuffled = order[batch[order].argsort(stable=True)]
+        first = (count.cumsum(0) - count)[batch]
+        following = shuffled[torch.where(nodes + 1 == first + count[batch], first, nodes + 1)]
+        edges.append(torch.stack([shuffled, following]))
+    both = torch.cat([torch.cat([edge, edge.flip(0)], dim=1) for edge in edges], dim=1)
+    return both[:, both[0] != both[1]]
+
+
+@dataclass(frozen=True)
+class ExpanderState:
+    r"""The distinct pairs of nodes."""
+
+    pattern: SparsePattern
+
+
+class ExpanderMask(Mask):
+    r"""Attention along the edges of a random regular graph, the edges of the input graph, and to oneself, as in `"Exphormer:
+    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2) without its virtual nodes and edge
+    features: ones at these pairs and zeros elsewhere.
+
+    Args:
+        heads (int): The number of heads. (default: :obj:`1`)
+        degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
+        input_edges (bool): Also attend along the edges of the input graph. (default: :obj:`True`)
+        seed (int): The seed of the random graph. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If :obj:`degree` is not a positive even number.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> ExpanderMask(degree=2)(Data(num_nodes=3)).to_dense()
+        tensor([[[1., 1., 1.],
+                 [1., 1., 1.],
+                 [1., 1., 1.]]])
+    """
+
+    def __init__(self, heads: int = 1, degree: int = 6, input_edges: bool = True, seed: int = 0) -> None:
+        super().__init__(heads)
+        if degree < 2 or degree % 2:
+            raise ValueError(f'degree: got {degree}; accepted are even numbers from 2')
+        self.degree = degree
+        self.input_edges = input_edges
+        self.seed = seed
+
+    def settings(self) -> Hashable:
+        return type(self).__name__, self.degree, self.input_edges, self.seed
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpanderState:
+        nodes = torch.arange(graph.num_nodes, device=graph.device)
+        pairs = [nodes.expand(2, -1), expander_edges(graph, self.degree, self.seed)]
+        if self.input_edges:
+            pairs.append(graph.edge_index.long())
+        row, col = torch.cat(pairs, dim=1)
+        size = max(graph.num_nodes, 1)
+        key = torch.unique(row * size + col)
+        row = torch.div(key, size, rounding_mode='floor')
+        return ExpanderState(SparsePattern.from_sorted(row, key - row * size, graph.num_nodes, graph.num_nodes))
+
+    def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
+        pattern = state.pattern
+        value = torch.ones(1, pattern.nnz, device=pattern.col.device)
+        return MaskOperator(
+            SparseStructure(),
+            (value, *pattern.tensors),
+            graph.num_nodes,
+            1,
+            graph.batch,
+            graph.num_graphs,
+            cost=pattern.nnz,
+            entries=lambda: Entries(pattern, value),
+            num_entries=pattern.nnz,
+        )

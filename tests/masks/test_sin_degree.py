@@ -1,0 +1,190 @@
+"""Masks of degrees: Eq. 10, and what they make of degrees that are large, given or new."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from dense_attention import assert_dense_attention
+from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs
+from numpy.typing import NDArray
+from oracles import as_numpy, same_graph
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask
+from pyg_topomask.masks.sin_degree import SinDegreeMask
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.testing import assert_mask_operator
+
+Matrix = NDArray[np.float64]
+
+
+def degrees(data: Data, direction: str) -> NDArray[np.int64]:
+    edges, _, num_nodes, _ = as_numpy(data)
+    degree = np.zeros(num_nodes, dtype=np.int64)
+    for i, j in edges.T:
+        degree[i] += direction in ('out', 'both')
+        degree[j] += direction in ('in', 'both')
+    return degree
+
+
+def row(degree: int, max_degree: int) -> int:
+    """The row of the table: one for each degree, then one for each doubling."""
+    index = max_degree
+    bound = max_degree + 1
+    while degree >= bound:
+        index, bound = index + 1, 2 * bound
+    return min(degree, max_degree) if index == max_degree else index
+
+
+def matrix(mask: SinDegreeMask, degree: NDArray[np.int64], rows: Callable[[int], int] = lambda own: own) -> Matrix:
+    """sin(pi / 4 (z_i + z_j)) for every head."""
+    embedding, weight = mask.embedding.detach().double().numpy(), mask.weight.detach().double().numpy()
+    own = [rows(row(int(d), mask.max_degree)) for d in degree]
+    z = 1 / (1 + np.exp(-embedding[own] @ weight.T)) if own else np.zeros((0, len(weight)))
+    return np.sin(np.pi / 4 * (z.T[:, :, None] + z.T[:, None, :]))
+
+
+@pytest.mark.parametrize('direction', ['out', 'in', 'both'])
+@pytest.mark.parametrize('max_degree', [0, 2, 512])
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int, direction: str) -> None:
+    data = GRAPHS[graph]()
+    mask = SinDegreeMask(2, max_degree, 5, direction).double()
+    expected = matrix(mask, degrees(data, direction)) * same_graph(data)
+    np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_operator_behaves_as_its_matrix(graph: str) -> None:
+    assert_mask_operator(SinDegreeMask(2, 3), GRAPHS[graph]())
+
+
+def test_mask_of_a_batch_is_block_diagonal() -> None:
+    mask, graphs = SinDegreeMask(2, 3).double(), uneven_graphs()
+    blocks = [mask(data).to_dense() for data in graphs]
+    for head, own in enumerate(mask(Batch.from_data_list(graphs)).to_dense()):
+        torch.testing.assert_close(own, torch.block_diag(*(block[head] for block in blocks)))
+
+
+def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
+    data, mask = small_digraph(), SinDegreeMask(2, 2, 4).double()
+    degree = torch.from_numpy(degrees(data, 'out')).clamp(max=2)
+    z = (mask.embedding[degree] @ mask.weight.t()).sigmoid().t()
+    dense = torch.sin(torch.pi / 4 * (z.unsqueeze(2) + z.unsqueeze(1)))
+    assert_dense_attention(mask(data), dense, [mask.embedding, mask.weight])
+
+
+def test_hadamard_products_with_other_masks() -> None:
+    data = small_graph()
+    own, walks = SinDegreeMask(2).double(), GRFMask(2, 8).double()
+    for other in (walks, AdjacencyMask(2).double(), SinDegreeMask(2).double()):
+        expected = own(data).to_dense() * other(data).to_dense()
+        torch.testing.assert_close((own * other)(data).to_dense(), expected)
+        torch.testing.assert_close((other * own)(data).to_dense(), expected)
+
+
+def test_entries_are_positive_and_at_most_one() -> None:
+    mask = SinDegreeMask(3)
+    torch.nn.init.normal_(mask.weight, std=20.0)
+    dense = mask(GRAPHS['undirected']()).to_dense()
+    assert dense.min() > -1e-6
+    assert dense.max() <= 1 + 1e-6
+
+
+@pytest.mark.parametrize('max_degree', [0, 1, 7, 512])
+def test_every_degree_up_to_the_largest_has_its_own_embedding_and_larger_ones_share(max_degree: int) -> None:
+    degree = torch.tensor([0, 1, 2, 6, 7, 8, 15, 16, 511, 512, 513, 1025, 1026, 10**6, 2**40, 2**62, 2**63 - 1])
+    mask = SinDegreeMask(max_degree=max_degree, embedding_dim=1)
+    with torch.no_grad():
+        mask.weight.fill_(1.0)
+        mask.embedding.copy_(torch.linspace(-3.0, 3.0, mask.embedding.size(0)).unsqueeze(1))
+    expected = mask.embedding.sigmoid()[[row(int(d), max_degree) for d in degree]]
+    torch.testing.assert_close(mask.centrality(degree), expected)
+
+
+def test_unseen_degrees_take_the_nearest_seen_in_training() -> None:
+    star = Data(edge_index=torch.stack([torch.zeros(9, dtype=torch.long), torch.arange(1, 10)]), num_nodes=10)  # 9 and 0
+    other = Data(edge_index=torch.tensor([[0] * 4 + [1] * 5 + [2] * 9 + [3] * 60, [4] * 78]), num_nodes=5)
+    mask = SinDegreeMask(2, 20).double()
+    fresh = copy.deepcopy(mask).eval()
+    np.testing.assert_allclose(fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'out')), atol=1e-12)
+    mask(star)
+    assert mask.seen.nonzero().flatten().tolist() == [0, 9]
+    mask.eval()
+    nearest = {4: 0, 5: 9, 9: 9, 22: 9, 0: 0}
+    expected = matrix(mask, degrees(other, 'out'), lambda own: nearest[own])
+    np.testing.assert_allclose(mask(other).to_dense().detach().numpy(), expected, atol=1e-12)
+    assert mask.seen.sum() == 2  # evaluation learns nothing
+    restored = SinDegreeMask(2, 20).double().eval()
+    restored.load_state_dict(mask.state_dict())
+    torch.testing.assert_close(restored(other).to_dense(), mask(other).to_dense())
+    mask.train()
+    with torch.no_grad():
+        mask(other)
+    assert mask.seen.sum() == 2
+    mask.reset_parameters()
+    assert not mask.seen.any()
+
+
+def test_degrees_of_the_data() -> None:
+    mask, data = SinDegreeMask(2, degree_attr='degree').double(), small_graph()
+    data.degree = torch.tensor([3, 1, 4, 1, 5, 900])
+    np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), matrix(mask, data.degree.numpy()), atol=1e-12)
+    batch = Batch.from_data_list([data, data])
+    torch.testing.assert_close(mask(batch).to_dense()[0], torch.block_diag(*[mask(data).to_dense()[0]] * 2))
+
+
+def test_degrees_are_counted_once_for_masks_of_equal_settings() -> None:
+    graph = Graph.from_data(small_graph())
+    first, second = SinDegreeMask(1, 3), SinDegreeMask(2, 9)
+    first(graph), second(graph)
+    assert len(graph._states) == 1
+    SinDegreeMask(direction='in')(graph)
+    assert len(graph._states) == 2
+
+
+def test_heads_learn_apart_and_gradients_reach_every_parameter() -> None:
+    mask, data = SinDegreeMask(2), small_graph()
+    dense = mask(data).to_dense()
+    assert not torch.allclose(dense[0], dense[1])
+    dense.square().sum().backward()
+    assert mask.embedding.grad[2].any()
+    assert mask.weight.grad.any(1).all()
+    assert not mask.embedding.grad[7].any()
+
+
+def test_half_precision_and_autocast() -> None:
+    data, q = small_graph(), torch.rand(6, 2, 4)
+    expected = masked_linear_attention(q, q, q, SinDegreeMask(2)(data))
+    with torch.autocast('cpu', torch.bfloat16):
+        torch.manual_seed(0)
+        mask = SinDegreeMask(2)
+        assert mask(data).tensors[0].dtype == torch.float32
+        assert masked_linear_attention(q, q, q, mask(data)).isfinite().all()
+    assert expected.isfinite().all()
+    assert SinDegreeMask(2).bfloat16()(data).tensors[0].dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'name'),
+    [
+        ({'heads': 0}, 'heads'),
+        ({'max_degree': -1}, 'max_degree'),
+        ({'embedding_dim': 0}, 'embedding_dim'),
+        ({'direction': 'up'}, 'direction'),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        SinDegreeMask(**arguments)
+
+
+@pytest.mark.parametrize('degree', [None, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])])
+def test_bad_degrees_are_named(degree: torch.Tensor | None) -> None:
+    data = small_graph()
+    data.degree = degree
+    with pytest.raises(ValueError, match=r'^degree_attr: got'):
+        SinDegreeMask(degree_attr='degree')(data)
