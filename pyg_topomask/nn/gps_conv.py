@@ -6,9 +6,10 @@ from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, MultiheadAttention
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.graph import Graph
 
@@ -23,7 +24,9 @@ class TopoGPSConv(GPSConv):
 
     Args:
         channels (int): Size of each input sample.
-        conv (MessagePassing, optional): The local message passing layer.
+        conv (MessagePassing, optional): The local message passing layer. One that returns :obj:`(x, edge_attr)`, as
+            :class:`~pyg_topomask.nn.gated_gcn_conv.GatedGCNConv` does, updates the edge features, and has dropout and a
+            residual connection of its own.
         heads (int, optional): Number of heads of PyG's own attention. (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         act (str, optional): The non-linear activation function. (default: :obj:`"relu"`)
@@ -96,7 +99,7 @@ class TopoGPSConv(GPSConv):
         *,
         graph: Graph | None = None,
         **kwargs: Any,
-    ) -> Tensor:
+    ) -> Any:
         r"""Runs the forward pass.
 
         Args:
@@ -106,19 +109,29 @@ class TopoGPSConv(GPSConv):
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`; :obj:`edge_weight` also to :obj:`attn`.
+
+        Returns:
+            torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the updated edge
+            features where :obj:`conv` updates them.
         """
-        if not self.own_attention:
-            own: Tensor = super().forward(x, edge_index, batch, **kwargs)
-            return own
-        hs = []
+        hs, edge_attr = [], None
         if self.conv is not None:
-            hs.append(self._residual(self.conv(x, edge_index, **kwargs), x, self.norm1, batch))
+            h = self.conv(x, edge_index, **kwargs)
+            if isinstance(h, tuple):
+                h, edge_attr = h
+                hs.append(self._norm(h, self.norm1, batch))
+            else:
+                hs.append(self._residual(h, x, self.norm1, batch))
         if self.attn is not None:
-            h = self.attn(x, edge_index, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
+            if self.own_attention:
+                h = self.attn(x, edge_index, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
+            else:
+                h = _attend_as_pyg(self.attn, x, batch)
             hs.append(self._residual(h, x, self.norm2, batch))
         out = sum(hs) if hs else x
         out = out + self.mlp(out)
-        return self._norm(out, self.norm3, batch)
+        out = self._norm(out, self.norm3, batch)
+        return out if edge_attr is None else (out, edge_attr)
 
     def _residual(self, h: Tensor, x: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
         return self._norm(F.dropout(h, p=self.dropout, training=self.training) + x, norm, batch)
@@ -128,3 +141,13 @@ class TopoGPSConv(GPSConv):
             return h
         out: Tensor = norm(h, batch=batch) if self.norm_with_batch else norm(h)
         return out
+
+
+def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
+    h, mask = to_dense_batch(x, batch)
+    if isinstance(attn, MultiheadAttention):
+        h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)
+    else:
+        h = attn(h, mask=mask)
+    out: Tensor = h[mask]
+    return out

@@ -10,6 +10,7 @@ from torch_geometric.nn.dense import Linear
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap, ReLUFeatures
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.nn.multi_head import as_graph, check_mask, check_probability, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
@@ -68,13 +69,8 @@ class MaskedLinearAttention(torch.nn.Module):
         out_channels: int | None = None,
     ) -> None:
         super().__init__()
-        out_channels = channels if out_channels is None else out_channels
-        if channels == -1 and out_channels == -1:
-            raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
-        if heads < 1 or out_channels < 1 or out_channels % heads != 0:
-            raise ValueError(f'heads: got {heads} for {out_channels} channels; accepted are divisors of the channels')
-        if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        out_channels = resolve_channels(channels, out_channels, heads)
+        check_probability(dropout=dropout)
         if route not in ROUTES:
             raise ValueError(f'route: got {route!r}; accepted are {sorted(ROUTES)}')
         self.channels = channels
@@ -83,8 +79,7 @@ class MaskedLinearAttention(torch.nn.Module):
         self.dropout = dropout
         self.route = route
         self.mask = PackingMask() if mask is None else mask
-        if self.mask.heads not in (1, heads):
-            raise ValueError(f'mask: got a mask of {self.mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+        check_mask(self.mask, heads)
         self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
         self.lin_q = Linear(channels, out_channels, bias=bias)
         self.lin_k = Linear(channels, out_channels, bias=bias)
@@ -118,12 +113,7 @@ class MaskedLinearAttention(torch.nn.Module):
             generator (torch.Generator, optional): The source of random numbers of masks that draw any.
                 (default: :obj:`None`)
         """
-        if graph is None:
-            graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
-        elif not isinstance(graph, Graph):
-            graph = Graph.from_data(graph)
-        if x.dim() != 2 or x.size(0) != graph.num_nodes:
-            raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
+        graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
         out = masked_linear_attention(q, k, v, self.mask(graph, generator), self.route).flatten(1)

@@ -2,7 +2,8 @@ r"""Whole models of the papers."""
 
 from pyg_topomask.nn.models.gkat import GKAT
 from pyg_topomask.nn.models.interlacer import Interlacer
+from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.nn.models.topological_vit import TopologicalViT
 from pyg_topomask.nn.models.vivit import ViViT
 
-__all__ = ['GKAT', 'Interlacer', 'TopologicalViT', 'ViViT']
+__all__ = ['GKAT', 'Interlacer', 'MGFormer', 'TopologicalViT', 'ViViT']

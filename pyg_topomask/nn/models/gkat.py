@@ -14,6 +14,7 @@ from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mea
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models.topological_vit import _attend_dense
+from pyg_topomask.nn.multi_head import check_probability
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 
 __all__ = ['GKAT']
@@ -106,8 +107,7 @@ class GKAT(torch.nn.Module):
             raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
         if num_features is not None and feature_map != 'favor':
             raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
-        if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        check_probability(dropout=dropout)
         self.readout = readout
         self.dropout = dropout
         self.dynamic = dynamic

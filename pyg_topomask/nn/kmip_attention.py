@@ -1,0 +1,257 @@
+r"""Attention to the keys with the largest inner products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.expander import expander_edges
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
+from pyg_topomask.nn.multi_head import check_probability
+from pyg_topomask.operators import Entries
+from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
+from pyg_topomask.ops.topk_inner_product import BACKENDS, topk_inner_product
+from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
+
+__all__ = ['KMIPAttention']
+
+EXTRA_EDGES = (None, 'input', 'expander', 'both')
+
+
+class KMIPAttention(ExplicitAttention):
+    r"""The :math:`k`-maximum inner product attention of `"k-MIP Attention and the Expressive Power of Graph Transformers"
+    <https://arxiv.org/abs/2604.03815>`_ (thesis version: Sec. 4.1, Eq. 4.2-4.8): each head of each node attends, by softmax, to
+    the :math:`k` nodes of its own graph whose keys have the largest inner products with its query
+
+    .. math::
+        \mathbf{x}'_i = \mathbf{W}_o \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad
+        K_i = \underset{j}{\operatorname{argtop}_k} \, \mathbf{q}_i^{\top} \mathbf{k}_j, \qquad
+        a_{ij} = \operatorname{softmax}_{j \in K_i} \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d}
+
+    Graphs of at most :math:`k` nodes get full attention. The search is exact and takes quadratic time, see
+    :func:`~pyg_topomask.ops.topk_inner_product`; memory is :math:`O(NHk)`, also in training. Gradients flow through the
+    :math:`k` scores that are kept, not through the choice.
+
+    Args:
+        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
+        heads (int): The number of heads. (default: :obj:`1`)
+        k (int): The number of keys that a query attends to. (default: :obj:`10`)
+        kq_dim (int, optional): Size of the queries and keys of a head. (default: :obj:`out_channels // heads`)
+        val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
+        head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
+            (default: :obj:`"linear"`)
+        backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
+        similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
+            :obj:`"distance"`, see :func:`~pyg_topomask.ops.inner_product_features`. (default: :obj:`"dot"`)
+        k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` training
+            forward passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
+        k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)
+        random_fraction (float): In training, attend to this fraction of :math:`k`, rounded, more keys at random.
+            (default: :obj:`0.0`)
+        extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"`, or
+            :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
+        expander_degree (int): The number of neighbors in the expander, even. (default: :obj:`6`)
+        diversity (float): In training, the weight in the loss of the squared coefficient of variation of the attention that
+            the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters in the backward pass:
+            no training loop has to add it. A gradient scaler does not scale it. (default: :obj:`0.0`)
+        attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
+        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
+        bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
+        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+        deterministic (bool): Of keys with equal scores choose those of the first nodes, whatever the backend.
+            (default: :obj:`False`)
+        seed (int): The seed of the expander. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If an argument is out of range, or a name is unknown.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
+          :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`, with 0 where a head has not chosen a pair
+
+    Example:
+        >>> attention = KMIPAttention(16, heads=4, k=2)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        k: int = 10,
+        kq_dim: int | None = None,
+        val_dim: int | None = None,
+        head_agg: str = 'linear',
+        backend: str = 'auto',
+        similarity: str = 'dot',
+        k_start: int | None = None,
+        k_steps: int = 10_000,
+        random_fraction: float = 0.0,
+        extra_edges: str | None = None,
+        expander_degree: int = 6,
+        diversity: float = 0.0,
+        attention_dropout: float = 0.0,
+        dropout: float = 0.0,
+        bias: bool = True,
+        out_channels: int | None = None,
+        deterministic: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg)
+        check_probability(attention_dropout=attention_dropout)
+        for name, number in (('k', k), ('k_start', k if k_start is None else k_start), ('k_steps', k_steps)):
+            if number < 1:
+                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        if backend not in BACKENDS and backend != 'auto':
+            raise ValueError(f'backend: got {backend!r}; accepted are "auto" and {sorted(BACKENDS)}')
+        if similarity not in SIMILARITIES:
+            raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
+        if extra_edges not in EXTRA_EDGES:
+            raise ValueError(f'extra_edges: got {extra_edges!r}; accepted are {EXTRA_EDGES}')
+        if expander_degree < 2 or expander_degree % 2:
+            raise ValueError(f'expander_degree: got {expander_degree}; accepted are even numbers from 2')
+        for name, weight in (('random_fraction', random_fraction), ('diversity', diversity)):
+            if not 0.0 <= weight < torch.inf:
+                raise ValueError(f'{name}: got {weight}; accepted are finite numbers from 0')
+        self.k = k
+        self.backend = backend
+        self.similarity = similarity
+        self.k_start = k_start
+        self.k_steps = k_steps
+        self.random_fraction = random_fraction
+        self.extra_edges = extra_edges
+        self.expander_degree = expander_degree
+        self.diversity = diversity
+        self.attention_dropout = attention_dropout
+        self.deterministic = deterministic
+        self.seed = seed
+        self.step = 0
+
+    @property
+    def current_k(self) -> int:
+        r"""The number of keys at this point of the schedule."""
+        if self.k_start is None or self.step >= self.k_steps:
+            return self.k
+        return round(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps))
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        out, _, _ = self._attend(q, k, v, graph, generator)
+        return out
+
+    def coefficients(
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        _, alpha, entries = self._attend(q, k, v, graph, generator)
+        alpha = torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
+        chosen = entries.value[0] > 0
+        row, col = entries.pattern.row.long()[chosen], entries.pattern.col.long()[chosen]
+        node = torch.div(row, self.heads, rounding_mode='floor')
+        size = max(graph.num_nodes, 1)
+        key, slot = torch.unique(node * size + torch.div(col, self.heads, rounding_mode='floor'), return_inverse=True)
+        shared = alpha.new_zeros(key.numel(), self.heads).index_put((slot, row - node * self.heads), alpha[chosen])
+        node = torch.div(key, size, rounding_mode='floor')
+        return torch.stack([node, key - node * size]), shared
+
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor, Entries]:
+        ptr, largest = graph.prepared('ptr', lambda: _extent(graph))
+        size = q.size(-1)
+        q, k = inner_product_features(q, k, ptr, self.similarity)
+        if q.size(-1) != size:  # attention divides by the root of the size of what it is given
+            q = q * (q.size(-1) / size) ** 0.5
+        index, valid = topk_inner_product(
+            q.detach(), k.detach(), min(self.current_k, largest), ptr, self.backend, deterministic=self.deterministic
+        )
+        entries = self._entries(index, valid, ptr, graph, generator)
+        out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
+        if self.training:
+            self.step += 1
+            if self.diversity > 0:
+                out = _AddLoss.apply(out, self.diversity * self._unevenness(alpha, entries, ptr, graph))
+        return out, alpha, entries
+
+    def _entries(
+        self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None
+    ) -> Entries:
+        r"""Returns the pairs found and those to be added."""
+        draws = round(self.random_fraction * self.current_k) if self.training else 0
+        if draws == 0 and self.extra_edges is None:
+            return pattern_of_slots(index, valid)
+        num_nodes, heads, _ = index.shape
+        head = torch.arange(heads, device=index.device)
+        row = (torch.arange(num_nodes, device=index.device).unsqueeze(1) * heads + head).unsqueeze(2)
+        rows, cols = [row.expand_as(index)[valid]], [(index * heads + head.unsqueeze(1))[valid]]
+        if draws > 0:
+            first, count = _first_and_count(ptr, graph)
+            drawn = torch.rand(num_nodes, heads, draws, generator=generator, device=index.device, dtype=torch.float64)
+            node = first.view(-1, 1, 1) + (drawn * count.view(-1, 1, 1)).long()
+            rows.append(row.expand_as(node).flatten())
+            cols.append((node * heads + head.unsqueeze(1)).flatten())
+        for edge in self._edges(graph):
+            ends = edge.unsqueeze(2) * heads + head
+            rows.append(ends[0].flatten())
+            cols.append(ends[1].flatten())
+        return pattern_of_pairs(torch.cat(rows), torch.cat(cols), num_nodes * heads)
+
+    def _edges(self, graph: Graph) -> list[Tensor]:
+        edges = []
+        if self.extra_edges in ('input', 'both'):
+            edges.append(graph.edge_index.long())
+        if self.extra_edges in ('expander', 'both'):
+            settings = 'expander', self.expander_degree, self.seed
+            edges.append(graph.prepared(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
+        return edges
+
+    def _unevenness(self, alpha: Tensor, entries: Entries, ptr: Tensor, graph: Graph) -> Tensor:
+        r"""Returns the squared coefficient of variation of the attention that nodes receive, averaged."""
+        received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha)
+        # The nodes of a graph receive one on average.
+        variance = (received.view(-1, self.heads) - 1).square().sum(1)
+        _, count = _first_and_count(ptr, graph)
+        graphs = (ptr.diff() > 0).sum().clamp(min=1)
+        return (variance / count).sum() / (graphs * self.heads)
+
+    def get_extra_state(self) -> Any:
+        return {'step': self.step}
+
+    def set_extra_state(self, state: Any) -> None:
+        self.step = state['step']
+
+    def __repr__(self) -> str:
+        return f'{super().__repr__()[:-1]}, k={self.k})'
+
+
+def _extent(graph: Graph) -> tuple[Tensor, int]:
+    r"""Returns where the nodes of each graph begin, :obj:`[num_graphs + 1]`, and the number of nodes of the largest."""
+    if graph.batch is None:
+        return torch.tensor([0, graph.num_nodes], device=graph.device), max(graph.num_nodes, 1)
+    bounds = torch.arange(graph.num_graphs + 1, device=graph.device)
+    ptr = torch.searchsorted(graph.batch.long(), bounds)
+    return ptr, max(int(ptr.diff().max()), 1) if graph.num_graphs > 0 else 1
+
+
+def _first_and_count(ptr: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    r"""Returns the first node and the number of nodes of each node's graph, :obj:`[N]`."""
+    batch = ptr.new_zeros(graph.num_nodes) if graph.batch is None else graph.batch.long()
+    return ptr[:-1][batch], ptr.diff()[batch]
+
+
+class _AddLoss(torch.autograd.Function):
+    r"""The first argument, with the gradient of the sum of the loss and the second."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, loss: Tensor) -> Tensor:
+        ctx.kind = loss.dtype, loss.device
+        return out.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        dtype, device = ctx.kind
+        return grads[0], torch.ones((), dtype=dtype, device=device)

@@ -1,0 +1,136 @@
+r"""Softmax attention over the entries of a sparse mask."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.nn.explicit_attention import SparseMaskAttention
+from pyg_topomask.nn.multi_head import check_probability
+from pyg_topomask.operators import Entries
+from pyg_topomask.ops import attend_softmax, masked_softmax_attention
+from pyg_topomask.walks import WalkLength
+
+__all__ = ['GRFSoftmaxAttention', 'MaskedSoftmaxAttention']
+
+
+class MaskedSoftmaxAttention(SparseMaskAttention):
+    r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
+    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4), see
+    :func:`~pyg_topomask.ops.masked_softmax_attention`. Time and memory are linear in the number of entries.
+
+    Args:
+        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
+        heads (int): The number of heads.
+        mask (Mask): A mask with sparse entries of which none is negative.
+        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
+        bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
+        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+        attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
+
+    Example:
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> attention = MaskedSoftmaxAttention(16, heads=4, mask=AdjacencyMask())
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        mask: Mask,
+        dropout: float = 0.0,
+        bias: bool = True,
+        out_channels: int | None = None,
+        attention_dropout: float = 0.0,
+    ) -> None:
+        super().__init__(channels, heads, mask, dropout, bias, out_channels)
+        check_probability(attention_dropout=attention_dropout)
+        self.attention_dropout = attention_dropout
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        dropout = self.attention_dropout if self.training else 0.0
+        return masked_softmax_attention(q, k, v, self.mask(graph, generator), dropout)
+
+    def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
+        _, alpha = attend_softmax(q, k, v, entries)
+        return torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
+
+
+class GRFSoftmaxAttention(MaskedSoftmaxAttention):
+    r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
+    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4): a node attends to the nodes that its walks have in common with,
+    or, with :obj:`asymmetric=True`, to those that its walks visit. The modulation is learned as its logarithm, so that the mask
+    stays positive; edge weights have to be.
+
+    Args:
+        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
+        heads (int): The number of heads. (default: :obj:`1`)
+        num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
+        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
+        max_walk_length (int): The largest number of hops. (default: :obj:`4`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
+        asymmetric (bool): Keys do not walk. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
+        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
+        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
+        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
+        attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
+        bias (bool): Learn additive biases. (default: :obj:`True`)
+        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Example:
+        >>> attention = GRFSoftmaxAttention(16, heads=4)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        num_walks: int = 4,
+        p_halt: float = 0.5,
+        max_walk_length: int = 4,
+        modulation: Tensor | str | None = None,
+        asymmetric: bool = False,
+        sampler: str = 'iid',
+        transition: str = 'uniform',
+        normalization: str | None = 'sym',
+        resample: str = 'never',
+        seed: int = 0,
+        walk_length: WalkLength | str | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        bias: bool = True,
+        out_channels: int | None = None,
+    ) -> None:
+        mask = GRFMask(
+            heads,
+            num_walks,
+            p_halt,
+            max_walk_length,
+            modulation,
+            asymmetric=asymmetric,
+            sampler=sampler,
+            transition=transition,
+            normalization=normalization,
+            resample=resample,
+            seed=seed,
+            walk_length=walk_length,
+            positive=True,
+        )
+        super().__init__(channels, heads, mask, dropout, bias, out_channels, attention_dropout)

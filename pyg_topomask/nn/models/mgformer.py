@@ -1,0 +1,194 @@
+r"""The masked graph Transformer for recommendation."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.low_rank import PackingMask
+from pyg_topomask.masks.sin_degree import SinDegreeMask
+from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
+from pyg_topomask.ops import masked_linear_attention
+
+__all__ = ['MGFormer']
+
+
+class MGFormer(torch.nn.Module):
+    r"""The masked graph Transformer of `"Masked Graph Transformer for Large-Scale Recommendation"
+    <https://doi.org/10.1145/3626772.3657971>`_ (Sec. 3.2): every user and every item is a token that attends to all others, in
+    time and memory linear in their number,
+
+    .. math::
+        \mathbf{X} = [\mathbf{E}, \mathbf{P}], \qquad \mathbf{h}_i =
+        \frac{\sum_j M_{ij} \, \phi(\mathbf{W}_Q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_K \mathbf{x}_j) \, \mathbf{x}_j}
+        {\sum_j M_{ij} \, \phi(\mathbf{W}_Q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_K \mathbf{x}_j)}
+
+    with learned embeddings :math:`\mathbf{E}` of the ids, the structural encodings :math:`\mathbf{P}` that
+    :class:`~pyg_topomask.transforms.AddSVDEncoding` stores, and a residual connection. Values are not projected (Eq. 5). Items
+    are ranked by inner products of the outputs.
+
+    The graph holds the users as nodes 0 to :obj:`num_users - 1`, then the items, and training interactions as edges in both
+    directions.
+
+    Args:
+        num_users (int): The number of users.
+        num_items (int): The number of items.
+        embedding_dim (int): Size of the embeddings. (default: :obj:`64`)
+        svd_dim (int, optional): Size of the structural encodings; :obj:`0` for none. (default: :obj:`embedding_dim`)
+        heads (int): The number of heads; divides :obj:`embedding_dim + svd_dim`. (default: :obj:`1`)
+        layers (int): The number of layers. (default: :obj:`1`)
+        feature_map (str or FeatureMap): :math:`\phi`, see :class:`~pyg_topomask.nn.MaskedLinearAttention`; a module is shared
+            by the layers. (default: :obj:`"simplex"`)
+        mask (str or Mask, optional): :obj:`"sin_degree"`, :obj:`"adjacency"` (with learned self-loops), :obj:`None` for
+            unmasked attention, or any mask, which the layers share. (default: :obj:`"sin_degree"`)
+        max_degree (int): The largest degree with an embedding of its own, of the mask of that name. (default: :obj:`512`)
+        residual (bool): Add its input to the output of each layer. Eq. 12 has none; but without it, every output is an average
+            over all nodes, near to equal ones as long as scores are, from which training hardly gets away.
+            (default: :obj:`True`)
+        dropout (float): Dropout probability of the input. (default: :obj:`0.0`)
+        route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
+            (default: :obj:`"auto"`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the data does not fit the model.
+
+    Shapes:
+        - **output:** users :math:`(U, F)` and items :math:`(I, F)` with :math:`F` = :obj:`embedding_dim + svd_dim`
+
+    Example:
+        >>> data = Data(edge_index=torch.tensor([[0, 1, 2, 3], [2, 3, 0, 1]]), num_nodes=5)
+        >>> users, items = MGFormer(num_users=2, num_items=3, embedding_dim=8, svd_dim=0)(data)
+        >>> (users @ items.t()).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(
+        self,
+        num_users: int,
+        num_items: int,
+        embedding_dim: int = 64,
+        svd_dim: int | None = None,
+        heads: int = 1,
+        layers: int = 1,
+        feature_map: str | FeatureMap = 'simplex',
+        mask: str | Mask | None = 'sin_degree',
+        max_degree: int = 512,
+        residual: bool = True,
+        dropout: float = 0.0,
+        route: str = 'auto',
+    ) -> None:
+        super().__init__()
+        svd_dim = embedding_dim if svd_dim is None else svd_dim
+        least = {'num_users': (num_users, 0), 'num_items': (num_items, 0), 'embedding_dim': (embedding_dim, 1)}
+        for name, (number, smallest) in (least | {'svd_dim': (svd_dim, 0), 'layers': (layers, 1)}).items():
+            if number < smallest:
+                raise ValueError(f'{name}: got {number}; accepted are numbers from {smallest}')
+        channels = embedding_dim + svd_dim
+        if heads < 1 or channels % heads != 0:
+            raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        if not 0.0 <= dropout <= 1.0:
+            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        self.num_users = num_users
+        self.num_items = num_items
+        self.embedding_dim = embedding_dim
+        self.svd_dim = svd_dim
+        self.channels = channels
+        self.dropout = dropout
+        self.residual = residual
+        self.embedding = torch.nn.Parameter(torch.empty(num_users + num_items, embedding_dim))
+        self.layers = torch.nn.ModuleList(
+            _KernelAttention(channels, heads, _resolve_mask(mask, heads, max_degree), feature_map, route) for _ in range(layers)
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters, and redraws random features."""
+        torch.nn.init.xavier_normal_(self.embedding)
+        for layer in self._attentions:
+            layer.reset_parameters()
+
+    def forward(self, graph: Graph | Data) -> tuple[Tensor, Tensor]:
+        r"""Returns the embeddings of users, :obj:`[U, F]`, and items, :obj:`[I, F]`.
+
+        Args:
+            graph (Graph or torch_geometric.data.Data): The interactions; a :class:`~pyg_topomask.graph.Graph` made once
+                checks the edges and counts degrees once.
+        """
+        if not isinstance(graph, Graph):
+            graph = Graph.from_data(graph)
+        if graph.num_nodes != self.num_users + self.num_items:
+            raise ValueError(
+                f'graph: got {graph.num_nodes} nodes; accepted are {self.num_users} users and then {self.num_items} items'
+            )
+        x: Tensor = self.embedding
+        if self.svd_dim > 0:
+            x = torch.cat([x, self._encoding(graph).to(x)], dim=1)
+        x = F.dropout(x, self.dropout, self.training)
+        for layer in self._attentions:
+            x = x + layer(x, graph) if self.residual else layer(x, graph)
+        return x[: self.num_users], x[self.num_users :]
+
+    @property
+    def _attentions(self) -> list[_KernelAttention]:
+        return cast('list[_KernelAttention]', list(self.layers))
+
+    def _encoding(self, graph: Graph) -> Tensor:
+        encoding: Tensor | None = getattr(graph.data, 'svd_encoding', None)
+        shape = (graph.num_nodes, self.svd_dim)
+        if encoding is None or encoding.shape != shape:
+            got = 'data without svd_encoding' if encoding is None else f'svd_encoding of shape {tuple(encoding.shape)}'
+            raise ValueError(
+                f'svd_dim: got {self.svd_dim} for {got}; accepted is one of shape {list(shape)}, which '
+                f'AddSVDEncoding(rank={self.svd_dim}, num_users={self.num_users}) stores, and svd_dim=0'
+            )
+        return encoding
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}({self.num_users}, {self.num_items}, embedding_dim={self.embedding_dim}, '
+            f'svd_dim={self.svd_dim}, layers={len(self.layers)})'
+        )
+
+
+class _KernelAttention(torch.nn.Module):
+    r"""Masked linear attention that projects queries and keys, but not values (Eq. 5)."""
+
+    def __init__(self, channels: int, heads: int, mask: Mask, feature_map: str | FeatureMap, route: str) -> None:
+        super().__init__()
+        if mask.heads not in (1, heads):
+            raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+        self.heads = heads
+        self.route = route
+        self.mask = mask
+        self.feature_map = resolve_feature_map(feature_map, channels // heads)
+        self.lin_q = torch.nn.Linear(channels, channels, bias=False)
+        self.lin_k = torch.nn.Linear(channels, channels, bias=False)
+
+    def reset_parameters(self) -> None:
+        for module in (self.lin_q, self.lin_k, self.feature_map, self.mask):
+            module.reset_parameters()
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        q, k, v = (own.view(x.size(0), self.heads, -1) for own in (self.lin_q(x), self.lin_k(x), x))
+        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        return masked_linear_attention(q, k, v, self.mask(graph), self.route).flatten(1)
+
+
+def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:
+    if mask is None:
+        return PackingMask()
+    if isinstance(mask, Mask):
+        return mask
+    if mask == 'sin_degree':
+        return SinDegreeMask(heads, max_degree)
+    if mask == 'adjacency':
+        return AdjacencyMask(heads)
+    raise ValueError(f"mask: got {mask!r}; accepted are 'sin_degree', 'adjacency', None and Mask modules")

@@ -1,0 +1,63 @@
+r"""What all multi-head attention layers check and accept alike."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+
+__all__ = ['as_graph', 'check_mask', 'check_probability', 'resolve_channels']
+
+
+def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
+    r"""Returns the number of output channels, :obj:`channels` where none is given.
+
+    Args:
+        channels (int): Size of each input sample, or :obj:`-1` for a lazy one.
+        out_channels (int, optional): Size of each output sample.
+        heads (int): The number of heads.
+        divide (bool): Whether the heads share the output channels out among them. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If nothing says how many output channels there are, or the heads do not fit.
+    """
+    out_channels = channels if out_channels is None else out_channels
+    if channels == -1 and out_channels == -1:
+        raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
+    if heads < 1 or out_channels < 1 or (divide and out_channels % heads != 0):
+        raise ValueError(f'heads: got {heads} for {out_channels} channels; accepted are divisors of the channels')
+    return out_channels
+
+
+def check_probability(**given: float) -> None:
+    r"""Raises a :class:`ValueError` for a number outside :math:`[0, 1]`, by its name."""
+    for name, value in given.items():
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f'{name}: got {value}; accepted are probabilities in [0, 1]')
+
+
+def check_mask(mask: Mask, heads: int) -> None:
+    r"""Raises a :class:`ValueError` unless the mask has as many heads, or one that all share."""
+    if mask.heads not in (1, heads):
+        raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+
+
+def as_graph(
+    x: Tensor,
+    edge_index: Tensor,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    graph: Graph | Data | None = None,
+) -> Graph:
+    r"""Returns the graph that the arguments of a layer's forward pass describe, :obj:`graph` where it is given, checked
+    against the node features.
+    """
+    if graph is None:
+        graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+    elif not isinstance(graph, Graph):
+        graph = Graph.from_data(graph)
+    if x.dim() != 2 or x.size(0) != graph.num_nodes:
+        raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
+    return graph

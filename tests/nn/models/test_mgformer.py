@@ -1,0 +1,201 @@
+"""MGFormer: the paper's equations in NumPy, and what the model asks of its data."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from oracles import masked_attention
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask import Graph
+from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.masks import DenseMask, GRFMask
+from pyg_topomask.nn.models.mgformer import MGFormer
+from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
+
+PAIRS = torch.tensor([[0, 0, 1, 2, 2, 2], [0, 1, 1, 0, 3, 4]])  # users 0 to 3, items 0 to 5
+Matrix = NDArray[np.float64]
+
+
+def interactions(svd_dim: int = 3) -> Data:
+    edges = torch.stack([PAIRS[0], PAIRS[1] + 4])
+    data = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=10, num_users=4)
+    return AddSVDEncoding(svd_dim)(data) if svd_dim > 0 else data
+
+
+def model(**options: object) -> MGFormer:
+    return MGFormer(**{'num_users': 4, 'num_items': 6, 'embedding_dim': 5, 'svd_dim': 3} | options).double()
+
+
+def numpy(tensor: Tensor) -> Matrix:
+    return tensor.detach().double().numpy()
+
+
+def elu(x: Matrix) -> Matrix:
+    return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
+
+
+def simplex(layer: torch.nn.Module, x: Matrix) -> Matrix:
+    """Eq. 7 with the softmax scale folded in."""
+    x = x / x.shape[-1] ** 0.25
+    projection = numpy(layer.feature_map.projection)
+    return np.exp(x @ projection.T - 0.5 * (x**2).sum(-1, keepdims=True)) / np.sqrt(len(projection))
+
+
+def sin_degree(layer: torch.nn.Module) -> Matrix:
+    degree = np.array([2, 1, 3, 0, 2, 2, 0, 1, 1, 0])
+    z = 1 / (1 + np.exp(-numpy(layer.mask.embedding)[degree] @ numpy(layer.mask.weight).T)).T
+    return np.sin(np.pi / 4 * (z[:, :, None] + z[:, None, :]))
+
+
+def adjacency(layer: torch.nn.Module) -> Matrix:
+    matrix = np.zeros((10, 10))
+    user, item = PAIRS.numpy()
+    matrix[user, item + 4] = matrix[item + 4, user] = 1.0
+    return np.stack([matrix + own * np.eye(10) for own in numpy(layer.mask.self_loop)])
+
+
+MASKS = {'sin_degree': sin_degree, 'adjacency': adjacency, None: lambda layer: np.ones((1, 10, 10))}
+
+
+def expected_output(own: MGFormer, data: Data, mask: str | None, feature_map: str) -> Matrix:
+    x = np.concatenate([numpy(own.embedding), numpy(data.svd_encoding)], axis=1) if own.svd_dim else numpy(own.embedding)
+    for layer in own.layers:
+        size = (len(x), layer.heads, -1)
+        q, k = ((x @ numpy(lin.weight).T).reshape(size) for lin in (layer.lin_q, layer.lin_k))
+        q, k = (elu(own) if feature_map == 'elu' else simplex(layer, own) for own in (q, k))
+        out = masked_attention(q, k, x.reshape(size), MASKS[mask](layer)).reshape(len(x), -1)
+        x = x + out if own.residual else out
+    return x
+
+
+@pytest.mark.parametrize('svd_dim', [3, 0])
+@pytest.mark.parametrize('feature_map', ['simplex', 'elu'])
+@pytest.mark.parametrize('mask', MASKS)
+def test_model_is_that_of_the_paper(mask: str | None, feature_map: str, svd_dim: int) -> None:
+    data, own = interactions(svd_dim), model(mask=mask, feature_map=feature_map, svd_dim=svd_dim)
+    torch.nn.init.normal_(own.embedding)
+    users, items = own(data)
+    assert (users.shape, items.shape) == ((4, 5 + svd_dim), (6, 5 + svd_dim))
+    np.testing.assert_allclose(numpy(torch.cat([users, items])), expected_output(own, data, mask, feature_map), atol=1e-10)
+
+
+@pytest.mark.parametrize('residual', [True, False])
+def test_layers_heads_and_residuals(residual: bool) -> None:
+    data, own = interactions(), model(layers=3, heads=2, residual=residual)
+    torch.nn.init.normal_(own.embedding)
+    expected = expected_output(own, data, 'sin_degree', 'simplex')
+    np.testing.assert_allclose(numpy(torch.cat(own(data))), expected, atol=1e-10)
+
+
+def test_gradients_reach_every_parameter_and_are_right() -> None:
+    data, own = interactions(), model(max_degree=4)
+    torch.nn.init.normal_(own.embedding)
+    names = [name for name, _ in own.named_parameters()]
+
+    def run(*values: Tensor) -> Tensor:
+        return torch.cat(torch.func.functional_call(own, dict(zip(names, values, strict=True)), (graph,)))
+
+    graph = Graph.from_data(data)
+    inputs = [value.detach().clone().requires_grad_() for value in own.parameters()]
+    assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
+    torch.cat(own(data)).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in own.parameters())
+
+
+@pytest.mark.parametrize('mask', ['sin_degree', 'adjacency', None])
+def test_graphs_and_data_are_the_same_to_it(mask: str | None) -> None:
+    data, own = interactions(), model(mask=mask)
+    graph = Graph.from_data(data)
+    for first, second in zip(own(data), own(graph), strict=True):
+        torch.testing.assert_close(first, second)
+
+
+def test_masks_and_feature_maps_may_be_modules() -> None:
+    data, shared = interactions(), GRFMask(2)
+    own = model(mask=shared, heads=2, layers=2, feature_map=FavorFeatures(4, 16))
+    assert own.layers[0].mask is own.layers[1].mask is shared
+    assert torch.cat(own(data)).isfinite().all()
+    ones = model(mask=DenseMask(1, torch.ones(10, 10)))
+    plain = model(mask=None)
+    plain.load_state_dict({name: value for name, value in ones.state_dict().items() if 'mask' not in name})
+    torch.testing.assert_close(torch.cat(ones(data)), torch.cat(plain(data)))
+
+
+def test_users_and_items_without_interactions_are_embedded_and_learn() -> None:
+    data, own = interactions(), model()
+    torch.nn.init.normal_(own.embedding)
+    users, items = own(data)
+    (users[3].square().sum() + items[5].square().sum()).backward()
+    assert users.isfinite().all()
+    assert own.embedding.grad.isfinite().all()
+    assert own.embedding.grad[3].any()
+
+
+def test_renaming_items_renames_their_rows() -> None:
+    data, own = interactions(), model()
+    torch.nn.init.normal_(own.embedding)
+    order = torch.cat([torch.arange(4), 4 + torch.randperm(6)])
+    renamed = Data(edge_index=torch.argsort(order)[data.edge_index], num_nodes=10, svd_encoding=data.svd_encoding[order])
+    other = copy.deepcopy(own)
+    with torch.no_grad():
+        other.embedding.copy_(own.embedding[order])
+    torch.testing.assert_close(torch.cat(other(renamed)), torch.cat(own(data))[order])
+
+
+def test_dropout_acts_in_training_alone() -> None:
+    data, own = interactions(), model(dropout=0.5)
+    assert not torch.equal(own(data)[0], own(data)[0])
+    own.eval()
+    assert torch.equal(own(data)[0], own(data)[0])
+
+
+def test_state_dict_and_reset() -> None:
+    data, own, other = interactions(), model().eval(), model().eval()
+    assert not torch.allclose(own(data)[0], other(data)[0])
+    other.load_state_dict(own.state_dict())
+    assert torch.equal(own(data)[0], other(data)[0])
+    before = {name: value.clone() for name, value in own.state_dict().items() if value.is_floating_point()}
+    own.reset_parameters()
+    after = own.state_dict()
+    assert not any(torch.equal(value, after[name]) for name, value in before.items())
+
+
+def test_paper_s_size_of_structural_encodings_is_that_of_the_embeddings() -> None:
+    own = MGFormer(2, 3, embedding_dim=8)
+    assert (own.svd_dim, own.channels) == (8, 16)
+    assert own.layers[0].lin_q.weight.shape == (16, 16)
+    assert 'MGFormer(2, 3, embedding_dim=8' in repr(own)
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('num_users', {'num_users': -1}),
+        ('num_items', {'num_items': -1}),
+        ('embedding_dim', {'embedding_dim': 0}),
+        ('svd_dim', {'svd_dim': -1}),
+        ('layers', {'layers': 0}),
+        ('heads', {'heads': 3}),
+        ('heads', {'heads': 0}),
+        ('mask', {'mask': 'triangle'}),
+        ('mask', {'mask': GRFMask(2), 'heads': 4}),
+        ('feature_map', {'feature_map': 'unknown'}),
+        ('dropout', {'dropout': 1.5}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        model(**arguments)
+
+
+def test_data_that_does_not_fit_is_named() -> None:
+    with pytest.raises(ValueError, match=r'^svd_dim: got 3 for data without .* AddSVDEncoding\(rank=3, num_users=4\)'):
+        model()(interactions(0))
+    with pytest.raises(ValueError, match=r'^svd_dim: got 3 for svd_encoding of shape \(10, 2\)'):
+        model()(interactions(2))
+    with pytest.raises(ValueError, match=r'^graph: got 10 nodes; accepted are 4 users and then 5 items'):
+        model(num_items=5)(interactions())

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, random_edges
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask import Graph
+from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.testing import assert_permutation_equivariant
+
+
+def linear(module: torch.nn.Module, x: np.ndarray) -> np.ndarray:
+    return x @ module.weight.detach().numpy().T + module.bias.detach().numpy()
+
+
+def normalized(x: np.ndarray) -> np.ndarray:
+    return (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5)
+
+
+def oracle(conv: GatedGCNConv, x: np.ndarray, edge_index: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Node by node and edge by edge, with the statistics of the batch, for new batch norms."""
+    source, target = edge_index
+    own, value = linear(conv.lin_self, x), linear(conv.lin_neighbor, x)
+    edge = linear(conv.lin_target, x)[target] + linear(conv.lin_source, x)[source] + linear(conv.lin_edge, e)
+    gate = 1 / (1 + np.exp(-edge))
+    out = own.copy()
+    for node in range(len(x)):
+        into = target == node
+        out[node] += (gate[into] * value[source[into]]).sum(0) / (gate[into].sum(0) + 1e-6)
+    return x + np.maximum(normalized(out), 0), e + np.maximum(normalized(edge), 0)
+
+
+def inputs(num_nodes: int = 9, num_edges: int = 20, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    edge_index = random_edges(num_nodes - 1, num_edges, seed=1)  # the last node has no edges
+    generator = torch.Generator().manual_seed(2)
+    x, edge_attr = (torch.randn(n, channels, generator=generator, dtype=torch.float64) for n in (num_nodes, num_edges))
+    return x, edge_index, edge_attr
+
+
+def test_values_are_those_of_the_equations() -> None:
+    conv = GatedGCNConv(4).double()
+    x, edge_index, edge_attr = inputs()
+    out, edge = conv(x, edge_index, edge_attr)
+    expected, expected_edge = oracle(conv, x.numpy(), edge_index.numpy(), edge_attr.numpy())
+    np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(edge.detach().numpy(), expected_edge, atol=1e-12)
+
+
+def test_without_residual_the_input_is_not_added() -> None:
+    conv = GatedGCNConv(4).double()
+    x, edge_index, edge_attr = inputs()
+    out, edge = conv(x, edge_index, edge_attr)
+    conv.residual = False
+    plain, plain_edge = conv(x, edge_index, edge_attr)
+    torch.testing.assert_close(out, plain + x)
+    torch.testing.assert_close(edge, plain_edge + edge_attr)
+
+
+def test_gradients() -> None:
+    conv = GatedGCNConv(2, act='tanh').double()
+    x, edge_index, edge_attr = inputs(5, 7, 2)
+    x, edge_attr = x.requires_grad_(), edge_attr.requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, e: conv(x, edge_index, e), (x, edge_attr))
+    sum(part.square().sum() for part in conv(x, edge_index, edge_attr)).backward()
+    assert all(parameter.grad is not None for parameter in conv.parameters())
+
+
+def test_a_batch_is_one_by_one() -> None:
+    sizes = [(1, 0), (2, 1), (0, 0), (7, 20)]
+    graphs = []
+    for seed, (nodes, edges) in enumerate(sizes):
+        edge_index = random_edges(max(nodes, 1), edges, seed)
+        graphs.append(Data(x=torch.randn(nodes, 4), edge_index=edge_index, edge_attr=torch.randn(edges, 4)))
+    batch = Batch.from_data_list(graphs)
+    conv = GatedGCNConv(4).eval()
+    single = [conv(data.x, data.edge_index, data.edge_attr) for data in graphs]
+    for together, parts in zip(conv(batch.x, batch.edge_index, batch.edge_attr), zip(*single, strict=True), strict=True):
+        torch.testing.assert_close(together, torch.cat(parts))
+
+
+def test_permutation_equivariance() -> None:
+    conv = GatedGCNConv(4).eval()
+
+    def run(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        return conv(x, edge_index, x[edge_index[0]] * x[edge_index[1]])[0]
+
+    assert_permutation_equivariant(run, torch.randn(8, 4), random_edges(8, 20, seed=0), tolerance=1e-5)
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_every_graph_also_in_training(name: str) -> None:
+    graph = Graph.from_data(GRAPHS[name]())
+    x = torch.randn(graph.num_nodes, 4, requires_grad=True)
+    edge_attr = torch.randn(graph.num_edges, 4, requires_grad=True)
+    parts = GatedGCNConv(4)(x, graph.edge_index, edge_attr)
+    sum(part.sum() for part in parts).backward()
+    assert [part.shape for part in parts] == [x.shape, edge_attr.shape]
+    assert all(tensor.isfinite().all() for tensor in (*parts, x.grad, edge_attr.grad))
+
+
+def test_closed_gates_give_the_node_itself() -> None:
+    conv = GatedGCNConv(4)
+    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    with torch.no_grad():
+        conv.lin_edge.bias.fill_(-1e4)
+    assert all(part.isfinite().all() for part in conv(x, edge_index, edge_attr))
+
+
+def test_dropout_in_training_only_and_deepcopy() -> None:
+    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    conv = GatedGCNConv(4, dropout=0.5)
+    assert not torch.equal(conv(x, edge_index, edge_attr)[1], conv(x, edge_index, edge_attr)[1])
+    conv.eval()
+    expected = conv(x, edge_index, edge_attr)
+    assert all(map(torch.equal, copy.deepcopy(conv)(x, edge_index, edge_attr), expected))
+    conv.reset_parameters()
+    assert not torch.equal(conv(x, edge_index, edge_attr)[0], expected[0])
+    assert repr(conv) == 'GatedGCNConv(4, dropout=0.5, residual=True)'
+
+
+def test_autocast_sums_in_float32() -> None:
+    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    conv = GatedGCNConv(4).eval()
+    expected = conv(x, edge_index, edge_attr)
+    with torch.autocast('cpu', torch.bfloat16):
+        out = conv(x, edge_index, edge_attr)
+    for actual, wanted in zip(out, expected, strict=True):
+        torch.testing.assert_close(actual.float(), wanted, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize('attn', [True, False])
+def test_gps_layer_hands_the_edge_features_on(attn: bool) -> None:
+    """The convolution has its own residual connection: the layer adds none to its output."""
+    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    own = {'attn': MaskedLinearAttention(4, 2)} if attn else {'attn_type': None}
+    layer = TopoGPSConv(4, GatedGCNConv(4), norm=None, **own)
+    out, edge = layer(x, edge_index, edge_attr=edge_attr)
+    local, expected_edge = layer.conv(x, edge_index, edge_attr)
+    total = local + layer.attn(x, edge_index) + x if attn else local
+    torch.testing.assert_close(edge, expected_edge)
+    torch.testing.assert_close(out, total + layer.mlp(total))
+
+
+@pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
+def test_gps_layer_with_the_attention_of_pyg(attn_type: str) -> None:
+    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    layer = TopoGPSConv(4, GatedGCNConv(4), heads=2, attn_type=attn_type)
+    out, edge = layer(x, edge_index, edge_attr=edge_attr)
+    assert out.isfinite().all()
+    torch.testing.assert_close(edge, layer.conv(x, edge_index, edge_attr)[1])
+
+
+@pytest.mark.parametrize(
+    ('argument', 'arguments'), [('channels', {'channels': 0}), ('dropout', {'channels': 2, 'dropout': 1.5})]
+)
+def test_bad_arguments_are_named(argument: str, arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        GatedGCNConv(**arguments)
+
+
+@pytest.mark.parametrize('shape', [(19, 4), (20, 3)])
+def test_edge_features_must_fit(shape: tuple[int, int]) -> None:
+    x, edge_index, _ = inputs()
+    with pytest.raises(ValueError, match=r'^edge_attr: got shape .*; accepted is \(20, 4\)'):
+        GatedGCNConv(4).double()(x, edge_index, torch.zeros(shape, dtype=torch.float64))

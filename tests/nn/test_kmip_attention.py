@@ -1,0 +1,369 @@
+import copy
+import math
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
+from oracles import same_graph
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.explain import AttentionExplainer, Explainer
+from torch_geometric.nn import GCNConv
+
+from pyg_topomask import Graph
+from pyg_topomask.nn import KMIPAttention, TopoGPSConv
+from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
+
+CHANNELS, HEADS = 8, 2
+Array = np.ndarray
+
+
+def features(data: Data) -> Tensor:
+    return torch.randn(data.num_nodes or 0, CHANNELS, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+def with_features(graphs: list[Data]) -> list[Data]:
+    for data in graphs:
+        data.x = features(data)
+    return graphs
+
+
+def layer_with(**settings: object) -> KMIPAttention:
+    torch.manual_seed(5)
+    return KMIPAttention(CHANNELS, HEADS, **{'k': 3} | settings).double()
+
+
+def projected(layer: KMIPAttention, x: Tensor) -> tuple[Array, ...]:
+    lins = (layer.lin_q, layer.lin_k, layer.lin_v)
+    return tuple(lin(x).view(-1, layer.heads, lin.out_channels // layer.heads).detach().numpy() for lin in lins)
+
+
+def scores(q: Array, k: Array, similarity: str) -> Array:
+    """[H, N, N], divided by the root of the dimension."""
+    product = np.einsum('nhd,mhd->hnm', q, k)
+    if similarity == 'cosine':
+        return product / np.linalg.norm(k, axis=-1).T[:, None]
+    if similarity == 'distance':
+        difference = q.transpose(1, 0, 2)[:, :, None] - k.transpose(1, 0, 2)[:, None]
+        product = -0.5 * (difference**2).sum(-1)
+    return product / math.sqrt(q.shape[-1])
+
+
+def kmip(q: Array, k: Array, same: Array, num: int, similarity: str = 'dot', extra: Array | None = None) -> Array:
+    """Eq. 4.2 to 4.4, one query at a time: coefficients [H, N, N]."""
+    score = scores(q, k, similarity)
+    alpha = np.zeros_like(score)
+    for head, node in np.ndindex(score.shape[:2]):
+        own = np.flatnonzero(same[node])
+        chosen = set(own[np.argsort(-score[head, node, own], kind='stable')][:num])
+        if extra is not None:
+            chosen |= set(np.flatnonzero(extra[node]))
+        chosen = sorted(chosen)
+        weight = np.exp(score[head, node, chosen] - score[head, node, chosen].max())
+        alpha[head, node, chosen] = weight / weight.sum()
+    return alpha
+
+
+def dense_coefficients(pairs: Tensor, alpha: Tensor, num_nodes: int) -> Array:
+    """Coefficients of (source, target) pairs as [H, target, source]."""
+    matrix = np.zeros((alpha.size(1), num_nodes, num_nodes))
+    assert len(set(zip(*pairs.tolist(), strict=True))) == pairs.size(1)
+    matrix[:, pairs[1].numpy(), pairs[0].numpy()] = alpha.detach().numpy().T
+    return matrix
+
+
+SETTINGS: dict[str, dict[str, object]] = {
+    'plain': {},
+    'one_key': {'k': 1},
+    'sizes': {'kq_dim': 3, 'val_dim': 5},
+    'concatenated': {'head_agg': 'none'},
+    'cosine': {'similarity': 'cosine'},
+    'distance': {'similarity': 'distance'},
+    'chunked': {'backend': 'chunked'},
+    'dense': {'backend': 'dense'},
+    'tree': {'backend': 'tree'},
+    'deterministic': {'deterministic': True},
+}
+
+
+@pytest.mark.parametrize('looked_at', [False, True])
+@pytest.mark.parametrize('graph', ['undirected', 'batch', 'no_edges', 'one_node', 'empty'])
+@pytest.mark.parametrize('name', SETTINGS)
+def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: str, looked_at: bool) -> None:
+    data, layer = GRAPHS[graph](), layer_with(**SETTINGS[name])
+    x = features(data)
+    q, k, v = projected(layer, x)
+    alpha = kmip(q, k, same_graph(data), layer.k, layer.similarity)
+    inner = torch.from_numpy(np.einsum('hnm,mhd->nhd', alpha, v))
+    expected = layer.lin_out(inner.flatten(1))
+    arguments = (x, data.edge_index, None, data.get('batch'))
+    if not looked_at:
+        torch.testing.assert_close(layer(*arguments), expected, rtol=1e-9, atol=1e-9)
+        return
+    out, (pairs, found) = layer(*arguments, return_attention_weights=True)
+    torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(dense_coefficients(pairs, found, data.num_nodes or 0), alpha, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('num', [40, 1000])
+def test_with_k_from_n_it_is_full_attention(num: int) -> None:
+    """Against PyG's dense counterpart, values and gradients."""
+    x = torch.randn(40, CHANNELS, dtype=torch.float64)
+    layer = layer_with(k=num, kq_dim=3)
+    full = copy.deepcopy(layer)
+    own_x, full_x = x.clone().requires_grad_(), x.clone().requires_grad_()
+    out = layer(own_x, no_edges())
+    q, k, v = (lin(full_x).view(40, HEADS, -1).transpose(0, 1) for lin in (full.lin_q, full.lin_k, full.lin_v))
+    attended = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    expected = full.lin_out(attended.transpose(0, 1).flatten(1))
+    torch.testing.assert_close(out, expected, rtol=1e-6, atol=1e-6)
+    target = torch.randn_like(out)
+    (out * target).sum().backward()
+    (expected * target).sum().backward()
+    torch.testing.assert_close(own_x.grad, full_x.grad, rtol=1e-6, atol=1e-6)
+    for own, other in zip(layer.parameters(), full.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize('name', ['plain', 'sizes', 'cosine', 'distance'])
+def test_gradients(name: str) -> None:
+    data, layer = GRAPHS['batch'](), layer_with(**SETTINGS[name])
+    x = features(data).requires_grad_()
+    parameters = list(layer.parameters())
+
+    def run(x: Tensor, *values: Tensor) -> Tensor:
+        named = dict(zip(dict(layer.named_parameters()), values, strict=True))
+        return torch.func.functional_call(layer, named, (x, data.edge_index, None, data.batch))
+
+    assert torch.autograd.gradcheck(run, (x, *parameters))
+
+
+@pytest.mark.parametrize('name', SETTINGS)
+def test_batch_is_one_by_one(name: str) -> None:
+    layer = layer_with(**SETTINGS[name])
+    for graphs in (uneven_graphs(), trailing_empty_graphs()):
+        assert_batch_invariant(layer, with_features(graphs), tolerance=1e-9)
+
+
+@pytest.mark.parametrize('extra', [None, 'input'])
+def test_permutation_equivariant(extra: str | None) -> None:
+    data = GRAPHS['undirected']()
+    assert_permutation_equivariant(layer_with(extra_edges=extra), features(data), data.edge_index, tolerance=1e-9)
+
+
+def test_keys_of_other_graphs_are_never_chosen() -> None:
+    """However large they are."""
+    data = Batch.from_data_list([Data(edge_index=ring(5), num_nodes=5), Data(edge_index=ring(9), num_nodes=9)])
+    layer, x = layer_with(k=2), features(data)
+    alone = layer(x[:5], ring(5))
+    x[5:] *= 1e6
+    out, (pairs, _) = layer(x, data.edge_index, batch=data.batch, return_attention_weights=True)
+    torch.testing.assert_close(out[:5], alone)
+    assert (data.batch[pairs[0]] == data.batch[pairs[1]]).all()
+
+
+# More keys than the best ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['undirected', 'directed', 'batch'])
+def test_input_edges_join_the_best_keys(name: str) -> None:
+    data, layer = GRAPHS[name](), layer_with(k=2, extra_edges='input')
+    x = features(data)
+    q, k, v = projected(layer, x)
+    adjacency = np.zeros((data.num_nodes, data.num_nodes))
+    adjacency[tuple(data.edge_index.numpy())] = 1
+    alpha = kmip(q, k, same_graph(data), 2, extra=adjacency)
+    expected = layer.lin_out(torch.from_numpy(np.einsum('hnm,mhd->nhd', alpha, v)).flatten(1))
+    torch.testing.assert_close(layer(x, data.edge_index, batch=data.get('batch')), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('extra', ['expander', 'both'])
+def test_expander_edges_join_the_best_keys(extra: str) -> None:
+    """Those of a graph are the same in any batch; a connected graph in which every node has a neighbor."""
+    layer = layer_with(k=1, extra_edges=extra, expander_degree=2)
+    assert_batch_invariant(layer, with_features(uneven_graphs()), tolerance=1e-9)
+    data = Data(num_nodes=12, edge_index=no_edges())
+    _, (pairs, alpha) = layer(features(data), data.edge_index, return_attention_weights=True)
+    used = dense_coefficients(pairs, alpha, 12) > 0
+    assert (used.sum(-1) >= 2).all()
+    assert (used.sum(-1) <= 3).all()
+
+
+def test_random_keys_only_in_training() -> None:
+    layer, x = layer_with(k=4, random_fraction=0.5), features(Data(num_nodes=60))
+    counts = []
+    for _ in range(2):
+        _, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
+        used = dense_coefficients(pairs, alpha, 60) > 0
+        assert (used.sum(-1) >= 4).all()
+        assert (used.sum(-1) <= 6).all()
+        counts.append(used)
+    assert counts[0].sum() > 1.3 * 4 * HEADS * 60
+    assert (counts[0] != counts[1]).any()
+    layer.eval()
+    _, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
+    assert ((dense_coefficients(pairs, alpha, 60) > 0).sum(-1) == 4).all()
+
+
+def test_random_keys_follow_the_generator_and_stay_in_the_graph() -> None:
+    data = Batch.from_data_list(uneven_graphs())
+    layer, x = layer_with(k=1, random_fraction=4.0), features(data)
+    runs = []
+    for seed in (1, 1, 2):
+        generator = torch.Generator().manual_seed(seed)
+        out, (pairs, _) = layer(x, data.edge_index, graph=data, generator=generator, return_attention_weights=True)
+        assert (data.batch[pairs[0]] == data.batch[pairs[1]]).all()
+        runs.append(out)
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+
+
+def test_schedule_goes_from_many_keys_to_few_and_is_saved() -> None:
+    layer, x = layer_with(k=2, k_start=32, k_steps=4), features(Data(num_nodes=50))
+    seen = []
+    for _ in range(6):
+        seen.append(layer.current_k)
+        _, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
+        assert ((dense_coefficients(pairs, alpha, 50) > 0).sum(-1) == seen[-1]).all()
+        other = layer_with(k=2, k_start=32, k_steps=4)
+        other.load_state_dict(layer.state_dict())
+        assert other.current_k == layer.current_k
+    assert seen == [32, 16, 8, 4, 2, 2]
+    layer = layer_with(k=2, k_start=32, k_steps=4).eval()
+    layer(x, no_edges())
+    assert layer.current_k == 32
+
+
+@pytest.mark.parametrize('graph', ['undirected', 'batch'])
+def test_diversity_has_the_gradient_of_its_term(graph: str) -> None:
+    data, weight = GRAPHS[graph](), 0.7
+    layer, x = layer_with(k=3, diversity=weight), features(data)
+    plain = layer_with(k=3)
+    layer(x, data.edge_index, batch=data.get('batch')).square().sum().backward()
+    out, (pairs, alpha) = plain(x, data.edge_index, batch=data.get('batch'), return_attention_weights=True)
+    batch = data.get('batch', torch.zeros(data.num_nodes, dtype=torch.long))
+    term = 0.0
+    for index in batch.unique():
+        nodes = (batch == index).nonzero().flatten()
+        received = torch.stack([alpha[pairs[0] == node].sum(0) for node in nodes])
+        term = term + ((received - received.mean(0)) ** 2).mean() / batch.unique().numel()
+    (out.square().sum() + weight * term).backward()
+    for own, other in zip(layer.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(own.grad, other.grad)
+    plain = layer_with(k=3)
+    plain(x, data.edge_index, batch=data.get('batch')).square().sum().backward()
+    assert not torch.allclose(layer.lin_k.weight.grad, plain.lin_k.weight.grad)
+
+
+# Where it is used -----------------------------------------------------------------------------------------------------
+
+
+def test_attention_dropout_keeps_the_mean() -> None:
+    layer, x = layer_with(k=8, attention_dropout=0.5), features(Data(num_nodes=20))
+    torch.manual_seed(0)
+    draws = torch.stack([layer(x, no_edges()).detach() for _ in range(400)])
+    expected = layer.eval()(x, no_edges()).detach()
+    error = (draws.mean(0) - expected) / (draws.std(0) / 20)
+    assert error.abs().max() < 5
+    assert draws.std(0).min() > 0
+
+
+def test_explainer_finds_the_coefficients() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = KMIPAttention(CHANNELS, HEADS, k=5)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.attention(x, edge_index)
+
+    x, edge_index = torch.randn(8, CHANNELS), ring(8)
+    explainer = Explainer(
+        Model().eval(),
+        AttentionExplainer(),
+        explanation_type='model',
+        edge_mask_type='object',
+        model_config={'mode': 'regression', 'task_level': 'node', 'return_type': 'raw'},
+    )
+    mask = explainer(x, edge_index).edge_mask
+    assert mask.shape == (edge_index.size(1),)
+    assert (mask > 0).any()
+
+
+def test_autocast_accumulates_in_float32() -> None:
+    layer, x = KMIPAttention(CHANNELS, HEADS, k=16), torch.randn(64, CHANNELS)
+    expected = layer(x, no_edges())
+    with torch.autocast('cpu', torch.bfloat16):
+        out = layer(x, no_edges())
+    assert out.dtype == torch.bfloat16
+    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1)
+
+
+def test_inside_a_gps_layer_it_learns() -> None:
+    torch.manual_seed(0)
+    data = Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in (3, 8, 21)])
+    layer = TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=KMIPAttention(CHANNELS, HEADS, k=4))
+    x = torch.randn(data.num_nodes, CHANNELS, requires_grad=True)
+    layer(x, data.edge_index, data.batch).square().mean().backward()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
+    assert any(parameter.grad.abs().max() > 0 for parameter in layer.attn.lin_q.parameters())
+
+
+def test_compiles_without_breaks() -> None:
+    layer, x = KMIPAttention(CHANNELS, HEADS, k=3).eval(), torch.randn(12, CHANNELS)
+    graph = Graph.from_tensors(ring(12), 12)
+    expected = layer(x, ring(12), graph=graph)
+    compiled = torch.compile(layer, fullgraph=True, backend='aot_eager')
+    torch.testing.assert_close(compiled(x, ring(12), graph=graph), expected)
+
+
+def test_copies_and_states() -> None:
+    layer, x = layer_with(), features(Data(num_nodes=9))
+    again = copy.deepcopy(layer)
+    torch.testing.assert_close(again(x, no_edges()), layer(x, no_edges()))
+    again.reset_parameters()
+    assert not torch.allclose(again(x, no_edges()), layer(x, no_edges()))
+    again.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(again(x, no_edges()), layer(x, no_edges()))
+    assert 'k=3' in repr(layer)
+
+
+@pytest.mark.parametrize(
+    ('settings', 'message'),
+    [
+        ({'k': 0}, 'k: got 0'),
+        ({'k': -3}, 'k: got -3'),
+        ({'k_start': 0}, 'k_start: got 0'),
+        ({'k_steps': 0}, 'k_steps: got 0'),
+        ({'kq_dim': 0}, 'kq_dim: got 0'),
+        ({'val_dim': -1}, 'val_dim: got -1'),
+        ({'val_dim': 3, 'head_agg': 'none'}, 'val_dim: got 3'),
+        ({'head_agg': 'sum'}, "head_agg: got 'sum'"),
+        ({'backend': 'magic'}, "backend: got 'magic'"),
+        ({'similarity': 'l1'}, "similarity: got 'l1'"),
+        ({'extra_edges': 'some'}, "extra_edges: got 'some'"),
+        ({'expander_degree': 3}, 'expander_degree: got 3'),
+        ({'random_fraction': -0.1}, 'random_fraction: got -0.1'),
+        ({'diversity': math.nan}, 'diversity: got nan'),
+        ({'attention_dropout': 1.5}, 'attention_dropout: got 1.5'),
+        ({'dropout': -1.0}, 'dropout: got -1.0'),
+        ({'heads': 3}, 'heads: got 3'),
+    ],
+)
+def test_bad_arguments(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        KMIPAttention(CHANNELS, **{'heads': 2} | settings)
+
+
+@pytest.mark.parametrize('value', [math.nan, math.inf])
+def test_input_that_is_not_finite(value: float) -> None:
+    layer, x = layer_with(), features(Data(num_nodes=9))
+    x[4, 0] = value
+    with pytest.raises(ValueError, match=r'q: got (nan|inf|-inf)'):
+        layer(x, no_edges())
+
+
+def test_unsorted_batch() -> None:
+    with pytest.raises(ValueError, match='batch: got a vector that is not ascending'):
+        layer_with()(features(Data(num_nodes=3)), no_edges(), batch=torch.tensor([0, 1, 0]))
