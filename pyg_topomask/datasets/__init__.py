@@ -1,6 +1,8 @@
-r"""Datasets that need no download."""
+r"""Datasets that need no download, and loaders of files that PyG has no class for."""
 
 from __future__ import annotations
+
+from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.datasets.digits import DigitsGrid
 from pyg_topomask.datasets.images import load_images
@@ -8,8 +10,26 @@ from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MotifGraphs
 from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.datasets.particles import ClothRollouts
+from pyg_topomask.datasets.peptides import PeptidesFunctional
+from pyg_topomask.datasets.point_clouds import SceneBlocks, UrbanObjects
 
-__all__ = ['DATASETS', 'ClothRollouts', 'DigitsGrid', 'InducedCycles', 'MotifGraphs', 'load_images', 'moving_digits']
+__all__ = [
+    'DATASETS',
+    'ClothRollouts',
+    'DigitsGrid',
+    'InducedCycles',
+    'MotifGraphs',
+    'PeptidesFunctional',
+    'SceneBlocks',
+    'UrbanObjects',
+    'load_images',
+    'moving_digits',
+]
 
 #: Datasets by the name that :obj:`dataset.name` uses with :obj:`dataset.format: topomask`.
-DATASETS: dict[str, type[DigitsGrid]] = {'digits': DigitsGrid}
+DATASETS: dict[str, type[InMemoryDataset]] = {
+    'digits': DigitsGrid,
+    'urban-objects': UrbanObjects,
+    'table-scans': SceneBlocks,
+    'peptides-func': PeptidesFunctional,
+}

@@ -1,4 +1,4 @@
-r"""Pictures of masks. They need Matplotlib, the extra :obj:`viz`."""
+r"""Pictures of how well walks estimate a mask."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from pyg_topomask.diagnostics import (
 )
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.viz.figure import new_figure
 from pyg_topomask.walks import SAMPLERS
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ __all__ = ['neighborhood', 'plot_inspection']
 
 # The probability with which what is drawn as a bound may be exceeded.
 _DELTA = 0.05
-
-
-def _figure(width: float, height: float) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('pictures need Matplotlib: pip install "pyg_topomask[viz]"') from error
-    # Not by pyplot: it would keep the figure, and choose a window system.
-    return Figure(figsize=(width, height), layout='constrained')
 
 
 def neighborhood(graph: Graph, node: int | None = None, size: int = 100) -> Tensor:
@@ -115,7 +107,7 @@ def plot_inspection(
         raise ValueError(f'head: got {head}; accepted are heads from 0 to {mask.heads - 1}')
     if repeats < 1:
         raise ValueError(f'repeats: got {repeats}; accepted are numbers from 1')
-    figure = _figure(11, 8)
+    figure = new_figure(11, 8)
     axes = figure.subplots(2, 2)
     _draw_blocks(figure, axes[0], mask, graph, node, head)
     _draw_errors(axes[1, 0], mask, graph, num_walks, repeats, num_rows, head)

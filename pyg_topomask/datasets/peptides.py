@@ -1,0 +1,97 @@
+r"""Peptides as graphs of their atoms."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.utils import from_smiles
+
+__all__ = ['PeptidesFunctional']
+
+SPLITS = ('train', 'val', 'test')
+
+
+class PeptidesFunctional(InMemoryDataset):
+    r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of
+    about 151 atoms each, of which ten functions are to be predicted, with its official split of 10,873, 2,331 and 2,331.
+
+    Graphs are made of the original SMILES by :func:`torch_geometric.utils.from_smiles`, which needs RDKit: :obj:`x` holds nine
+    and :obj:`edge_attr` three numbers that stand for kinds of atoms and bonds, :obj:`y`, :obj:`[1, 10]`, zeros and ones. The
+    graphs are those of the benchmark; its features, those of OGB, are similar and not identical.
+
+    Args:
+        root (str): The folder with :obj:`peptide_multi_class_dataset.csv.gz` and :obj:`splits_random_stratified.npz` (indices
+            :obj:`train`, :obj:`val` and :obj:`test`); what is made of them goes to :obj:`processed` there.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+            (default: :obj:`None`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If a file is not there.
+        ImportError: If RDKit is not installed.
+        ValueError: If :obj:`split` is unknown.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        if split is not None and split not in SPLITS:
+            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
+        super().__init__(root, transform, pre_transform)
+        self.load(self.processed_paths[0])
+        with np.load(self.raw_paths[1]) as file:
+            self._split_indices = {name: torch.from_numpy(file[name]).long() for name in SPLITS}
+        if split is not None:
+            chosen = [self.get(int(index)) for index in self._split_indices[split]]
+            self.data, self.slices = self.collate(chosen)
+            self._data_list = None
+
+    @property
+    def raw_dir(self) -> str:
+        return str(self.root)
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
+
+    @property
+    def processed_file_names(self) -> str:
+        return 'peptides_functional.pt'
+
+    def download(self) -> None:
+        missing = [name for name in self.raw_file_names if not (Path(self.raw_dir) / name).exists()]
+        raise FileNotFoundError(f'PeptidesFunctional: no {", ".join(missing)} in {self.raw_dir}; put them there')
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
+        return self._split_indices
+
+    def process(self) -> None:
+        with gzip.open(self.raw_paths[0], 'rt', newline='') as file:
+            graphs = [_graph(row['smiles'], row['labels']) for row in csv.DictReader(file)]
+        self.save(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs], self.processed_paths[0])
+
+
+def _graph(smiles: str, labels: str) -> Data:
+    try:
+        data = from_smiles(smiles)
+    except ImportError as error:
+        raise ImportError('PeptidesFunctional needs RDKit: pip install rdkit') from error
+    if data.num_nodes == 0:
+        raise ValueError(f'smiles: got {smiles!r}, which RDKit cannot read')
+    label = torch.tensor([ast.literal_eval(labels)]).float()
+    # As real numbers: transforms append encodings to them.
+    return Data(x=data.x.float(), edge_index=data.edge_index, edge_attr=data.edge_attr, y=label)

@@ -1,0 +1,220 @@
+r"""Laser scans as clouds of labelled points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+__all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks']
+
+SPLITS = ('train', 'val', 'test')
+
+
+class _PointClouds(InMemoryDataset):
+    r"""A dataset made of files of NumPy arrays, with fixed splits, 70 % for training and 15 % for each of the others."""
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        if split is not None and split not in SPLITS:
+            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
+        super().__init__(root, transform, pre_transform)
+        self.load(self.processed_paths[0])
+        strata = torch.load(self.processed_paths[1])
+        self._split_indices = _stratified(strata)
+        if split is not None:
+            chosen = [self.get(int(index)) for index in self._split_indices[split]]
+            self.data, self.slices = self.collate(chosen)
+            self._data_list = None
+
+    @property
+    def raw_dir(self) -> str:
+        return str(self.root)
+
+    def download(self) -> None:
+        raise FileNotFoundError(f'{type(self).__name__}: no {", ".join(self.raw_file_names)} in {self.raw_dir}; put them there')
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the training, validation and test clouds within the whole dataset."""
+        return self._split_indices
+
+    def _store(self, clouds: list[Data], strata: Tensor) -> None:
+        self.save(
+            clouds if self.pre_transform is None else [self.pre_transform(cloud) for cloud in clouds], self.processed_paths[0]
+        )
+        torch.save(strata, self.processed_paths[1])
+
+
+def _stratified(strata: Tensor) -> dict[str, Tensor]:
+    r"""Deals out the members of each stratum, shuffled, always alike."""
+    generator = torch.Generator().manual_seed(0)
+    parts: dict[str, list[Tensor]] = {name: [] for name in SPLITS}
+    for stratum in strata.unique():
+        members = (strata == stratum).nonzero().squeeze(1)
+        members = members[torch.randperm(members.numel(), generator=generator)]
+        first, second = round(0.7 * members.numel()), round(0.85 * members.numel())
+        for name, part in zip(SPLITS, members.tensor_split([first, second]), strict=True):
+            parts[name].append(part)
+    return {name: torch.cat(part).sort().values for name, part in parts.items()}
+
+
+class UrbanObjects(_PointClouds):
+    r"""499 objects cut from aerial laser scans of the DALES Objects collection, for the classification of clouds of points:
+    buildings (0), cars (1), fences (2), poles (3) and trees (4), of 101 to 28,100 points.
+
+    Each has :obj:`pos` in metres, :obj:`x`, the same with the mean as origin, and :obj:`y`. There are no edges:
+    transforms such as :class:`~pyg_topomask.transforms.KNNGraph` make them, after those that sample points or estimate
+    normals. 70 % of each class are for training, 15 % for validation and 15 % for testing, always the same ones.
+
+    Args:
+        root (str): The folder with :obj:`urban_objects.npz`; what is made of it goes to :obj:`processed` there.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+            (default: :obj:`None`)
+        transform (callable, optional): Called on each cloud at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each cloud once. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If the file is not there.
+        ValueError: If :obj:`split` is unknown.
+    """
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return ['urban_objects.npz']
+
+    @property
+    def processed_file_names(self) -> list[str]:
+        return ['urban_objects.pt', 'urban_objects_strata.pt']
+
+    def process(self) -> None:
+        with np.load(self.raw_paths[0]) as file:
+            pos = torch.from_numpy(file['pos_cm'].astype(np.float32) / np.float32(100))
+            sizes, label = np.diff(file['ptr']).tolist(), torch.from_numpy(file['y']).long()
+        clouds = [
+            Data(pos=part, x=part - part.mean(0), y=own.view(1)) for part, own in zip(pos.split(sizes), label, strict=True)
+        ]
+        self._store(clouds, label)
+
+
+#: Scenes of :class:`SceneBlocks`: their files, and what the classes are.
+SCENES = {
+    'table': (('osd_test43.npz', 'osd_test56.npz'), 'table and background 0, objects 1'),
+    'forest': (('lidar_mixedconifer.npz',), 'ground, undergrowth and the like 0, trees 1'),
+    'lake': (('lidar_topography.npz',), 'unclassified 0, ground 1, water 2'),
+}
+
+
+class SceneBlocks(_PointClouds):
+    r"""Scanned scenes cut into blocks of points, for the segmentation of clouds of points:
+
+    * :obj:`"table"`: two table tops with objects on them, of 170,986 and 165,114 points, by a depth camera;
+    * :obj:`"forest"`: 37,657 points of a forest, by an aerial laser;
+    * :obj:`"lake"`: 73,403 points of a hillside with a lake, by an aerial laser.
+
+    Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the colour or the intensity in
+    :math:`[0, 1]`, and :obj:`y`, the class of each point, see :obj:`SCENES`. 70 % of the blocks of a file are for training,
+    15 % for validation and 15 % for testing, always the same ones. Blocks of different splits may be neighbors.
+
+    Args:
+        root (str): The folder with the files; what is made of them goes to :obj:`processed` there.
+        name (str): The scene. (default: :obj:`"table"`)
+        max_points (int, optional): The most points in a block, or :obj:`None` for the scene as a whole. (default: :obj:`4096`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+            (default: :obj:`None`)
+        transform (callable, optional): Called on each block at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each block once. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If a file is not there.
+        ValueError: If :obj:`name` or :obj:`split` is unknown, or :obj:`max_points` is below 1.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        name: str = 'table',
+        max_points: int | None = 4096,
+        split: str | None = None,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        if name not in SCENES:
+            raise ValueError(f'name: got {name!r}; accepted are {", ".join(SCENES)}')
+        if max_points is not None and max_points < 1:
+            raise ValueError(f'max_points: got {max_points}; accepted are numbers from 1 and None')
+        self.name = name
+        self.max_points = max_points
+        super().__init__(root, split, transform, pre_transform)
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return list(SCENES[self.name][0])
+
+    @property
+    def processed_file_names(self) -> list[str]:
+        stem = f'{self.name}_{self.max_points or "whole"}'
+        return [f'{stem}.pt', f'{stem}_strata.pt']
+
+    def process(self) -> None:
+        blocks, strata = [], []
+        for stratum, path in enumerate(self.raw_paths):
+            pos, extra, label = _read_scene(self.name, Path(path))
+            parts = cut_into_blocks(pos, self.max_points or max(pos.size(0), 1))
+            for part in parts:
+                x = torch.cat([pos[part] - pos[part].mean(0), extra[part]], dim=1)
+                blocks.append(Data(pos=pos[part], x=x, y=label[part]))
+            strata += [stratum] * len(parts)
+        self._store(blocks, torch.tensor(strata))
+
+
+def _read_scene(name: str, path: Path) -> tuple[Tensor, Tensor, Tensor]:
+    with np.load(path) as file:
+        pos = torch.from_numpy(file['pos'])
+        if name == 'table':
+            return pos, torch.from_numpy(file['rgb']).float() / 255, torch.from_numpy(file['y'] >= 20).long()
+        intensity = torch.from_numpy(file['intensity'].astype(np.float32)).view(-1, 1)
+        label = file['tree_id'] >= 0 if name == 'forest' else np.searchsorted([1, 2, 9], file['y'])
+        return pos, intensity / intensity.max(), torch.from_numpy(label).long()
+
+
+def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
+    r"""Cuts a cloud in two halves, of as many points, across its longest side, and these again, until no part has more than
+    :obj:`max_points`.
+
+    Args:
+        pos (torch.Tensor): The positions, :obj:`[N, D]`.
+        max_points (int): The most points in a part.
+
+    Returns:
+        list of torch.Tensor: The points of each part, ascending.
+
+    Raises:
+        ValueError: If :obj:`max_points` is below 1.
+
+    Example:
+        >>> cut_into_blocks(torch.tensor([[0.0, 0.0], [9.0, 1.0], [1.0, 1.0]]), max_points=2)
+        [tensor([0]), tensor([1, 2])]
+    """
+    if max_points < 1:
+        raise ValueError(f'max_points: got {max_points}; accepted are numbers from 1')
+    parts, done = [torch.arange(pos.size(0))], []
+    while parts:
+        part = parts.pop()
+        if part.numel() <= max_points:
+            done.append(part.sort().values)
+            continue
+        own = pos[part]
+        axis = int((own.amax(0) - own.amin(0)).argmax())
+        order = own[:, axis].argsort(stable=True)
+        half = part.numel() // 2
+        parts += [part[order[half:]], part[order[:half]]]
+    return done

@@ -1,0 +1,204 @@
+r"""What attention attends to: degrees in the attention graph, how much weight the largest coefficients hold, and how far
+attention to the best keys alone is from attention to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.sparse_pattern import stable_argsort
+
+__all__ = ['attention_degrees', 'cumulative_attention', 'cumulative_full_attention', 'distance_to_full_attention']
+
+# Numbers of one block of scores or of gathered values.
+_BUDGET = 2**24
+
+
+@torch.no_grad()
+def attention_degrees(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> Tensor:
+    r"""Returns the out-degree of each node in the attention graph of each head, the number of nodes that attend to it, from
+    the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.8, Eq. 6.2). The attention graph of a head has the
+    pairs whose coefficient is not zero.
+
+    Args:
+        edge_index (torch.Tensor): Pairs :obj:`(j, i)` of a node and one that attends to it, :obj:`[2, nnz]`.
+        alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
+        num_nodes (int): The number of nodes :math:`N`.
+
+    Returns:
+        torch.Tensor: Integers of shape :obj:`[N, H]`.
+
+    Raises:
+        ValueError: If the tensors do not fit each other, or name nodes that there are not.
+
+    Example:
+        >>> edge_index, alpha = torch.tensor([[0, 0, 1], [0, 1, 1]]), torch.tensor([[1.0, 0.4], [1.0, 0.3], [0.0, 0.7]])
+        >>> attention_degrees(edge_index, alpha, num_nodes=2)
+        tensor([[2, 2],
+                [0, 1]])
+    """
+    _check_attention(edge_index, alpha, num_nodes)
+    degrees = torch.zeros(num_nodes, alpha.size(1), dtype=torch.long, device=alpha.device)
+    return degrees.index_add_(0, edge_index[0].long(), (alpha != 0).long())
+
+
+@torch.no_grad()
+def cumulative_attention(edge_index: Tensor, alpha: Tensor, ks: Sequence[int], num_nodes: int) -> Tensor:
+    r"""Returns how much of its attention a node pays to the :math:`k` nodes that it attends to most, on average over the nodes
+    that attend to any, for each :math:`k` and head. For attention to all nodes see :func:`cumulative_full_attention`.
+
+    Args:
+        edge_index (torch.Tensor): Pairs :obj:`(j, i)` of a node and one that attends to it, :obj:`[2, nnz]`.
+        alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
+        ks (sequence of int): The numbers :math:`k`.
+        num_nodes (int): The number of nodes.
+
+    Returns:
+        torch.Tensor: Shape :obj:`[len(ks), H]`; zero for a head in which no node attends to any.
+
+    Raises:
+        ValueError: If the tensors do not fit each other, or a number is below 1.
+
+    Example:
+        >>> edge_index, alpha = torch.tensor([[0, 1, 1], [0, 0, 1]]), torch.tensor([[0.75], [0.25], [1.0]])
+        >>> cumulative_attention(edge_index, alpha, [1, 2], num_nodes=2).flatten()
+        tensor([0.8750, 1.0000])
+    """
+    _check_attention(edge_index, alpha, num_nodes)
+    _check_numbers(ks)
+    target = edge_index[1].long()
+    curves = []
+    for weight in alpha.unbind(1):
+        order = weight.argsort(descending=True, stable=True)
+        order = order[stable_argsort(target[order])]
+        sorted_target, sorted_weight = target[order], weight[order].double()
+        first = torch.searchsorted(sorted_target, sorted_target)
+        rank = torch.arange(target.numel(), device=target.device) - first
+        attending = target[weight != 0].unique().numel()
+        totals = torch.stack([sorted_weight[rank < k].sum() for k in ks])
+        curves.append(totals / max(attending, 1))
+    return torch.stack(curves, dim=1).to(alpha.dtype) if curves else alpha.new_empty(len(ks), 0)
+
+
+@torch.no_grad()
+def cumulative_full_attention(
+    q: Tensor, k: Tensor, ks: Sequence[int], batch: Tensor | None = None, scale: float | None = None
+) -> Tensor:
+    r"""Returns how much of softmax attention to all nodes of a graph goes to the :math:`k` keys with the largest inner product,
+    on average over the queries, for each :math:`k` and head, from the thesis "Bringing k-MIP Attention to Graph Transformers"
+    (Sec. 6.7, Eq. 6.1 divided by the number of queries, Fig. 6.7).
+
+    Args:
+        q (torch.Tensor): The queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): The keys, :obj:`[N, H, d]`.
+        ks (sequence of int): The numbers :math:`k`.
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
+        scale (float, optional): The factor of the inner products. (default: :obj:`None`, :math:`1 / \sqrt{d}`)
+
+    Returns:
+        torch.Tensor: Shape :obj:`[len(ks), H]`.
+
+    Raises:
+        ValueError: If the tensors do not fit each other, or a number is below 1.
+
+    Example:
+        >>> cumulative_full_attention(torch.zeros(4, 1, 2), torch.zeros(4, 1, 2), [1, 2, 8]).flatten()
+        tensor([0.2500, 0.5000, 1.0000])
+    """
+    _check_vectors(q, k, k)
+    _check_numbers(ks)
+    total = q.new_zeros(len(ks), q.size(1), dtype=torch.float64)
+    for _, scores in _blocks(q, k, batch, scale, width=1):
+        cumulated = scores.softmax(-1).sort(dim=-1, descending=True).values.double().cumsum(-1)
+        total += torch.stack([cumulated[..., min(number, scores.size(-1)) - 1].sum(-1) for number in ks])
+    return (total / max(q.size(0), 1)).to(q.dtype)
+
+
+@torch.no_grad()
+def distance_to_full_attention(
+    q: Tensor, k: Tensor, v: Tensor, ks: Sequence[int], batch: Tensor | None = None, scale: float | None = None
+) -> Tensor:
+    r"""Returns the Euclidean distance between a node's output of softmax attention to the :math:`k` keys with the largest inner
+    product and that of softmax attention to all nodes of its graph, on average over the nodes, for each :math:`k` and head,
+    from the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
+
+    Args:
+        q (torch.Tensor): The queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): The keys, :obj:`[N, H, d]`.
+        v (torch.Tensor): The values, :obj:`[N, H, d_v]`.
+        ks (sequence of int): The numbers :math:`k`; in graphs of fewer nodes all are attended to.
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
+        scale (float, optional): The factor of the inner products. (default: :obj:`None`, :math:`1 / \sqrt{d}`)
+
+    Returns:
+        torch.Tensor: Shape :obj:`[len(ks), H]`.
+
+    Raises:
+        ValueError: If the tensors do not fit each other, or a number is below 1.
+
+    Example:
+        >>> q, k, v = torch.ones(2, 1, 1), torch.tensor([[[3.0]], [[0.0]]]), torch.tensor([[[1.0]], [[0.0]]])
+        >>> distance_to_full_attention(q, k, v, [1, 2]).flatten()
+        tensor([0.0474, 0.0000])
+    """
+    _check_vectors(q, k, v)
+    _check_numbers(ks)
+    total = q.new_zeros(len(ks), q.size(1), dtype=torch.float64)
+    widest = min(max(ks), q.size(0))
+    for keys, scores in _blocks(q, k, batch, scale, width=max(1, widest * v.size(2))):
+        values = v[keys].transpose(0, 1)  # [H, keys, d_v]
+        full = scores.softmax(-1) @ values
+        best, place = scores.topk(min(widest, scores.size(-1)), dim=-1)
+        heads = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
+        chosen = values[heads, place]  # [H, rows, k, d_v]
+        for index, number in enumerate(ks):
+            weight = best[..., :number].softmax(-1).unsqueeze(-1)
+            out = (weight * chosen[..., :number, :]).sum(-2)
+            total[index] += (out - full).norm(dim=-1).double().sum(-1)
+    return (total / max(q.size(0), 1)).to(q.dtype)
+
+
+def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, width: int) -> Iterator[tuple[slice, Tensor]]:
+    r"""Yields the nodes of a graph and the scores of some of them against all, :obj:`[H, rows, nodes]`, so that the numbers
+    kept for a block, at least :obj:`width` for each row and head, stay within the budget.
+    """
+    num_nodes, heads, dim = q.shape
+    graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long, device=q.device), num_nodes, batch=batch)
+    scale = dim**-0.5 if scale is None else scale
+    sizes = [num_nodes] if graph.batch is None else torch.bincount(graph.batch).tolist()
+    start = 0
+    for size in sizes:
+        nodes = slice(start, start + size)
+        keys = k[nodes].permute(1, 2, 0)
+        for queries in q[nodes].split(max(1, _BUDGET // (max(heads, 1) * max(size, width)))):
+            if size > 0:
+                yield nodes, scale * (queries.transpose(0, 1) @ keys)
+        start += size
+
+
+def _check_attention(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> None:
+    if edge_index.dim() != 2 or edge_index.size(0) != 2:
+        raise ValueError(f'edge_index: got shape {tuple(edge_index.shape)}; accepted is [2, nnz]')
+    if alpha.dim() != 2 or alpha.size(0) != edge_index.size(1):
+        raise ValueError(f'alpha: got shape {tuple(alpha.shape)}; accepted is [{edge_index.size(1)}, heads]')
+    if edge_index.numel() > 0 and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
+        found = f'{int(edge_index.min())} to {int(edge_index.max())}'
+        raise ValueError(f'edge_index: got nodes {found}; accepted are nodes from 0 to {num_nodes - 1}')
+
+
+def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
+    if q.dim() != 3 or q.shape != k.shape or q.size(2) == 0:
+        raise ValueError(
+            f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d] for both, d > 0'
+        )
+    if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
+        raise ValueError(f'v: got shape {tuple(v.shape)}; accepted is [{q.size(0)}, {q.size(1)}, channels]')
+
+
+def _check_numbers(ks: Sequence[int]) -> None:
+    if len(ks) == 0 or min(ks) < 1:
+        raise ValueError(f'ks: got {list(ks)}; accepted are one or more numbers from 1')

@@ -1,0 +1,211 @@
+r"""A transform that stores the truncated singular vectors of the adjacency or user-item matrix as structural encodings."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.graph import Graph, check_normalization
+
+__all__ = ['AddSVDEncoding']
+
+EdgeType = tuple[str, str, str]
+
+# Matrices with up to so many entries are decomposed as dense ones, exactly.
+_DENSE_ENTRIES = 2**18
+# Further directions that the randomized decomposition follows for the sake of those it returns.
+_OVERSAMPLING = 10
+
+
+@functional_transform('add_svd_encoding')
+class AddSVDEncoding(BaseTransform):
+    r"""Stores structural encodings of nodes from a truncated singular value decomposition as :obj:`svd_encoding` (functional
+    name: :obj:`add_svd_encoding`). What is decomposed, :math:`\mathbf{R} \approx \mathbf{U} \mathbf{\Sigma}
+    \mathbf{V}^{\top}`, depends on the graph:
+
+    * Bipartite graphs of users and items, as `"Masked Graph Transformer for Large-Scale Recommendation"
+      <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3) has it: :math:`\mathbf{R}` is the user-item matrix, users take
+      their rows of :math:`\mathbf{U} \sqrt{\mathbf{\Sigma}}` and items theirs of :math:`\mathbf{V} \sqrt{\mathbf{\Sigma}}`,
+      :obj:`[N, rank]`. The users are the first :obj:`num_users` nodes, and edges may be given in either direction or in both;
+      repeated interactions and the two directions of one are averaged, so that :math:`\mathbf{R}` without weights is 0 or 1.
+    * :class:`~torch_geometric.data.HeteroData` with such edges between two types of nodes, likewise, stored at both types.
+    * Any other graph, directed or not: :math:`\mathbf{R}` is the adjacency matrix, whose parallel edges add up, and nodes take
+      both :math:`[\mathbf{U} \sqrt{\mathbf{\Sigma}}, \mathbf{V} \sqrt{\mathbf{\Sigma}}]`, what they are as sources and as
+      targets, :obj:`[N, 2 * rank]`, as in `"Global Self-Attention as a Replacement for Graph Convolution"
+      <https://arxiv.org/abs/2108.03348>`_. On undirected graphs the halves differ in the signs of eigenvalues.
+
+    Matrices of up to :math:`2^{18}` entries are decomposed exactly, larger ones by subspace iteration from a random start,
+    which always ends, in time linear in edges and nodes. Isolated nodes get zeros, as do columns whose singular value is zero.
+
+    Of each pair of singular vectors, that entry of :math:`\mathbf{U}` is positive whose magnitude is the largest, the first of
+    equal ones. The signs still mean nothing (see :obj:`topomask.svd.sign_flip` for training with random ones), and where
+    singular values repeat, as symmetric graphs have it, any rotation of their vectors is as good: then encodings depend on
+    the order of nodes. The decomposition has no gradient.
+
+    Args:
+        rank (int): The number of singular values. (default: :obj:`16`)
+        num_users (int, optional): The number of nodes that are users, of a bipartite graph.
+            (default: the attribute :obj:`num_users` of the data; without it, the graph is not taken as bipartite)
+        edge_type (tuple, optional): The type of the edges from users to items, for heterogeneous data.
+            (default: the only one, but for its reverse)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{R} \mathbf{D}_{col}^{-1/2}`,
+            :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{R}`, :obj:`None` for :math:`\mathbf{R}`, as in both papers.
+            (default: :obj:`None`)
+        num_iterations (int): Iterations of the decomposition of large matrices; more are more accurate where singular values
+            are close to each other. (default: :obj:`8`)
+        seed (int): The seed of the random start. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If an argument is outside its range, the data is a batch, or users and items cannot be told apart.
+
+    Example:
+        >>> data = Data(edge_index=torch.tensor([[0, 0, 1], [2, 3, 3]]), num_nodes=4, num_users=2)
+        >>> encoding = AddSVDEncoding(rank=2)(data).svd_encoding
+        >>> (encoding[:2] @ encoding[2:].t()).round().abs()
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
+
+    def __init__(
+        self,
+        rank: int = 16,
+        num_users: int | None = None,
+        edge_type: EdgeType | None = None,
+        normalization: str | None = None,
+        num_iterations: int = 8,
+        seed: int = 0,
+    ) -> None:
+        if rank < 1:
+            raise ValueError(f'rank: got {rank}; accepted are numbers from 1')
+        if num_iterations < 0:
+            raise ValueError(f'num_iterations: got {num_iterations}; accepted are numbers from 0')
+        check_normalization(normalization)
+        self.rank = rank
+        self.num_users = num_users
+        self.edge_type = edge_type
+        self.normalization = normalization
+        self.num_iterations = num_iterations
+        self.seed = seed
+        self._warned = False
+
+    def forward(self, data: Data | HeteroData) -> Data | HeteroData:
+        if isinstance(data, HeteroData):
+            return self._hetero(data)
+        graph = Graph.from_data(data)
+        if graph.batch is not None:
+            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
+        num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
+        if num_users is not None:
+            users, items = self._bipartite(graph.edge_index, graph.weight, int(num_users), graph.num_nodes - int(num_users))
+            data.svd_encoding = torch.cat([users, items])
+        else:
+            source, target = self._decompose(graph, slice(None), slice(None))
+            data.svd_encoding = torch.cat([source, target], dim=1)
+        return data
+
+    def _hetero(self, data: HeteroData) -> HeteroData:
+        source, relation, target = self._edge_type(data)
+        store = data[source, relation, target]
+        weight = store.get('edge_weight')
+        if weight is None:
+            weight = torch.ones(store.edge_index.size(1), device=store.edge_index.device)
+        sizes = [data[name].num_nodes or 0 for name in (source, target)]
+        if source == target:
+            graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
+            data[source].svd_encoding = torch.cat(self._decompose(graph, slice(None), slice(None)), dim=1)
+            return data
+        row, col = store.edge_index
+        joint = torch.stack([row, col + sizes[0]])
+        data[source].svd_encoding, data[target].svd_encoding = self._bipartite(joint, weight, *sizes)
+        return data
+
+    def _edge_type(self, data: HeteroData) -> EdgeType:
+        types: list[EdgeType] = list(data.edge_types)
+        if self.edge_type is None:
+            forwards = [own for own in types if not own[1].startswith('rev_')]
+            if len(forwards) != 1:
+                raise ValueError(f'edge_type: got None for data with the edge types {types}; accepted is one of them')
+            return forwards[0]
+        if tuple(self.edge_type) not in types:
+            raise ValueError(f'edge_type: got {self.edge_type}; accepted are the edge types of the data, {types}')
+        return self.edge_type
+
+    def _bipartite(self, edge_index: Tensor, weight: Tensor, num_users: int, num_items: int) -> tuple[Tensor, Tensor]:
+        num_nodes = num_users + num_items
+        if num_users < 0 or num_items < 0:
+            raise ValueError(f'num_users: got {num_users} for {num_nodes} nodes; accepted are 0 to {num_nodes}')
+        low, high = edge_index.long().amin(0), edge_index.long().amax(0)
+        within = (low >= num_users) | (high < num_users)
+        if bool(within.any()):
+            edge = int(within.nonzero()[0])
+            raise ValueError(
+                f'num_users: got {num_users}, but edge {edge} joins the nodes {edge_index[:, edge].tolist()}, two users or two '
+                f'items; accepted are edges between users and items'
+            )
+        pairs, slot, count = torch.unique(low * num_nodes + high, return_inverse=True, return_counts=True)
+        mean = weight.new_zeros(pairs.numel()).index_add(0, slot, weight) / count
+        user = torch.div(pairs, max(num_nodes, 1), rounding_mode='floor')
+        graph = Graph(torch.stack([user, pairs - user * num_nodes]), num_nodes, mean)
+        return self._decompose(graph, slice(0, num_users), slice(num_users, None))
+
+    @torch.no_grad()
+    def _decompose(self, graph: Graph, rows: slice, cols: slice) -> tuple[Tensor, Tensor]:
+        r"""Returns the encodings of rows and columns of that part of the adjacency matrix."""
+        (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization).double()
+        col = col - (cols.start or 0)
+        shape = [len(range(graph.num_nodes)[part]) for part in (rows, cols)]
+        rank, dtype = min(self.rank, *shape), torch.get_default_dtype()
+        if rank < self.rank and graph.num_nodes > 0:
+            self._warn(shape)
+        matrix = torch.sparse_coo_tensor(torch.stack([row, col]), weight, shape, check_invariants=False).coalesce()
+        left, value, right = self._factors(matrix, rank)
+        # What rounding leaves of zero would become its root.
+        threshold = max(shape) * torch.finfo(torch.double).eps * value.max() if rank > 0 else 0.0
+        root = torch.where(value > threshold, value, 0.0).sqrt()
+        scale = root * _signs(left)
+        encodings = []
+        for vectors, end in ((left, row), (right, col)):
+            encoding = vectors.new_zeros(vectors.size(0), self.rank, dtype=dtype)
+            nonzero = torch.unique(end[weight != 0])
+            encoding[nonzero, :rank] = (vectors * scale)[nonzero].to(dtype)
+            encodings.append(encoding)
+        return encodings[0], encodings[1]
+
+    def _factors(self, matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+        num_rows, num_cols = matrix.shape
+        if num_rows * num_cols <= _DENSE_ENTRIES:
+            left, value, right = torch.linalg.svd(matrix.to_dense(), full_matrices=False)
+            return left[:, :rank], value[:rank], right[:rank].t()
+        size = min(rank + _OVERSAMPLING, num_rows, num_cols)
+        devices = [matrix.device] if matrix.device.type == 'cuda' else []
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(self.seed)
+            left, value, right = torch.svd_lowrank(matrix, size, self.num_iterations)
+        return left[:, :rank], value[:rank], right[:, :rank]
+
+    def _warn(self, shape: list[int]) -> None:
+        if not self._warned:
+            warnings.warn(
+                f'rank: got {self.rank} for a matrix of {shape[0]} rows and {shape[1]} columns; svd_encoding is zero in the '
+                f'columns from {min(shape)} on (said once, also of other graphs)',
+                stacklevel=3,
+            )
+            self._warned = True
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.rank})'
+
+
+def _signs(vectors: Tensor) -> Tensor:
+    r"""The sign of the entry of largest magnitude of each column, of the first one among those equal but for rounding."""
+    if vectors.size(0) == 0:
+        return vectors.new_ones(vectors.size(1))
+    size = vectors.abs()
+    largest = size >= (1 - 1e-6) * size.amax(0)
+    first = largest.to(torch.uint8).argmax(0, keepdim=True)
+    return torch.where(vectors.gather(0, first).squeeze(0) < 0, -1.0, 1.0).to(vectors.dtype)

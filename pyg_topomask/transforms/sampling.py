@@ -1,0 +1,131 @@
+r"""Transforms that keep some of the points of a cloud."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+__all__ = ['FarthestSampling', 'RandomSampling', 'farthest_points']
+
+
+def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
+    r"""Returns points each of which is the farthest one from those before it, from the `"PointNet++"
+    <https://arxiv.org/abs/1706.02413>`_ paper (Sec. 3.2), exactly and in :math:`O(N \cdot num)`. Of equally distant points
+    the first one is taken.
+
+    Args:
+        pos (torch.Tensor): The positions, :obj:`[N, D]`.
+        num (int): The number of points to take, or all if there are fewer.
+        start (int): The first point. (default: :obj:`0`)
+
+    Returns:
+        torch.Tensor: Their numbers in the order in which they are taken, :obj:`[min(num, N)]`.
+
+    Raises:
+        ValueError: If a shape does not fit, a position is not finite, or a number is out of range.
+
+    Example:
+        >>> farthest_points(torch.tensor([[0.0], [1.0], [5.0], [9.0]]), num=3)
+        tensor([0, 3, 2])
+    """
+    if pos.dim() != 2 or not pos.is_floating_point() or not bool(pos.isfinite().all()):
+        raise ValueError(f'pos: got {pos.dtype} of shape {tuple(pos.shape)}; accepted are finite real numbers [N, D]')
+    if num < 1:
+        raise ValueError(f'num: got {num}; accepted are numbers from 1')
+    num = min(num, pos.size(0))
+    if num == 0:
+        return torch.empty(0, dtype=torch.long, device=pos.device)
+    if not 0 <= start < pos.size(0):
+        raise ValueError(f'start: got {start}; accepted are points from 0 to {pos.size(0) - 1}')
+    pos = pos.detach().t().contiguous()  # a row for each coordinate: sums over three columns are slow
+    chosen = torch.full((num,), start, dtype=torch.long, device=pos.device)
+    nearest = torch.full((pos.size(1),), torch.inf, dtype=pos.dtype, device=pos.device)
+    for place in range(1, num):
+        last = chosen[place - 1]
+        nearest = torch.minimum(nearest, (pos - pos[:, last].unsqueeze(1)).square().sum(0))
+        nearest[last] = -1  # taken, also where points coincide
+        chosen[place] = nearest.argmax()
+    return chosen
+
+
+def _check(data: Data) -> int:
+    if not isinstance(data, Data):
+        raise ValueError(
+            f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+        )
+    if 'batch' in data:
+        raise ValueError(f'data: got a batch of {data.num_graphs} graphs; accepted are single graphs, before batching')
+    return int(data.num_nodes or 0)
+
+
+class _Sampling(BaseTransform):
+    def __init__(self, num: int, seed: int = 0) -> None:
+        if num < 1:
+            raise ValueError(f'num: got {num}; accepted are numbers from 1')
+        self.num = num
+        self.seed = seed
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.num}, seed={self.seed})'
+
+
+@functional_transform('topo_random_sampling')
+class RandomSampling(_Sampling):
+    r"""Keeps nodes chosen at random, in their order, with what belongs to them and the edges between them (functional name:
+    :obj:`topo_random_sampling`). Unlike :class:`torch_geometric.transforms.FixedPoints` it is a function of the seed and the
+    number of nodes, and never takes a node twice.
+
+    Args:
+        num (int): The number of nodes to keep, or all if there are fewer.
+        seed (int): The seed. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If :obj:`num` is below 1, or the data is heterogeneous or a batch.
+
+    Example:
+        >>> RandomSampling(2)(Data(pos=torch.rand(5, 3)))
+        Data(pos=[2, 3])
+    """
+
+    def forward(self, data: Data) -> Data:
+        num_nodes = _check(data)
+        if num_nodes <= self.num:
+            return data
+        order = torch.randperm(num_nodes, generator=torch.Generator().manual_seed(self.seed))
+        return _keep(data, order[: self.num])
+
+
+@functional_transform('topo_farthest_sampling')
+class FarthestSampling(_Sampling):
+    r"""Keeps nodes by exact farthest point sampling of :obj:`pos`, see :func:`farthest_points`, in their order, with what
+    belongs to them and the edges between them (functional name: :obj:`topo_farthest_sampling`). The first point is random.
+
+    Args:
+        num (int): The number of nodes to keep, or all if there are fewer.
+        seed (int): The seed. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If :obj:`num` is below 1, or the data is heterogeneous, a batch, or has no :obj:`pos` or one that does not
+            fit.
+
+    Example:
+        >>> FarthestSampling(2)(Data(pos=torch.tensor([[0.0], [0.1], [0.2], [7.0]]))).pos[1]
+        tensor([7.])
+    """
+
+    def forward(self, data: Data) -> Data:
+        num_nodes = _check(data)
+        if 'pos' not in data:
+            raise ValueError(f'data: got {data} without pos; accepted is data with positions')
+        if num_nodes <= self.num:
+            return data
+        start = int(torch.randint(num_nodes, (1,), generator=torch.Generator().manual_seed(self.seed)))
+        return _keep(data, farthest_points(data.pos, self.num, start))
+
+
+def _keep(data: Data, chosen: Tensor) -> Data:
+    device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), chosen.device)
+    return data.subgraph(chosen.to(device).sort().values)

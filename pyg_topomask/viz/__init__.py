@@ -1,0 +1,18 @@
+r"""Pictures of masks and of attention. They need Matplotlib, the extra :obj:`viz`."""
+
+from pyg_topomask.viz.attention import (
+    plot_attention_degrees,
+    plot_attention_graphs,
+    plot_cumulative_attention,
+    plot_distance_to_full_attention,
+)
+from pyg_topomask.viz.inspection import neighborhood, plot_inspection
+
+__all__ = [
+    'neighborhood',
+    'plot_attention_degrees',
+    'plot_attention_graphs',
+    'plot_cumulative_attention',
+    'plot_distance_to_full_attention',
+    'plot_inspection',
+]

@@ -1,0 +1,230 @@
+r"""Pictures of what attention attends to, after the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.diagnostics_attention import attention_degrees
+from pyg_topomask.viz.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    'plot_attention_degrees',
+    'plot_attention_graphs',
+    'plot_cumulative_attention',
+    'plot_distance_to_full_attention',
+]
+
+
+def plot_attention_graphs(
+    attention: Sequence[tuple[Tensor, Tensor]], pos: Tensor, edge_index: Tensor | None = None, max_edges: int = 5000
+) -> Figure:
+    r"""Draws the attention graph of each head (columns) of each layer (rows) over the positions of the nodes, as Fig. 6.9 of
+    the thesis does: an edge is as opaque as its coefficient is large, relative to the largest one of its head, and a node is
+    coloured by its out-degree, see :func:`~pyg_topomask.diagnostics_attention.attention_degrees`.
+
+    Args:
+        attention (sequence of (torch.Tensor, torch.Tensor)): For each layer what :obj:`return_attention_weights` returns: the
+            pairs :obj:`(j, i)`, :obj:`[2, nnz]`, and the coefficients, :obj:`[nnz, H]`.
+        pos (torch.Tensor): The positions of the nodes, :obj:`[N, 2]`; those of more dimensions are drawn in the plane in which
+            they spread most, those of one dimension along a line.
+        edge_index (torch.Tensor, optional): The edges of the input graph, to be drawn in a row above. (default: :obj:`None`)
+        max_edges (int): The edges to draw for each head, those of the largest coefficients. (default: :obj:`5000`)
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If the tensors do not fit each other, or there is no layer or no head.
+
+    Example:
+        >>> layer = torch.tensor([[0, 1, 1], [0, 0, 1]]), torch.tensor([[0.7], [0.3], [1.0]])
+        >>> figure = plot_attention_graphs([layer, layer], pos=torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
+    """
+    _check_layers('attention', attention)
+    if pos.dim() != 2 or pos.size(1) == 0:
+        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [N, dimensions]')
+    if max_edges < 1:
+        raise ValueError(f'max_edges: got {max_edges}; accepted are numbers from 1')
+    degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
+    place = _in_the_plane(pos)
+    above = 0 if edge_index is None else 1
+    rows, columns = above + len(attention), max(alpha.size(1) for _, alpha in attention)
+    figure = new_figure(2.2 * columns + 1, 2.2 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat:
+        axis.set_axis_off()
+    size = max(1.0, min(12.0, 2000 / max(pos.size(0), 1)))
+    if edge_index is not None:
+        axis = axes[0, 0]
+        _draw_edges(axis, place, edge_index, torch.full((edge_index.size(1),), 0.5), max_edges)
+        axis.scatter(*place.t(), s=size, color='black')
+        axis.set_title('input graph', fontsize='small')
+    for layer, ((pairs, alpha), degree) in enumerate(zip(attention, degrees, strict=True)):
+        most = max(int(degree.max()) if degree.numel() > 0 else 0, 1)
+        for head in range(alpha.size(1)):
+            axis = axes[above + layer, head]
+            largest = float(alpha[:, head].abs().max()) if alpha.size(0) > 0 else 1.0
+            _draw_edges(axis, place, pairs, alpha[:, head].abs() / (largest or 1.0), max_edges)
+            # Nodes that many attend to are few: they go on top.
+            order = degree[:, head].argsort().cpu()
+            points = axis.scatter(
+                *place[order].t(),
+                s=size,
+                c=degree[order.to(degree.device), head].cpu(),
+                cmap='viridis',
+                vmin=0,
+                vmax=most,
+                zorder=2,
+            )
+            axis.set_title(f'layer {layer + 1}, head {head + 1}', fontsize='small')
+        figure.colorbar(points, ax=list(axes[above + layer]), label='out-degree', shrink=0.8)
+    return figure
+
+
+def _draw_edges(axis: Any, place: Tensor, edge_index: Tensor, opacity: Tensor, max_edges: int) -> None:
+    from matplotlib.collections import LineCollection
+
+    chosen = ((opacity > 0) & (edge_index[0] != edge_index[1])).nonzero().squeeze(1)
+    chosen = chosen[opacity[chosen].argsort(descending=True, stable=True)[:max_edges]]
+    if chosen.numel() == 0:
+        return
+    ends = place[edge_index[:, chosen].long().cpu().t()]  # [edges, 2, 2]
+    axis.add_collection(
+        LineCollection(list(ends.numpy()), colors='black', alpha=opacity[chosen].cpu().double().numpy(), linewidths=0.6)
+    )
+
+
+def _in_the_plane(pos: Tensor) -> Tensor:
+    pos = pos.detach().double().cpu()
+    if pos.size(1) == 1:
+        return torch.cat([pos, torch.zeros_like(pos)], dim=1)
+    if pos.size(1) == 2 or pos.size(0) == 0:
+        return pos[:, :2]
+    centered = pos - pos.mean(0)
+    _, _, axes = torch.linalg.svd(centered, full_matrices=False)
+    plane = centered @ axes[:2].t()
+    return torch.nn.functional.pad(plane, (0, 2 - plane.size(1)))
+
+
+def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
+    r"""Draws, for each layer, how many nodes have which out-degree in the attention graphs, and how many of the edges leave
+    from such nodes, as Fig. 6.10 of the thesis does.
+
+    Args:
+        degrees (sequence of torch.Tensor): For each layer the out-degrees of the nodes of any number of graphs, see
+            :func:`~pyg_topomask.diagnostics_attention.attention_degrees`, :obj:`[N, H]`.
+        bins (int): The largest number of bins. (default: :obj:`20`)
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If there is no layer, a tensor has another shape, or :obj:`bins` is below 1.
+
+    Example:
+        >>> len(plot_attention_degrees([torch.tensor([[3, 0], [1, 1]])]).axes)
+        2
+    """
+    if len(degrees) == 0 or any(own.dim() != 2 for own in degrees):
+        raise ValueError(f'degrees: got shapes {[tuple(own.shape) for own in degrees]}; accepted are one or more of [N, heads]')
+    if bins < 1:
+        raise ValueError(f'bins: got {bins}; accepted are numbers from 1')
+    figure = new_figure(8, 2.4 * len(degrees))
+    axes = figure.subplots(len(degrees), 2, squeeze=False, sharex='row')
+    for layer, own in enumerate(degrees):
+        values = own.flatten().cpu().double()
+        most = int(values.max()) if values.numel() > 0 else 0
+        width = -(-(most + 1) // bins)  # whole numbers, or else some bins would hold more degrees than others
+        edges = torch.arange(0, most + 1 + width, width) - 0.5
+        left, right = axes[layer]
+        left.hist(values.numpy(), bins=edges.numpy())
+        left.set(title=f'layer {layer + 1}: nodes', ylabel='nodes')
+        right.hist(values.numpy(), bins=edges.numpy(), weights=values.numpy(), color='C1')
+        right.set(title=f'layer {layer + 1}: edges from nodes of that degree', ylabel='edges')
+    for axis in axes[-1]:
+        axis.set_xlabel('out-degree in the attention graph')
+    return figure
+
+
+def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -> Figure:
+    r"""Draws how much weight the :math:`k` largest coefficients of a node hold together, one curve for each layer, with the
+    mean and the standard deviation of the heads, as Fig. 6.7 of the thesis does.
+
+    Args:
+        ks (sequence of int): The numbers :math:`k`.
+        cumulative (sequence of torch.Tensor): For each layer what
+            :func:`~pyg_topomask.diagnostics_attention.cumulative_attention` or
+            :func:`~pyg_topomask.diagnostics_attention.cumulative_full_attention` returns, :obj:`[len(ks), H]`; columns of
+            several graphs may stand side by side.
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If there is no layer, or a tensor does not fit the numbers.
+
+    Example:
+        >>> figure = plot_cumulative_attention([1, 2], [torch.tensor([[0.6, 0.7], [1.0, 1.0]])])
+    """
+    figure = _plot_curves(ks, cumulative, 'cumulative')
+    figure.axes[0].set(ylabel='weight of the k largest coefficients', ylim=(0, 1.02))
+    return figure
+
+
+def plot_distance_to_full_attention(ks: Sequence[int], distance: Sequence[Tensor]) -> Figure:
+    r"""Draws the distance between attention to the best :math:`k` keys and attention to all, one curve for each layer, with the
+    mean and the standard deviation of the heads, as Fig. 6.6 of the thesis does.
+
+    Args:
+        ks (sequence of int): The numbers :math:`k`.
+        distance (sequence of torch.Tensor): For each layer what
+            :func:`~pyg_topomask.diagnostics_attention.distance_to_full_attention` returns, :obj:`[len(ks), H]`; columns of
+            several graphs may stand side by side.
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If there is no layer, or a tensor does not fit the numbers.
+
+    Example:
+        >>> figure = plot_distance_to_full_attention([1, 2], [torch.tensor([[0.3, 0.1], [0.0, 0.0]])])
+    """
+    figure = _plot_curves(ks, distance, 'distance')
+    figure.axes[0].set(ylabel='L2 distance to full attention')
+    figure.axes[0].set_ylim(bottom=0)
+    return figure
+
+
+def _plot_curves(ks: Sequence[int], curves: Sequence[Tensor], name: str) -> Figure:
+    if len(curves) == 0 or any(curve.dim() != 2 or curve.size(0) != len(ks) or curve.size(1) == 0 for curve in curves):
+        shapes = [tuple(curve.shape) for curve in curves]
+        raise ValueError(f'{name}: got shapes {shapes}; accepted are one or more of [{len(ks)}, heads], for as many numbers k')
+    figure = new_figure(6, 4)
+    axis = figure.subplots()
+    for layer, curve in enumerate(curves):
+        values = curve.detach().double().cpu()
+        mean, deviation = values.mean(1), values.std(1, correction=0)
+        (line,) = axis.plot(ks, mean.numpy(), marker='o', markersize=3, label=f'layer {layer + 1}')
+        axis.fill_between(ks, (mean - deviation).numpy(), (mean + deviation).numpy(), alpha=0.2, color=line.get_color())
+    axis.set(xlabel='k', xscale='log')
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize='small')
+    return figure
+
+
+def _check_layers(name: str, attention: Sequence[tuple[Tensor, Tensor]]) -> None:
+    if len(attention) == 0 or any(alpha.dim() != 2 or alpha.size(1) == 0 for _, alpha in attention):
+        shapes = [tuple(alpha.shape) for _, alpha in attention]
+        raise ValueError(f'{name}: got coefficients of shapes {shapes}; accepted are one or more of [nnz, heads]')

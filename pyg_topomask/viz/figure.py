@@ -1,0 +1,28 @@
+r"""Where figures come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ['new_figure']
+
+
+def new_figure(width: float, height: float) -> Figure:
+    r"""Returns an empty figure.
+
+    Args:
+        width (float): Its width in inches.
+        height (float): Its height in inches.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError('pictures need Matplotlib: pip install "pyg_topomask[viz]"') from error
+    # Not by pyplot: it would keep the figure, and choose a window system.
+    return Figure(figsize=(width, height), layout='constrained')

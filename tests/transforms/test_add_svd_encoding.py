@@ -1,0 +1,234 @@
+"""Structural encodings by singular vectors: what they multiply to, for every kind of graph."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, weighted
+from numpy.typing import NDArray
+from oracles import weight_matrix
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import Compose, ToUndirected
+
+from pyg_topomask.transforms import add_svd_encoding
+from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
+
+SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch)]
+PAIRS = torch.tensor([[0, 0, 1, 2, 2, 2, 0], [0, 1, 1, 0, 3, 4, 0]])  # users 0 to 3, items 0 to 5; one pair twice
+
+
+def bipartite(both_directions: bool = True) -> Data:
+    edges = torch.stack([PAIRS[0], PAIRS[1] + 4])
+    if both_directions:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    return Data(edge_index=edges, num_nodes=10, num_users=4)
+
+
+def user_item_matrix() -> NDArray[np.float64]:
+    matrix = np.zeros((4, 6))
+    matrix[tuple(PAIRS.numpy())] = 1.0
+    return matrix
+
+
+def quiet(transform: AddSVDEncoding, data: Data | HeteroData) -> Data | HeteroData:
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        return transform(data)
+
+
+def truncated(matrix: NDArray[np.float64], rank: int) -> NDArray[np.float64]:
+    left, value, right = np.linalg.svd(matrix, full_matrices=False)
+    return (left[:, :rank] * value[:rank]) @ right[:rank]
+
+
+def assert_encodings(left: torch.Tensor, right: torch.Tensor, matrix: NDArray[np.float64], rank: int) -> None:
+    """U sqrt(S) and V sqrt(S), whatever the signs and rotations: their products, and their Gram matrices."""
+    left, right = left.double().numpy(), right.double().numpy()
+    values = np.zeros(rank)
+    found = np.linalg.svd(matrix, compute_uv=False)[:rank] if matrix.size else np.zeros(0)
+    values[: len(found)] = found
+    if matrix.size:
+        np.testing.assert_allclose(left @ right.T, truncated(matrix, rank), atol=1e-5)
+    for encoding in (left, right):
+        np.testing.assert_allclose(encoding.T @ encoding, np.diag(values), atol=1e-5)
+
+
+@pytest.mark.parametrize('normalization', [None, 'sym', 'rw'])
+@pytest.mark.parametrize('name', SINGLE)
+def test_any_graph(name: str, normalization: str | None) -> None:
+    data = GRAPHS[name]()
+    num_nodes, rank = data.num_nodes or 0, 8
+    out = quiet(AddSVDEncoding(rank, normalization=normalization), data)
+    assert out.svd_encoding.shape == (num_nodes, 2 * rank)
+    assert out.svd_encoding.dtype == torch.float32
+    left, right = out.svd_encoding.split(rank, dim=1)
+    matrix = weight_matrix(data, normalization)
+    assert_encodings(left, right, matrix, rank)
+    for encoding, used in ((left, matrix.any(1)), (right, matrix.any(0))):
+        assert not encoding[torch.from_numpy(~used)].any()
+    assert (out.num_nodes or 0, out.num_edges) == (num_nodes, data.num_edges)
+    assert 'svd_encoding' not in data
+
+
+def test_ranks_below_the_full_one_keep_the_largest_values() -> None:
+    data = weighted(random_edges(12, 40, seed=1), 12, seed=1)
+    full = np.linalg.svd(weight_matrix(data, None), compute_uv=False)
+    assert full[3] - full[4] > 0.05
+    left, right = AddSVDEncoding(4)(data).svd_encoding.split(4, dim=1)
+    assert_encodings(left, right, weight_matrix(data, None), 4)
+
+
+@pytest.mark.parametrize('rank', [1, 3, 4, 9])
+@pytest.mark.parametrize('both_directions', [True, False])
+def test_users_and_items(both_directions: bool, rank: int) -> None:
+    data = quiet(AddSVDEncoding(rank), bipartite(both_directions))
+    assert data.svd_encoding.shape == (10, rank)
+    assert_encodings(data.svd_encoding[:4], data.svd_encoding[4:], user_item_matrix(), rank)
+    assert not data.svd_encoding[[3, 6, 9]].any()  # a user without interactions, and items without
+    argument = bipartite()
+    del argument.num_users
+    assert torch.equal(quiet(AddSVDEncoding(rank, num_users=4), argument).svd_encoding, data.svd_encoding)
+
+
+def test_weighted_interactions_are_averaged() -> None:
+    data = bipartite()
+    data.edge_weight = torch.tensor([1.0, 2.0, 0.5, 3.0, 1.5, 1.0, 2.0] * 2)
+    matrix = np.zeros((4, 6))
+    matrix[tuple(PAIRS.numpy())] = [1.0, 2.0, 0.5, 3.0, 1.5, 1.0, 2.0]
+    matrix[0, 0] = 1.5
+    encoding = AddSVDEncoding(4)(data).svd_encoding
+    assert_encodings(encoding[:4], encoding[4:], matrix, 4)
+
+
+@pytest.mark.parametrize('normalization', ['sym', 'rw'])
+def test_normalized_user_item_matrix(normalization: str) -> None:
+    matrix = user_item_matrix()
+    users, items = matrix.sum(1, keepdims=True), matrix.sum(0, keepdims=True)
+    scale = np.sqrt(users * items) if normalization == 'sym' else users
+    expected = matrix / np.where(matrix > 0, scale, 1.0)
+    encoding = AddSVDEncoding(4, normalization=normalization)(bipartite()).svd_encoding
+    assert_encodings(encoding[:4], encoding[4:], expected, 4)
+
+
+def hetero() -> HeteroData:
+    data = HeteroData()
+    data['user'].num_nodes, data['item'].num_nodes = 4, 6
+    data['user', 'buys', 'item'].edge_index = PAIRS
+    return data
+
+
+def test_heterogeneous_data() -> None:
+    expected = AddSVDEncoding(3)(bipartite()).svd_encoding
+    for data in (hetero(), ToUndirected()(hetero())):
+        out = AddSVDEncoding(3)(data)
+        assert torch.equal(torch.cat([out['user'].svd_encoding, out['item'].svd_encoding]), expected)
+    data = hetero()
+    data['user', 'follows', 'user'].edge_index = ring(4)
+    with pytest.raises(ValueError, match=r'^edge_type: got None'):
+        AddSVDEncoding(3)(data)
+    with pytest.raises(ValueError, match=r'^edge_type: got'):
+        AddSVDEncoding(3, edge_type=('user', 'sells', 'item'))(data)
+    assert torch.equal(AddSVDEncoding(3, edge_type=('user', 'buys', 'item'))(data)['item'].svd_encoding, expected[4:])
+    own = AddSVDEncoding(3, edge_type=('user', 'follows', 'user'))(data)['user'].svd_encoding
+    assert own.shape == (4, 6)
+    assert torch.equal(own, AddSVDEncoding(3)(Data(edge_index=ring(4), num_nodes=4)).svd_encoding)
+
+
+def large(num_users: int = 300, num_items: int = 200) -> tuple[Data, NDArray[np.float64]]:
+    """Interactions between five groups of users and items, whose leading singular values stand apart."""
+    generator = np.random.default_rng(0)
+    same = (np.arange(num_users) % 5)[:, None] == (np.arange(num_items) % 5)
+    chance = np.array([0.9, 0.75, 0.6, 0.5, 0.4])[np.arange(num_users) % 5][:, None] * same + 0.01
+    matrix = (generator.random((num_users, num_items)) < chance).astype(float)
+    row, col = torch.from_numpy(np.stack(matrix.nonzero()))
+    return Data(edge_index=torch.stack([row, col + num_users]), num_nodes=num_users + num_items, num_users=num_users), matrix
+
+
+@pytest.mark.parametrize('sizes', [(300, 200), (200, 300)])
+def test_randomized_decomposition_of_large_matrices(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    data, matrix = large(*sizes)
+    exact = AddSVDEncoding(4)(data).svd_encoding
+    monkeypatch.setattr(add_svd_encoding, '_DENSE_ENTRIES', 0)
+    encoding = AddSVDEncoding(4)(data).svd_encoding
+    assert_encodings(encoding[: sizes[0]], encoding[sizes[0] :], matrix, 4)
+    torch.testing.assert_close(encoding, exact, rtol=0, atol=1e-5)  # signs are fixed
+    rough = [AddSVDEncoding(4, num_iterations=0, seed=seed)(data).svd_encoding for seed in (0, 0, 1)]
+    assert torch.equal(rough[0], rough[1])
+    assert not torch.equal(rough[0], rough[2])
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    AddSVDEncoding(4)(data)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_randomized_decomposition_of_repeated_values_and_of_deficient_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(add_svd_encoding, '_DENSE_ENTRIES', 0)
+    data = Data(edge_index=ring(40), num_nodes=40)  # every singular value but one comes twice or more
+    encoding = AddSVDEncoding(5)(data).svd_encoding
+    assert encoding.isfinite().all()
+    ones = Data(edge_index=torch.cartesian_prod(torch.arange(30), torch.arange(30)).t(), num_nodes=30)
+    left, right = AddSVDEncoding(4)(ones).svd_encoding.split(4, dim=1)
+    assert_encodings(left, right, np.ones((30, 30)), 4)
+    assert not left[:, 1:].any()
+    nothing = AddSVDEncoding(4)(Data(edge_index=no_edges(), num_nodes=9)).svd_encoding
+    assert not nothing.any()
+
+
+def test_signs_follow_the_largest_entry_under_permutations() -> None:
+    data = weighted(random_edges(9, 30, seed=3), 9, seed=3)
+    order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
+    renamed = Data(edge_index=torch.argsort(order)[data.edge_index], edge_weight=data.edge_weight, num_nodes=9)
+    encoding = AddSVDEncoding(6)(data).svd_encoding
+    torch.testing.assert_close(AddSVDEncoding(6)(renamed).svd_encoding, encoding[order], rtol=0, atol=1e-5)
+    left = encoding[:, :6]
+    assert (left.gather(0, left.abs().argmax(0, keepdim=True)) > 0).all()
+
+
+def test_padding_warns_once() -> None:
+    transform = AddSVDEncoding(8)
+    with pytest.warns(UserWarning, match='rank: got 8 for a matrix of 6 rows and 6 columns'):
+        padded = transform(small_graph()).svd_encoding
+    transform(Data(edge_index=ring(4), num_nodes=4))  # a second warning would be an error
+    assert padded.shape == (6, 16)
+    assert not padded[:, 6:8].any()
+    assert not padded[:, 14:].any()
+    assert AddSVDEncoding(8)(Data(num_nodes=0)).svd_encoding.shape == (0, 16)
+
+
+def test_batches_of_encoded_graphs() -> None:
+    transform = Compose([ToUndirected(), AddSVDEncoding(3)])
+    graphs = [transform(Data(edge_index=ring(size), num_nodes=size)) for size in (5, 30, 7)]
+    batch = Batch.from_data_list(graphs)
+    assert torch.equal(batch.svd_encoding, torch.cat([data.svd_encoding for data in graphs]))
+    kept = graphs[1].subgraph(torch.arange(4))
+    assert torch.equal(kept.svd_encoding, graphs[1].svd_encoding[:4])
+    with pytest.raises(ValueError, match=r'^data: got a batch of 3 graphs'):
+        transform(batch)
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('rank', {'rank': 0}),
+        ('rank', {'rank': -3}),
+        ('num_iterations', {'num_iterations': -1}),
+        ('normalization', {'normalization': 'both'}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        AddSVDEncoding(**arguments)
+
+
+@pytest.mark.parametrize('num_users', [-1, 11, 2, 6])
+def test_users_that_do_not_fit_the_edges_are_named(num_users: int) -> None:
+    with pytest.raises(ValueError, match=f'^num_users: got {num_users}'):
+        AddSVDEncoding(2, num_users=num_users)(bipartite())
+    with pytest.raises(ValueError, match=r'^data: got'):
+        AddSVDEncoding(2)('data')
+
+
+def test_directed_graphs_tell_sources_from_targets() -> None:
+    left, right = AddSVDEncoding(4)(small_digraph()).svd_encoding.split(4, dim=1)
+    assert not torch.allclose(left, right, atol=1e-2)
