@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 __all__ = ['main']
 
@@ -20,20 +21,54 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, for instance gt.layers 2')
 
+    serve = commands.add_parser('recommend', help='print the top items of users, or export embeddings, of a trained model')
+    serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run, as train wrote it')
+    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by the ids of the data')
+    serve.add_argument('--k', type=int, default=20, metavar='N', help='how many items (default: 20)')
+    serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
+    serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
+    serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
+
     inspect = commands.add_parser('inspect', help='measure how well the walks that a YAML configures estimate its mask')
     inspect.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
+    attention = commands.add_parser('inspect-attention', help='show what a trained model attends to (or: inspect attention)')
+    attention.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
+    attention.add_argument('--checkpoint', metavar='FILE', help='what train saved (default: the best model of that YAML)')
+    attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
+    attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
+    attention.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
+
+    graphgps = commands.add_parser(
+        'graphgps', add_help=False, help='in a GraphGPS checkout: run its main.py with our attentions'
+    )
+    graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
+
     commands.add_parser('list', help='print the names that a YAML can use, each with one line')
     return parser
 
 
 def _train(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.recommend.config import is_recommendation
+
+    if is_recommendation(arguments.cfg):
+        from pyg_topomask.recommend.train import train as train_recommender
+
+        train_recommender(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+        return
+
     from pyg_topomask.graphgym.train import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+
+
+def _recommend(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.recommend.serve import serve
+
+    serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
@@ -42,10 +77,28 @@ def _inspect(arguments: argparse.Namespace) -> None:
     inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out)
 
 
+def _inspect_attention(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.graphgym.inspect_attention import inspect_attention
+
+    inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
+
+
 def _list(arguments: argparse.Namespace) -> None:
     from pyg_topomask.graphgym.catalog import print_catalog
 
     print_catalog()
+
+
+def _graphgps(argv: Sequence[str]) -> int:
+    from pyg_topomask.graphgym.launch import find_main, launch
+
+    try:
+        script = find_main(Path.cwd())
+    except OSError as error:
+        print(f'error: {error}', file=sys.stderr)
+        return 2
+    launch(script, argv)  # what goes wrong in there ends as it does in GraphGPS, with a traceback
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,6 +108,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv (list, optional): The arguments, instead of those of the process. (default: :obj:`None`)
     """
     argv = sys.argv[1:] if argv is None else list(argv)
+    if argv[:1] == ['graphgps']:
+        return _graphgps(argv[1:])  # all of the rest is for GraphGPS to parse
+    if argv[:2] == ['inspect', 'attention']:
+        argv = ['inspect-attention', *argv[2:]]
     parser = _parser()
     # Overrides may stand before, between and after the flags, where argparse takes one group of them alone.
     arguments, rest = parser.parse_known_args(argv)
@@ -63,7 +120,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest:
         arguments.options += rest
     try:
-        {'train': _train, 'inspect': _inspect, 'list': _list}[arguments.command](arguments)
+        {
+            'train': _train,
+            'recommend': _recommend,
+            'inspect': _inspect,
+            'inspect-attention': _inspect_attention,
+            'list': _list,
+        }[arguments.command](arguments)
     except (ValueError, ImportError, OSError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2

@@ -11,11 +11,24 @@ from pyg_topomask.graphgym.extras import require_graphgym
 
 require_graphgym()
 
+import pyg_topomask.graphgym.categorical_encoders  # noqa: E402
+import pyg_topomask.graphgym.objectives  # noqa: E402, F401
 from pyg_topomask.graphgym.config import declare_config  # noqa: E402
 from pyg_topomask.graphgym.encoders import FeatureEncoder  # noqa: E402
+from pyg_topomask.graphgym.graphgps import hook_graphgps  # noqa: E402
 from pyg_topomask.graphgym.layers import AttentionLayer  # noqa: E402
 from pyg_topomask.graphgym.loader import load_dataset  # noqa: E402
 from pyg_topomask.graphgym.network import TopoGPSModel  # noqa: E402
+from pyg_topomask.graphgym.svd_encoder import SVDNodeEncoder  # noqa: E402
 from pyg_topomask.graphgym.train import train  # noqa: E402
 
-__all__ = ['AttentionLayer', 'FeatureEncoder', 'TopoGPSModel', 'declare_config', 'load_dataset', 'train']
+__all__ = [
+    'AttentionLayer',
+    'FeatureEncoder',
+    'SVDNodeEncoder',
+    'TopoGPSModel',
+    'declare_config',
+    'hook_graphgps',
+    'load_dataset',
+    'train',
+]

@@ -14,6 +14,7 @@ from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
+    ExpanderMask,
     HeatKernelMask,
     LowRankMask,
     Mask,
@@ -26,8 +27,11 @@ from pyg_topomask.nn import (
     AsymmetricGRFAttention,
     GRFAttention,
     GRFSoftmaxAttention,
+    KMIPAttention,
     MaskedLinearAttention,
+    MaskedSoftmaxAttention,
     RWGNKAttention,
+    SinDegreeAttention,
 )
 
 __all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs']
@@ -58,13 +62,45 @@ def masked_attention(
     return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
 
 
-#: Attentions of this package. An entry is called as ``entry(channels, heads=, dropout=, **options)``; the options are
-#: its other keyword arguments, which become the group ``cfg.topomask.<name>``.
+def expander_attention(
+    channels: int,
+    heads: int = 1,
+    degree: int = 6,
+    input_edges: bool = True,
+    seed: int = 0,
+    attention_dropout: float = 0.0,
+) -> MaskedSoftmaxAttention:
+    r"""Softmax attention along the edges of a random regular graph and of the input graph."""
+    mask = ExpanderMask(degree=degree, input_edges=input_edges, seed=seed)
+    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
+
+
+def sparse_attention(channels: int, heads: int = 1) -> KMIPAttention:
+    r"""The attention KMIP, with the options gt.sparse of the authors' configurations and their defaults."""
+    sparse = cfg.gt.sparse
+    return KMIPAttention(
+        channels,
+        heads,
+        sparse.k,
+        kq_dim=sparse.kq_dim or channels,
+        val_dim=sparse.val_dim or channels,
+        head_agg=sparse.head_agg.lower(),
+        random_fraction=sparse.random_fraction if sparse.random_attention else 0.0,
+    )
+
+
+#: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)`` with :obj:`attention_dropout` or
+#: :obj:`dropout` where it has one of them; the options are its other keyword arguments, which become the group
+#: ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
     'GRF': GRFAttention,
     'AsymmetricGRF': AsymmetricGRFAttention,
     'GRFSoftmax': GRFSoftmaxAttention,
     'RWGNK': RWGNKAttention,
+    'SinDegree': SinDegreeAttention,
+    'KMIP': KMIPAttention,
+    'SparseAttention': sparse_attention,
+    'Expander': expander_attention,
     'PowerSeries': _under(PowerSeriesMask),
     'HeatKernel': _under(HeatKernelMask),
     'Toeplitz': _under(ToeplitzMask),
@@ -85,7 +121,7 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
 }
 
 #: Arguments that the layer that contains the attention decides.
-_NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout')
+_NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
 
 
 def attention_options(name: str) -> dict[str, Any]:
@@ -111,10 +147,12 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
         name (str): A key of :obj:`ATTENTIONS`.
         channels (int): Size of each node's features.
         heads (int): Number of heads.
-        dropout (float, optional): Dropout probability in the attention. (default: :obj:`0.0`)
+        dropout (float, optional): Dropout probability of the attention's coefficients where it forms any, or else of its
+            output. (default: :obj:`0.0`)
     """
     build = lookup('attention', name, ATTENTIONS)
-    return build(channels, heads=heads, dropout=dropout, **cfg.topomask[name])
+    dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
+    return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **cfg.topomask[name])
 
 
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:

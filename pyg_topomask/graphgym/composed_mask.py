@@ -13,6 +13,7 @@ from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
+    ExpanderMask,
     GRFMask,
     HeatKernelMask,
     HypercubeMask,
@@ -23,6 +24,7 @@ from pyg_topomask.masks import (
     PaddingMask,
     PowerSeriesMask,
     RWGNKMask,
+    SinDegreeMask,
     StochasticRPEMask,
     ToeplitzMask,
     TreeMask,
@@ -34,6 +36,7 @@ __all__ = ['MASKS', 'build_mask']
 MASKS: dict[str, Callable[..., Mask]] = {
     'Adjacency': AdjacencyMask,
     'Causal': CausalMask,
+    'Expander': ExpanderMask,
     'GRF': GRFMask,
     'HeatKernel': HeatKernelMask,
     'Hypercube': HypercubeMask,
@@ -43,6 +46,7 @@ MASKS: dict[str, Callable[..., Mask]] = {
     'Padding': PaddingMask,
     'PowerSeries': PowerSeriesMask,
     'RWGNK': RWGNKMask,
+    'SinDegree': SinDegreeMask,
     'StochasticRPE': StochasticRPEMask,
     'Toeplitz': ToeplitzMask,
     'Tree': TreeMask,

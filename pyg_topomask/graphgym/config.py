@@ -10,6 +10,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
 from pyg_topomask.graphgym.registry import register_once
+from pyg_topomask.graphgym.svd_encoder import SVD_OPTIONS
 
 __all__ = ['declare_config']
 
@@ -28,6 +29,12 @@ GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
         'gt.layer_norm': False,
         'gt.batch_norm': True,
         'gt.residual': True,
+        'gt.sparse.k': 10,
+        'gt.sparse.kq_dim': None,
+        'gt.sparse.val_dim': None,
+        'gt.sparse.head_agg': 'Linear',
+        'gt.sparse.random_attention': False,
+        'gt.sparse.random_fraction': 0.1,
     },
     'extended_optim': {
         'optim.batch_accumulation': 1,
@@ -73,6 +80,8 @@ def declare_config(node: CfgNode) -> None:
       :func:`~pyg_topomask.graphgym.composed_mask.build_mask`;
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
       name or ``{name: {argument: value}}``;
+    * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
+      :class:`~pyg_topomask.graphgym.svd_encoder.SVDNodeEncoder`;
     * :obj:`topomask.progress` shows progress bars;
     * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
 
@@ -84,6 +93,7 @@ def declare_config(node: CfgNode) -> None:
     """
     node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
     node.topomask.mask = CfgNode(new_allowed=True)
+    node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
     node.topomask.transforms = []
     node.topomask.progress = True
     node.share.dim_edge = 0

@@ -24,15 +24,16 @@ from pyg_topomask.diagnostics import (
 )
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
-from pyg_topomask.graphgym.loader import SPLIT_KEYS, load_dataset
+from pyg_topomask.graphgym.loader import load_dataset
+from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.viz import plot_inspection
 from pyg_topomask.walks import SAMPLERS, sample_ensembles
 
-__all__ = ['Row', 'inspect']
+__all__ = ['Row', 'inspect', 'markdown_table']
 
-Row = dict[str, 'int | float | None']
+Row = dict[str, 'int | float | str | None']
 
 DELTA = 0.05
 # Of the largest entry of the mask: the deviation that walks are suggested for.
@@ -82,7 +83,7 @@ def inspect(
     rows = [_inspect_graph(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
     folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
     folder.mkdir(parents=True, exist_ok=True)
-    table = _markdown(rows)
+    table = markdown_table(rows)
     print(table)
     title = f'# Graph random features of {Path(cfg_file).name} with {cfg.gt.layer_type} on {cfg.dataset.name}'
     note = NOTE.format(rows=num_rows)
@@ -170,7 +171,12 @@ def _mean(count: Tensor) -> float:
     return float(count.double().mean()) if count.numel() > 0 else 0.0
 
 
-def _markdown(rows: Sequence[Row]) -> str:
+def markdown_table(rows: Sequence[Row]) -> str:
+    r"""Returns a table in Markdown.
+
+    Args:
+        rows (sequence of dict): The rows, all with the same columns.
+    """
     columns = list(rows[0])
     cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
@@ -178,7 +184,7 @@ def _markdown(rows: Sequence[Row]) -> str:
     return '\n'.join([lines[0], '|' + '|'.join('-' * (width + 1) + ':' for width in widths) + '|', *lines[1:]])
 
 
-def _cell(value: float | None) -> str:
+def _cell(value: float | str | None) -> str:
     if value is None:
         return ''
     return f'{value:.4g}' if isinstance(value, float) else f'{value}'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os.path as osp
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,10 @@ from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets import DATASETS
+from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.transform_cache import cache_file, cached
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
@@ -32,7 +36,9 @@ WALKING: dict[str, dict[str, Any]] = {
     'GRFSoftmax': {},
     'RWGNK': {'importance': False, 'normalization': 'rw'},
 }
-SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
+#: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
+UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
+FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)
 
 
 def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
@@ -51,20 +57,26 @@ def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if format == 'topomask':
         return _load_own(name, dataset_dir)
+    if format in UNKNOWN_TO_GRAPHGPS:
+        return load_pyg_dataset(format, name, dataset_dir)
     for loader in register.loader_dict.values():
         if loader is not load_dataset and (dataset := loader(format, name, dataset_dir)) is not None:
             return dataset
+    if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:
+        return dataset
     if format == 'PyG-Planetoid':
         return _load_planetoid(name, dataset_dir)
     if format == 'PyG':
         return load_pyg(name, dataset_dir)
     if format == 'OGB':
         return load_ogb(name.replace('_', '-'), dataset_dir)
-    raise ValueError(f'unknown dataset.format {format!r}; known: topomask, PyG, PyG-Planetoid, OGB')
+    raise ValueError(f'unknown dataset.format {format!r}; known: {", ".join(FORMATS)}')
 
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
     r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
+    if name == 'AddSVDEncoding':
+        return {'rank': cfg.topomask.svd.rank}
     if name not in PREPARES_FOR:
         return {}
     attention = cfg.gt.layer_type.rpartition('+')[2]
@@ -100,8 +112,25 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
     return transforms
 
 
+def _warn_of_unused_options() -> None:
+    r"""Warns of options that differ from their defaults and belong to an attention that nothing asks for."""
+    transforms = [name for entry in cfg.topomask.transforms for name in ([entry] if isinstance(entry, str) else entry)]
+    used = {*re.split(r'\+|__', cfg.gt.layer_type), *(PREPARES_FOR[name] for name in transforms if name in PREPARES_FOR)}
+    for name in ATTENTIONS:
+        if name in used or cfg.gnn.layer_type == f'{name.lower()}_attention':
+            continue
+        defaults = attention_options(name)
+        changed = [key for key, value in cfg.topomask[name].items() if value != defaults[key]]
+        if changed:
+            warnings.warn(
+                f'topomask.{name}: got {", ".join(changed)}, which nothing reads with gt.layer_type {cfg.gt.layer_type!r}',
+                stacklevel=3,
+            )
+
+
 def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
-    r"""Applies a transform once to every graph and stores the result in the dataset.
+    r"""Applies a transform once to every graph and stores the result in the dataset, and in a file next to its processed ones
+    where it has such, see :func:`~pyg_topomask.graphgym.transform_cache.cache_file`.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
@@ -116,12 +145,16 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         if dataset.slices is not None:
             del dataset.slices[key]
     dataset._data_list = None
-    count = len(dataset)
-    bar = tqdm(range(count), desc='transforms', unit='graph', disable=count == 1 or not cfg.topomask.progress)
-    data_list = [transform(dataset.get(dataset.indices()[i])) for i in bar]
+
+    def transformed() -> Any:
+        count = len(dataset)
+        bar = tqdm(range(count), desc='transforms', unit='graph', disable=count == 1 or not cfg.topomask.progress)
+        return dataset.collate([transform(dataset.get(dataset.indices()[i])) for i in bar])
+
+    data, slices = cached(cache_file(dataset, transform), transformed)
     dataset._indices = None
     dataset._data_list = None
-    dataset.data, dataset.slices = dataset.collate(data_list)
+    dataset.data, dataset.slices = data, slices
     for key, index in splits.items():
         set_dataset_attr(dataset, key, index, len(index))
 
@@ -135,6 +168,7 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         dataset_dir (str): The folder for files.
     """
     transforms = build_transforms(cfg.topomask.transforms)
+    _warn_of_unused_options()
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 from torch import Tensor
 from torch.nn import Linear, Module, Sequential
 from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.nn import (
     GATConv,
     GATv2Conv,
@@ -17,11 +19,13 @@ from torch_geometric.nn import (
     GINConv,
     GINEConv,
     MessagePassing,
+    PNAConv,
     ResGatedGraphConv,
     SAGEConv,
 )
 
 from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
 __all__ = ['LOCAL_LAYERS', 'LocalLayer', 'local_layer']
 
@@ -73,6 +77,12 @@ def _per_head(channels: int, heads: int) -> int:
     return channels // heads
 
 
+def _pna(channels: int, edge_dim: int | None) -> PNAConv:
+    # GraphGPS's aggregators. With the scaler 'identity' alone, the histogram of the degrees changes nothing, but has to exist.
+    degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
+    return PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
+
+
 #: Local layers. :obj:`None` stands for no local layer.
 LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'None': None,
@@ -90,6 +100,10 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'GatedGCN': LocalLayer(
         ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
     ),
+    'CustomGatedGCN': LocalLayer(
+        GatedGCNConv, lambda c, heads, act, edge_dim: GatedGCNConv(c, cfg.gt.dropout, act()), 'demands'
+    ),
+    'PNA': LocalLayer(PNAConv, lambda c, heads, act, edge_dim: _pna(c, edge_dim), 'uses'),
 }
 
 

@@ -93,6 +93,8 @@ class TopoGPSModel(Module):
         x = batch.x
         for layer in self.layers:
             x = layer(x, batch.edge_index, batch.batch, graph=graph, **conv_kwargs)
+            if isinstance(x, tuple):
+                x, conv_kwargs['edge_attr'] = x
         batch.x = x
         prediction, label = self.post_mp(batch)
         return prediction, label

@@ -125,7 +125,7 @@ def test_bad_transforms(entry: Any, message: str) -> None:
     ('format', 'name', 'message'),
     [
         ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: digits"),
-        ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG"),
+        ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG, PyG-Planetoid"),
     ],
 )
 def test_unknown_dataset(configure: Callable[..., None], format: str, name: str, message: str) -> None:

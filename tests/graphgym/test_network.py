@@ -19,7 +19,7 @@ from pyg_topomask.graphgym.network import TopoGPSModel
 from pyg_topomask.graphgym.optim import create_optimizer
 from pyg_topomask.graphgym.settings import load_config
 
-CONFIGS = sorted((Path(__file__).parents[2] / 'graphgps_configs').glob('*.yaml'))
+CONFIGS = sorted((Path(__file__).parents[2] / 'graphgps_configs').glob('*-GPS+*.yaml'))
 
 
 def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:

@@ -1,0 +1,276 @@
+r"""The hook into `GraphGPS <https://github.com/rampasek/GraphGPS>`_, whose files stay as they are.
+
+What is replaced: the class :obj:`GPSLayer` in the namespace of :obj:`graphgps.network.gps_model`, where :obj:`GPSModel` looks
+it up, and in forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`_ the class :obj:`MultiLayer` in that of
+:obj:`graphgps.network.multi_model`; each by a subclass of itself that builds the attentions of this package where
+:obj:`gt.layer_type` names one, and otherwise does what it did. The function that declares GraphGPS's options :obj:`gt`
+declares after them the :obj:`gt.sparse` of the k-MIP authors' configurations, where it is missing. Nothing else is replaced.
+
+This happens when this module is imported, if :obj:`graphgps` is there by then, and whenever GraphGym's :obj:`set_cfg` is
+called, which every run does after its imports: the options that a model of GraphGPS reads do not exist earlier.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module, ModuleList
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from yacs.config import CfgNode
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
+from pyg_topomask.graphgym.registry import register_once
+
+__all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'hook_graphgps']
+
+#: Where a batch keeps the graph that the layers of a forward pass share; beside its attributes, not among them.
+_SHARED = '_topomask_graph'
+
+
+def _shared_graph(batch: Data, user: Module) -> Graph:
+    r"""Returns the graph of a batch, the same for every layer of one forward pass.
+
+    A layer that comes back has begun another forward pass, in which masks that draw anew have to.
+    """
+    kept: tuple[Graph | None, set[int]] = batch.__dict__.pop(_SHARED, (None, set()))
+    graph, users = kept
+    if graph is None or graph.edge_index is not batch.edge_index or id(user) in users:
+        # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
+        graph, users = Graph.from_data(copy.copy(batch)), set()
+    batch.__dict__[_SHARED] = (graph, users | {id(user)})
+    return graph
+
+
+def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
+    r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
+    local_id = graph.local_id
+    size = int(local_id.max()) + 1 if local_id.numel() > 0 else 0
+    batch = torch.zeros_like(local_id) if graph.batch is None else graph.batch
+    source, target = pairs
+    dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
+    dense[batch[target], local_id[target], local_id[source]] = alpha
+    return dense.permute(0, 3, 1, 2)
+
+
+class GlobalAttention(Module):
+    r"""An attention of this package, called with a batch as the layers of GraphGPS are, with the options of
+    :obj:`cfg.topomask.<name>`. The layers of a forward pass share what masks prepare for the batch.
+
+    Args:
+        name (str): The attention, a key of :obj:`ATTENTIONS`.
+        channels (int): Size of each node's features.
+        heads (int): Number of heads.
+        dropout (float): Dropout probability in the attention. (default: :obj:`0.0`)
+        log_weights (bool): Keep the coefficients of the last call in :obj:`weights`. (default: :obj:`False`)
+
+    Raises:
+        NotImplementedError: If coefficients are to be kept of an attention that does not compute them.
+    """
+
+    def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:
+        super().__init__()
+        self.name = name
+        self.attn = build_attention(name, channels, heads, dropout)
+        self.log_weights = log_weights
+        self.weights: Tensor | None = None
+        if log_weights and not _is_explicit(self.attn):
+            raise NotImplementedError(
+                f'train.mode log-attn-weights: got gt.layer_type with {name!r}, which never computes attention weights; '
+                f"accepted are attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
+            )
+
+    def forward(self, batch: Data) -> Tensor:
+        graph = _shared_graph(batch, self)
+        kwargs = {'return_attention_weights': True} if self.log_weights else {}
+        out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
+        if self.log_weights:
+            out, (pairs, alpha) = out
+            self.weights = _dense_weights(pairs, alpha.detach(), graph).cpu()
+        attended: Tensor = out
+        return attended
+
+    def get_extra_state(self) -> str:
+        return self.name
+
+    def set_extra_state(self, state: str) -> None:
+        if state != self.name:
+            raise ValueError(f'checkpoint: got one of the attention {state!r}; accepted is {self.name!r}, as in gt.layer_type')
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        _, strict, _, _, errors = args
+        if strict and not any(key.startswith(prefix) for key in state_dict):
+            errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted is one of {self.name!r}.')
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _is_explicit(attention: Module) -> bool:
+    return 'return_attention_weights' in inspect.signature(attention.forward).parameters
+
+
+def _with_known_names(error: ValueError, theirs: str) -> ValueError:
+    return ValueError(f'{error}. Accepted after the + of gt.layer_type are those of {theirs}, and {", ".join(ATTENTIONS)}')
+
+
+class GPSLayerHook(Module):
+    r"""What is put in front of GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those
+    of GraphGPS; its own attentions do not notice.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        local_gnn_type (str): The part of :obj:`gt.layer_type` before the '+'.
+        global_model_type (str): The part after it.
+        num_heads (int): Number of heads.
+        *args (optional): The other arguments of :obj:`GPSLayer`.
+        **kwargs (optional): The other arguments of :obj:`GPSLayer`.
+    """
+
+    attn_dropout: float
+    layer_norm: bool
+    batch_norm: bool
+    norm1_attn: Module
+    dropout_attn: Module
+
+    def __init__(
+        self, dim_h: int, local_gnn_type: str, global_model_type: str, num_heads: int, *args: Any, **kwargs: Any
+    ) -> None:
+        ours = global_model_type in ATTENTIONS
+        log_weights = kwargs.pop('log_attn_weights', False) if ours else False
+        own_type = 'None' if ours else global_model_type
+        try:
+            super().__init__(dim_h, local_gnn_type, own_type, num_heads, *args, **kwargs)
+        except ValueError as error:
+            if 'global' not in str(error):
+                raise
+            raise _with_known_names(error, 'GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)') from error
+        self.topo_attn: GlobalAttention | None = None
+        self._attended: Tensor | None = None
+        if ours:
+            self.topo_attn = GlobalAttention(global_model_type, dim_h, num_heads, self.attn_dropout, log_weights)
+            self.global_model_type = global_model_type
+
+    def forward(self, batch: Data) -> Data:
+        if self.topo_attn is not None:
+            h = batch.x + self.dropout_attn(self.topo_attn(batch))
+            if self.layer_norm:
+                h = self.norm1_attn(h, batch.batch)
+            if self.batch_norm:
+                h = self.norm1_attn(h)
+            self._attended = h
+            if self.topo_attn.weights is not None:
+                self.attn_weights = self.topo_attn.weights
+        try:
+            out: Data = super().forward(batch)
+        finally:
+            self._attended = None
+        return out
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        # Theirs is added to the sum of the local and the global output, of which x holds the local one alone.
+        if self._attended is None:
+            theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
+            return theirs
+        ours: Tensor = self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
+        return ours
+
+
+class MultiLayerHook(Module):
+    r"""What is put in front of the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        model_types (list): The parts of :obj:`gt.layer_type`.
+        num_heads (int): Number of heads.
+        **kwargs (optional): The other arguments of :obj:`MultiLayer`.
+    """
+
+    attn_dropout: float
+    models: ModuleList
+
+    def __init__(self, dim_h: int, model_types: list[str], num_heads: int, **kwargs: Any) -> None:
+        theirs = [name for name in model_types if name not in ATTENTIONS]
+        try:
+            super().__init__(dim_h=dim_h, model_types=theirs, num_heads=num_heads, **kwargs)
+        except ValueError as error:
+            if 'layer type' not in str(error):
+                raise
+            raise _with_known_names(error, 'the repository') from error
+        self.model_types = model_types
+        make = sys.modules['graphgps.layer.multi_model_layer'].GlobalModel
+        shared = inspect.signature(make).parameters.keys() & kwargs.keys()
+        for name in model_types:
+            if name in ATTENTIONS:
+                # A global model of theirs, for its residual, dropout and norm. It calls an attention of the type Exphormer
+                # with the batch itself.
+                model = make(
+                    dim_h=dim_h,
+                    global_model_type='Transformer',
+                    edge_type='edge_index',
+                    use_edge_attr=False,
+                    edge_attr_type=None,
+                    num_heads=num_heads,
+                    **{key: kwargs[key] for key in shared},
+                )
+                model.self_attn = GlobalAttention(name, dim_h, num_heads, self.attn_dropout)
+                model.global_model_type = 'Exphormer'
+                self.models.append(model)
+
+
+class _DeclareWithSparse:
+    r"""GraphGPS's function that declares :obj:`gt`, and then :obj:`gt.sparse` with our defaults where it has none."""
+
+    def __init__(self, declare: Callable[[CfgNode], None]) -> None:
+        self.declare = declare
+
+    def __call__(self, node: CfgNode) -> None:
+        self.declare(node)
+        declare_sparse(node)
+
+
+def declare_sparse(node: CfgNode) -> None:
+    r"""Declares the options :obj:`gt.sparse` where they are missing.
+
+    Args:
+        node (yacs.config.CfgNode): The configuration, which has a group :obj:`gt`.
+    """
+    prefix = 'gt.sparse.'
+    options = {key.removeprefix(prefix): value for key, value in GRAPHGPS_SCHEMA['cfg_gt'].items() if key.startswith(prefix)}
+    node.gt.setdefault('sparse', CfgNode(options))
+
+
+#: Modules of GraphGPS and its forks, the class in each that is replaced, and what is put in front of it.
+_HOOKS: dict[str, tuple[str, type[Module]]] = {
+    'graphgps.network.gps_model': ('GPSLayer', GPSLayerHook),
+    'graphgps.network.multi_model': ('MultiLayer', MultiLayerHook),
+}
+
+
+def hook_graphgps(node: CfgNode | None = None) -> None:
+    r"""Makes the models of GraphGPS that are imported by now know the attentions of this package; harmless when repeated.
+
+    Args:
+        node (yacs.config.CfgNode, optional): The configuration that :obj:`set_cfg` is at work on. (default: :obj:`None`)
+    """
+    for module_name, (name, hook) in _HOOKS.items():
+        module = sys.modules.get(module_name)
+        theirs = getattr(module, name, None)
+        if theirs is not None and not issubclass(theirs, hook):
+            # Under their name, by which pickle finds it.
+            setattr(module, name, type(name, (hook, theirs), {'__module__': module_name, '__doc__': theirs.__doc__}))
+    declare = register.config_dict.get('cfg_gt')
+    if declare is not None and not isinstance(declare, _DeclareWithSparse):
+        register.config_dict['cfg_gt'] = _DeclareWithSparse(declare)
+        if node is not None and 'gt' in node:
+            declare_sparse(node)  # theirs has run before
+
+
+register_once(register.config_dict, 'topomask_graphgps', hook_graphgps)
+hook_graphgps()

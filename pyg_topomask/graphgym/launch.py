@@ -1,0 +1,42 @@
+r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ['find_main', 'launch']
+
+
+def find_main(folder: Path) -> Path:
+    r"""Returns the :obj:`main.py` of a GraphGPS checkout.
+
+    Args:
+        folder (Path): The checkout.
+
+    Raises:
+        FileNotFoundError: If the folder is no checkout of GraphGPS.
+    """
+    script = folder / 'main.py'
+    if script.is_file() and (folder / 'graphgps').is_dir():
+        return script
+    raise FileNotFoundError(
+        f'current folder: got {folder}; accepted is a checkout of GraphGPS, which has main.py and graphgps/: git clone '
+        f'https://github.com/rampasek/GraphGPS, and run this in there'
+    )
+
+
+def launch(script: Path, argv: Sequence[str]) -> None:
+    r"""Imports the plugin, then runs a :obj:`main.py` as :obj:`python main.py` would, errors included.
+
+    Args:
+        script (Path): The file, as :func:`find_main` returns it.
+        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`.
+    """
+    import pyg_topomask.graphgym.graphgps  # noqa: F401
+
+    sys.argv = [str(script), *argv]
+    sys.path.insert(0, str(script.parent))
+    runpy.run_path(str(script), run_name='__main__')

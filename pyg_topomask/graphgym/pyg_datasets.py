@@ -1,0 +1,103 @@
+r"""Datasets of PyG that come in parts, joined as GraphGym wants them: one dataset with the indices of its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.datasets import S3DIS, Amazon, GNNBenchmarkDataset, LRGBDataset, MalNetTiny, ModelNet, ShapeNet
+from torch_geometric.graphgym.loader import set_dataset_attr
+from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
+
+__all__ = ['PYG_DATASETS', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
+
+SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
+
+
+def join(parts: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
+    r"""Returns one dataset of the graphs of several, with :obj:`train_graph_index`, :obj:`val_graph_index` and
+    :obj:`test_graph_index` set.
+
+    Args:
+        parts (sequence of InMemoryDataset): The graphs for training, for validation and for testing, or those for training and
+            for testing alone.
+        val (int, optional): Where there are two parts, the number of training graphs to validate with, drawn at random.
+            (default: :obj:`None`)
+        seed (int): The seed of that. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If there are not two parts with :obj:`val`, or three without.
+    """
+    if len(parts) != (3 if val is None else 2):
+        raise ValueError(f'parts: got {len(parts)} with val={val}; accepted are three, or two and a number')
+    dataset = parts[0]
+    graphs = [part.get(int(index)) for part in parts for index in part.indices()]
+    ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
+    indices: list[Tensor] = list(torch.arange(ends[-1]).tensor_split(ends[:-1]))
+    if val is not None:
+        order = torch.randperm(ends[0], generator=torch.Generator().manual_seed(seed))
+        indices = [order[val:].sort().values, order[:val].sort().values, indices[1]]
+    dataset.data, dataset.slices = dataset.collate(graphs)
+    dataset._indices = dataset._data_list = None
+    for key, index in zip(SPLIT_KEYS, indices, strict=True):
+        set_dataset_attr(dataset, key, index, len(index))
+    return dataset
+
+
+def append_positions(data: Data) -> Data:
+    r"""Appends the positions of the nodes to their features.
+
+    Args:
+        data (torch_geometric.data.Data): A graph with :obj:`pos`.
+    """
+    data.x = data.pos if data.x is None else torch.cat([data.x.view(data.num_nodes, -1), data.pos.to(data.x.dtype)], dim=1)
+    return data
+
+
+def _in_three(make: Callable[[str], InMemoryDataset]) -> InMemoryDataset:
+    return join([make(split) for split in ('train', 'val', 'test')])
+
+
+def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
+    superpixels = name in ('MNIST', 'CIFAR10')
+    return GNNBenchmarkDataset(root, name, split, pre_transform=append_positions if superpixels else None)
+
+
+def _amazon(root: str, name: str) -> InMemoryDataset:
+    dataset = Amazon(root, name)
+    dataset.data = RandomNodeSplit(num_val=0.2, num_test=0.2)(dataset._data)
+    return dataset
+
+
+def _modelnet(root: str, name: str) -> InMemoryDataset:
+    # The corners of a model are its points; of 3,991 objects for training the thesis validates with 908.
+    parts = [ModelNet(root, name.removeprefix('ModelNet'), train=train) for train in (True, False)]
+    return join(parts, val=908)
+
+
+#: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.
+PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
+    'PyG-GNNBenchmarkDataset': lambda root, name: _in_three(lambda split: _benchmark(root, name, split)),
+    'PyG-MalNetTiny': lambda root, name: _in_three(
+        lambda split: MalNetTiny(root, split=split, pre_transform=LocalDegreeProfile())
+    ),
+    'PyG-LRGBDataset': lambda root, name: _in_three(lambda split: LRGBDataset(root, name, split)),
+    'PyG-Amazon': _amazon,
+    'PyG-ShapeNet': lambda root, name: _in_three(lambda split: ShapeNet(root, split=split, pre_transform=append_positions)),
+    'PyG-S3DIS': lambda root, name: join([S3DIS(root, train=train) for train in (True, False)], val=3294),
+    'PyG-ModelNet': _modelnet,
+}
+
+
+def load_pyg_dataset(format: str, name: str, dataset_dir: str) -> InMemoryDataset | None:
+    r"""Loads a dataset of :obj:`PYG_DATASETS`, or returns :obj:`None` for other formats, as GraphGym's loaders do.
+
+    Args:
+        format (str): The format.
+        name (str): The name of the dataset.
+        dataset_dir (str): The folder for files.
+    """
+    load = PYG_DATASETS.get(format)
+    return None if load is None else load(f'{dataset_dir}/{format.removeprefix("PyG-")}', name)

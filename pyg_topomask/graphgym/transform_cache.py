@@ -1,0 +1,120 @@
+r"""Transformed datasets, kept in files next to the processed ones."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import warnings
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch_geometric
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import BaseTransform, Compose
+
+import pyg_topomask
+from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state, write_atomically
+
+__all__ = ['cache_file', 'cached']
+
+Collated = tuple[Data, dict[str, Any] | None]
+
+
+def _digest_of(value: Any) -> bytes:
+    r"""A hash that equal values have in any process, where pickles of tensors differ."""
+    digest = hashlib.blake2b(type(value).__qualname__.encode(), digest_size=16)
+    if isinstance(value, Tensor) and value.layout == torch.strided:
+        value = value.detach().cpu()
+        digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
+        digest.update(value.contiguous().flatten().view(torch.uint8).numpy())
+    elif isinstance(value, dict):
+        for key in sorted(value, key=str):
+            digest.update(_digest_of(str(key)) + _digest_of(value[key]))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            digest.update(_digest_of(item))
+    elif isinstance(value, (str, bool, int, float, type(None))):
+        digest.update(repr(value).encode())
+    elif is_dataclass(value):  # by its fields: what it has computed from them may come and go
+        digest.update(_digest_of([getattr(value, field.name) for field in fields(value)]))
+    elif hasattr(value, '__dict__') and not hasattr(value, '__qualname__'):
+        digest.update(_digest_of(vars(value)))
+    else:
+        digest.update(pickle.dumps(value))
+    return digest.digest()
+
+
+def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
+    r"""Returns the file for a transformed dataset, or :obj:`None` where the dataset has no folder of processed files.
+
+    Its name is a hash of the graphs, of the transforms with all their arguments, of the versions of this package and of PyG
+    and, where transforms of PyG may draw random numbers, of :obj:`cfg.seed`.
+
+    Args:
+        dataset (torch_geometric.data.InMemoryDataset): The dataset, before it is transformed.
+        transform (torch_geometric.transforms.BaseTransform): The transform.
+    """
+    folder = Path(dataset.processed_dir)
+    if not folder.is_dir():
+        return None
+    parts = transform.transforms if isinstance(transform, Compose) else [transform]
+    theirs = any(type(part).__module__.startswith('torch_geometric.') for part in parts)
+    key = {
+        'transforms': parts,
+        'versions': (pyg_topomask.__version__, torch_geometric.__version__),
+        'seed': cfg.seed if theirs else None,
+        'graphs': dataset._data.to_dict(),
+        'slices': dataset.slices,
+        'chosen': dataset._indices,
+    }
+    return folder / f'topomask-{_digest_of(key).hex()}.pt'
+
+
+def _read(path: Path) -> Collated | None:
+    try:
+        stored = torch.load(path, weights_only=True)
+        return Data.from_dict(stored['data']), stored['slices']
+    except FileNotFoundError:
+        return None
+    except Exception as error:  # whatever else is wrong with it, it can be made again
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        warnings.warn(f'topomask.transforms: {path} is not readable and written anew: {reason}', stacklevel=3)
+        return None
+
+
+def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
+    buffer = io.BytesIO()
+    torch.save({'data': data.to_dict(), 'slices': None if slices is None else dict(slices)}, buffer)
+    try:
+        write_atomically(path, buffer.getvalue())
+    except OSError as error:
+        warnings.warn(f'topomask.transforms: {path} could not be written, so it is made again next time: {error}', stacklevel=3)
+
+
+def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
+    r"""Returns a collated dataset from a file, or makes it and writes the file.
+
+    Random number generators are left as they were, so that a run does not depend on whether the file was there.
+
+    Args:
+        path (Path, optional): The file, from :func:`cache_file`; :obj:`None` makes the dataset and writes nothing.
+        make (callable): Returns the data and its slices.
+    """
+    if path is None:
+        return make()
+    stored = _read(path)
+    if stored is not None:
+        return stored
+    state = rng_state()
+    try:
+        data, slices = make()
+    finally:
+        set_rng_state(state)
+    _write(path, data, slices)
+    return data, slices

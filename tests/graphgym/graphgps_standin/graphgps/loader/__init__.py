@@ -1,0 +1,1 @@
+from . import master_loader  # noqa: F401

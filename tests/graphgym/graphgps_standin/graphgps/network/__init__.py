@@ -1,0 +1,1 @@
+from . import gps_model, multi_model  # noqa: F401
