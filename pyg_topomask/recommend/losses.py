@@ -1,0 +1,188 @@
+r"""Losses of collaborative filtering."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+__all__ = ['BPRLoss', 'DirectAULoss', 'alignment', 'info_nce', 'uniformity']
+
+
+def _unit(x: Tensor) -> Tensor:
+    # Half precision has no room for the squares of small numbers.
+    return F.normalize(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x, dim=-1)
+
+
+def alignment(x: Tensor, y: Tensor) -> Tensor:
+    r"""How far pairs lie apart on the unit sphere, from `"Understanding Contrastive Representation Learning through
+    Alignment and Uniformity on the Hypersphere" <https://arxiv.org/abs/2005.10242>`_:
+
+    .. math::
+        \frac{1}{n} \sum_i \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{y}_i}{\|\mathbf{y}_i\|} \right\|^2
+
+    Args:
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`; they are normalized here.
+        y (torch.Tensor): Those of their partners, of the same shape.
+
+    Raises:
+        ValueError: If the shapes differ.
+
+    Example:
+        >>> float(alignment(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
+        2.0
+    """
+    if x.shape != y.shape:
+        raise ValueError(f'y: got shape {list(y.shape)}; accepted is that of x, {list(x.shape)}')
+    if x.size(0) == 0:
+        return _unit(x).sum() + _unit(y).sum()
+    return (_unit(x) - _unit(y)).square().sum(-1).mean()
+
+
+def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
+    r"""How unevenly points cover the unit sphere (see :func:`alignment`), over all pairs of different rows:
+
+    .. math::
+        \log \frac{1}{n (n - 1)} \sum_{i \neq j}
+        \exp\left(-t \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{x}_j}{\|\mathbf{x}_j\|} \right\|^2\right)
+
+    It is :obj:`0` if there is no pair.
+
+    Args:
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`; they are normalized here.
+        t (float, optional): The factor in the exponent: :obj:`2` in DirectAU, :obj:`1` in MGFormer's Eq. 13.
+            (default: :obj:`2.0`)
+
+    Raises:
+        ValueError: If :obj:`t` is not positive.
+
+    Example:
+        >>> float(uniformity(torch.eye(2), t=1.0))
+        -2.0
+    """
+    if not t > 0:
+        raise ValueError(f't: got {t}; accepted are numbers above 0')
+    x, n = _unit(x), x.size(0)
+    if n < 2:
+        return 0.0 * x.sum()
+    value: Tensor = _LogMeanKernel.apply(x, t)
+    return value
+
+
+class _LogMeanKernel(torch.autograd.Function):
+    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. Its gradient needs the kernel itself,
+    so that one matrix of :obj:`[n, n]` serves both passes; plain operations hold three.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, t: float) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            norm = x.square().sum(-1)
+            kernel = torch.addmm(norm[:, None] + norm, x, x.t(), beta=-t, alpha=2 * t).fill_diagonal_(-math.inf)
+            largest = kernel.max()
+            kernel.sub_(largest).exp_()
+            rows = kernel.sum(1)
+        ctx.save_for_backward(x, kernel, rows)
+        ctx.t = t
+        return largest + rows.sum().log() - math.log(x.size(0) * (x.size(0) - 1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, kernel, rows = ctx.saved_tensors
+        return grad * 4 * ctx.t / rows.sum() * (kernel @ x - rows[:, None] * x), None
+
+
+class DirectAULoss(torch.nn.Module):
+    r"""Alignment and uniformity of users and items, from `"Towards Representation Alignment and Uniformity in Collaborative
+    Filtering" <https://arxiv.org/abs/2206.12811>`_ and, with :obj:`t=1.0` and :obj:`average=False`, `"Masked Graph
+    Transformer for Large-Scale Recommendation" <https://arxiv.org/abs/2405.04028>`_ (Eq. 13, of normalized embeddings):
+
+    .. math::
+        \mathcal{L} = \mathcal{L}_\mathrm{align} + \lambda \, \mathcal{L}_\mathrm{uniform}
+
+    Args:
+        weight (float, optional): :math:`\lambda`. (default: :obj:`1.0`)
+        t (float, optional): The factor in the exponent of :func:`uniformity`. (default: :obj:`2.0`)
+        average (bool, optional): Whether :math:`\mathcal{L}_\mathrm{uniform}` is the mean of the terms of users and items, as
+            in DirectAU's code, or their sum, as in Eq. 13. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If :obj:`weight` is negative or :obj:`t` is not positive.
+
+    Example:
+        >>> loss = DirectAULoss(weight=0.5)
+        >>> loss(torch.randn(8, 4), torch.randn(8, 4)).shape
+        torch.Size([])
+    """
+
+    def __init__(self, weight: float = 1.0, t: float = 2.0, average: bool = True) -> None:
+        super().__init__()
+        if weight < 0:
+            raise ValueError(f'weight: got {weight}; accepted are numbers of at least 0')
+        if not t > 0:
+            raise ValueError(f't: got {t}; accepted are numbers above 0')
+        self.weight = weight
+        self.t = t
+        self.average = average
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        r"""Returns the loss of positive pairs.
+
+        Args:
+            users (torch.Tensor): The users' embeddings, of shape :obj:`[n, d]`.
+            items (torch.Tensor): Those of the items they interacted with, of the same shape.
+        """
+        uniform = uniformity(users, self.t) + uniformity(items, self.t)
+        return alignment(users, items) + self.weight * (uniform / 2 if self.average else uniform)
+
+    def extra_repr(self) -> str:
+        return f'weight={self.weight}, t={self.t}, average={self.average}'
+
+
+class BPRLoss(torch.nn.Module):
+    r"""Bayesian personalized ranking, from the `"BPR: Bayesian Personalized Ranking from Implicit Feedback"
+    <https://arxiv.org/abs/1205.2618>`_ paper: :math:`-\log \sigma(s^+ - s^-)`, averaged.
+
+    Example:
+        >>> float(BPRLoss()(torch.tensor([2.0]), torch.tensor([-1000.0])))
+        0.0
+    """
+
+    def forward(self, positive: Tensor, negative: Tensor) -> Tensor:
+        r"""Returns the loss; :obj:`0` without any score.
+
+        Args:
+            positive (torch.Tensor): Scores of items that the users interacted with, of shape :obj:`[n]`.
+            negative (torch.Tensor): Scores of items that they did not interact with, of shape :obj:`[n]`.
+        """
+        loss = F.softplus(negative - positive)
+        return loss.mean() if loss.numel() else loss.sum()
+
+
+def info_nce(x: Tensor, y: Tensor, temperature: float = 0.2) -> Tensor:
+    r"""The contrastive loss of two views, of which row :math:`i` of one belongs to row :math:`i` of the other (SGL, SimGCL):
+    cross-entropy of the cosine similarities over the temperature.
+
+    Args:
+        x (torch.Tensor): One view, of shape :obj:`[n, d]`; it is normalized here.
+        y (torch.Tensor): The other view, of the same shape.
+        temperature (float, optional): The temperature. (default: :obj:`0.2`)
+
+    Raises:
+        ValueError: If :obj:`temperature` is not positive.
+
+    Example:
+        >>> round(float(info_nce(torch.eye(2), torch.eye(2), temperature=1.0)), 4)
+        0.3133
+    """
+    if not temperature > 0:
+        raise ValueError(f'temperature: got {temperature}; accepted are numbers above 0')
+    x, y = _unit(x), _unit(y)
+    if x.size(0) == 0:
+        return x.sum() + y.sum()
+    return F.cross_entropy(x @ y.t() / temperature, torch.arange(x.size(0), device=x.device))

@@ -1,0 +1,142 @@
+r"""The recommenders that the runner knows by name: an encoder, an objective, and how they are optimized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.nn.models.mgformer import MGFormer
+from pyg_topomask.recommend.encoders import LightGCNEncoder, MFEncoder
+from pyg_topomask.recommend.interactions import InteractionDataset
+from pyg_topomask.recommend.objectives import (
+    BPRObjective,
+    DirectAUObjective,
+    Objective,
+    SGLObjective,
+    SimGCLObjective,
+)
+from pyg_topomask.recommend.sampling import NegativeSampler
+from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
+
+__all__ = ['RECOMMENDERS', 'Recommender', 'build_recommender']
+
+Settings = Mapping[str, Any]
+
+
+@dataclass
+class Recommender:
+    r"""A model that is ready to be trained.
+
+    Args:
+        encoder (torch.nn.Module): What maps :obj:`data` to embeddings.
+        objective (Objective): Its loss.
+        data (Data or Graph): The graph of the training interactions, with the encodings that the encoder needs.
+    """
+
+    encoder: torch.nn.Module
+    objective: Objective
+    data: Data | Graph
+
+    def to(self, device: torch.device) -> Recommender:
+        r"""Moves everything to a device.
+
+        Args:
+            device (torch.device): The device.
+        """
+        if isinstance(self.data, Graph):
+            assert self.data.data is not None
+            data: Data | Graph = Graph.from_data(self.data.data.to(device))
+        else:
+            data = self.data.to(device)
+        return Recommender(self.encoder.to(device), self.objective.to(device), data)
+
+
+def _sampler(dataset: InteractionDataset) -> NegativeSampler:
+    return NegativeSampler(dataset.train, dataset.num_users, dataset.num_items)
+
+
+def _bpr_mf(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    encoder = MFEncoder(dataset.num_users, dataset.num_items, dim, own['init_std'])
+    return Recommender(encoder, BPRObjective(_sampler(dataset), own['l2']), dataset.data())
+
+
+def _lightgcn(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    encoder = LightGCNEncoder(dataset.num_users, dataset.num_items, dim, own['layers'], False, own['init_std'])
+    return Recommender(encoder, BPRObjective(_sampler(dataset), own['l2']), dataset.data())
+
+
+def _directau(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    encoder: torch.nn.Module
+    if own['layers']:
+        encoder = LightGCNEncoder(dataset.num_users, dataset.num_items, dim, own['layers'], False, own['init_std'])
+    else:
+        encoder = MFEncoder(dataset.num_users, dataset.num_items, dim, own['init_std'])
+    return Recommender(encoder, DirectAUObjective(own['weight'], own['t'], own['average']), dataset.data())
+
+
+def _simgcl(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    encoder = LightGCNEncoder(dataset.num_users, dataset.num_items, dim, own['layers'], True, own['init_std'])
+    sampler = _sampler(dataset)
+    objective = SimGCLObjective(sampler, own['l2'], own['weight'], own['temperature'], own['noise'])
+    return Recommender(encoder, objective, dataset.data())
+
+
+def _sgl(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    encoder = LightGCNEncoder(dataset.num_users, dataset.num_items, dim, own['layers'], False, own['init_std'])
+    sampler = _sampler(dataset)
+    objective = SGLObjective(sampler, own['l2'], own['weight'], own['temperature'], own['dropout'])
+    return Recommender(encoder, objective, dataset.data())
+
+
+def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    data = dataset.data()
+    if own['svd_dim']:
+        data = AddSVDEncoding(own['svd_dim'])(data)
+    encoder = MGFormer(
+        dataset.num_users,
+        dataset.num_items,
+        dim,
+        own['svd_dim'],
+        own['heads'],
+        own['layers'],
+        own['feature_map'],
+        None if own['mask'] == 'none' else own['mask'],
+        residual=own['residual'],
+        dropout=own['dropout'],
+    )
+    objective = DirectAUObjective(own['weight'], own['t'], own['average'])
+    # A graph, rather than data, is checked and its degrees are counted once, not in every step.
+    return Recommender(encoder, objective, Graph.from_data(data))
+
+
+#: What makes each model of a data set, the size of the embeddings and the model's own settings.
+RECOMMENDERS: dict[str, Callable[[InteractionDataset, int, Settings], Recommender]] = {
+    'BPRMF': _bpr_mf,
+    'LightGCN': _lightgcn,
+    'DirectAU': _directau,
+    'SimGCL': _simgcl,
+    'SGL': _sgl,
+    'MGFormer': _mgformer,
+}
+
+
+def build_recommender(name: str, dataset: InteractionDataset, embedding_dim: int, settings: Settings) -> Recommender:
+    r"""Builds a model.
+
+    Args:
+        name (str): One of :obj:`RECOMMENDERS`.
+        dataset (InteractionDataset): The data set.
+        embedding_dim (int): The size of the embeddings.
+        settings (dict): The settings of the model, see :func:`~pyg_topomask.recommend.config.default_config`.
+
+    Raises:
+        ValueError: If the name is unknown or a setting is out of its range.
+    """
+    if name not in RECOMMENDERS:
+        raise ValueError(f'recommend.model: got {name!r}; accepted are {", ".join(RECOMMENDERS)}')
+    return RECOMMENDERS[name](dataset, embedding_dim, settings)

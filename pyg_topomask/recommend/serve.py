@@ -1,0 +1,134 @@
+r"""What a trained model is for: the top items of users, and embeddings for use elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphgym.checkpoint import load_checkpoint
+from pyg_topomask.recommend.config import load_config
+from pyg_topomask.recommend.interactions import InteractionDataset
+from pyg_topomask.recommend.metrics import rank_items
+from pyg_topomask.recommend.models import build_recommender
+from pyg_topomask.recommend.train import embed, load_dataset
+
+__all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
+
+
+def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
+    r"""Returns the data set of a run and the embeddings of users and items of its best model.
+
+    Args:
+        run_dir (str or Path): The folder of the run, which holds :obj:`config.yaml`.
+        data_dir (str or Path, optional): The folder of the data, instead of :obj:`recommend.dir` of the run.
+            (default: :obj:`None`)
+
+    Raises:
+        ValueError: If the folder holds no trained recommender.
+    """
+    folder = Path(run_dir)
+    checkpoints = [folder / 'checkpoints' / name for name in ('best.pt', 'last.pt')]
+    found = [path for path in checkpoints if path.exists()]
+    if not (folder / 'config.yaml').exists() or not found:
+        raise ValueError(
+            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as '
+            f'results/recommend-lastfm-MGFormer/MGFormer/0'
+        )
+    config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
+    own = config.recommend
+    dataset = load_dataset(own)
+    model = build_recommender(own.model, dataset, own.embedding_dim, own[own.model]).to(torch.device('cpu'))
+    model.encoder.load_state_dict(load_checkpoint(found[0])['model'])
+    return dataset, *embed(model)
+
+
+def recommend(
+    dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int], k: int = 20
+) -> list[tuple[int, int, int, float]]:
+    r"""Returns user, rank from 1, item and score of the :obj:`k` items of the largest scores of each user, without those
+    that the user interacted with in training or validation. Users and items go by their original ids.
+
+    Args:
+        dataset (InteractionDataset): The data set.
+        users (torch.Tensor): The embeddings of all users.
+        items (torch.Tensor): Those of all items.
+        user_ids (list): The original ids of the users.
+        k (int, optional): How many items. (default: :obj:`20`)
+
+    Raises:
+        ValueError: If an id is unknown, or :obj:`k` is not from 1 to the size of the catalogue.
+    """
+    wanted = torch.tensor(list(user_ids), dtype=torch.long)
+    index = torch.searchsorted(dataset.user_ids, wanted).clamp(max=dataset.num_users - 1)
+    unknown = wanted[dataset.user_ids[index] != wanted]
+    if unknown.numel():
+        low, high = int(dataset.user_ids[0]), int(dataset.user_ids[-1])
+        raise ValueError(f'user: got {unknown.tolist()}; accepted are the {dataset.num_users} users from {low} to {high}')
+    ranking = rank_items(users, items, index, torch.cat([dataset.train, dataset.val], 1), k)
+    score = (users[index][:, None] * items[ranking]).sum(-1)
+    return [
+        (user, rank, int(dataset.item_ids[item]), value)
+        for user, own, values in zip(wanted.tolist(), ranking.tolist(), score.tolist(), strict=True)
+        for rank, (item, value) in enumerate(zip(own, values, strict=True), 1)
+        if item >= 0
+    ]
+
+
+def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tensor, items: Tensor) -> None:
+    r"""Writes the embeddings as a NumPy archive of :obj:`users`, :obj:`items`, :obj:`user_ids` and :obj:`item_ids`.
+
+    Args:
+        path (str or Path): The file, ending in :obj:`.npz`.
+        dataset (InteractionDataset): The data set.
+        users (torch.Tensor): The embeddings of all users.
+        items (torch.Tensor): Those of all items.
+
+    Raises:
+        ValueError: If the name has another ending.
+    """
+    if Path(path).suffix != '.npz':
+        raise ValueError(f'embeddings: got {str(path)!r}; accepted are names that end in .npz')
+    user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
+    np.savez(path, users=users.numpy(), items=items.numpy(), user_ids=user_ids, item_ids=item_ids)
+
+
+def serve(
+    run_dir: str | Path,
+    user_ids: Sequence[int] = (),
+    k: int = 20,
+    out: str | Path | None = None,
+    embeddings: str | Path | None = None,
+    data_dir: str | Path | None = None,
+) -> None:
+    r"""Prints or writes the top items of users as CSV, and exports embeddings.
+
+    Args:
+        run_dir (str or Path): The folder of the run.
+        user_ids (list, optional): The original ids of the users. (default: :obj:`()`)
+        k (int, optional): How many items. (default: :obj:`20`)
+        out (str or Path, optional): The CSV file, instead of the standard output. (default: :obj:`None`)
+        embeddings (str or Path, optional): Where to write the embeddings, see :func:`export_embeddings`.
+            (default: :obj:`None`)
+        data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If there is nothing to do, or an argument is out of its range.
+    """
+    if not user_ids and embeddings is None:
+        raise ValueError('user, embeddings: got neither; accepted are users to recommend to, a file for embeddings, or both')
+    dataset, users, items = load_run(run_dir, data_dir)
+    if embeddings is not None:
+        export_embeddings(embeddings, dataset, users, items)
+    if user_ids:
+        rows = recommend(dataset, users, items, user_ids, k)
+        with nullcontext(sys.stdout) if out is None else open(out, 'w', newline='') as file:
+            writer = csv.writer(file, lineterminator='\n')
+            writer.writerow(['user', 'rank', 'item', 'score'])
+            writer.writerows((user, rank, item, f'{score:.6f}') for user, rank, item, score in rows)

@@ -1,0 +1,319 @@
+r"""The runner: trains recommenders, stops early, checkpoints, resumes, and tests."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml  # type: ignore[import-untyped]
+from torch import Tensor
+from torch_geometric import seed_everything
+
+from pyg_topomask.graphgym.checkpoint import (
+    check_same_experiment,
+    load_checkpoint,
+    rng_state,
+    save_checkpoint,
+    set_rng_state,
+    write_atomically,
+)
+from pyg_topomask.graphgym.metrics import Row, write_metrics
+from pyg_topomask.recommend.config import load_config
+from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
+from pyg_topomask.recommend.interactions import InteractionDataset, load_interactions
+from pyg_topomask.recommend.metrics import evaluate, popularity_groups
+from pyg_topomask.recommend.models import RECOMMENDERS, Recommender, build_recommender
+
+__all__ = ['Training', 'embed', 'find_device', 'load_dataset', 'train']
+
+#: Options of the group :obj:`recommend` that say where and how long to run rather than what; a run may be resumed with others.
+FREE_OPTIONS = ('dir', 'max_epoch', 'device', 'progress', 'model', 'baselines')
+
+
+def find_device(name: str) -> torch.device:
+    r"""Returns the device of an option.
+
+    Args:
+        name (str): :obj:`"auto"`, :obj:`"cpu"` or :obj:`"cuda"`.
+
+    Raises:
+        ValueError: If the name is unknown or there is no such device.
+    """
+    if name not in ('auto', 'cpu', 'cuda'):
+        raise ValueError(f'recommend.device: got {name!r}; accepted are auto, cpu, cuda')
+    if name == 'cuda' and not torch.cuda.is_available():
+        raise ValueError("recommend.device: got 'cuda', and there is no CUDA device; accepted are auto, cpu")
+    return torch.device('cuda' if name != 'cpu' and torch.cuda.is_available() else 'cpu')
+
+
+def load_dataset(own: Any) -> InteractionDataset:
+    r"""Loads the data set that the options name.
+
+    Args:
+        own (CfgNode): The group :obj:`recommend` of the options.
+
+    Raises:
+        ValueError: If the folder or the data set is not there.
+    """
+    known = [*INTERACTION_DATASETS, 'files']
+    if own.dataset not in known:
+        raise ValueError(f'recommend.dataset: got {own.dataset!r}; accepted are {", ".join(known)}')
+    if not own.dir or not Path(own.dir).is_dir():
+        raise ValueError(f'recommend.dir: got {own.dir!r}; accepted is the folder of the interaction files')
+    if own.dataset != 'files':
+        return load_interaction_dataset(own.dataset, own.dir, own.val_ratio, own.split_seed)
+    if not own.files.train:
+        raise ValueError('recommend.files.train: got no file; accepted is a list of names in recommend.dir')
+    train, val, test = ([Path(own.dir) / name for name in own.files[part]] or None for part in ('train', 'val', 'test'))
+    assert train is not None
+    return load_interactions(train, val, test, own.files.layout, val_ratio=own.val_ratio, seed=own.split_seed)
+
+
+class Training:
+    r"""The training of one model with one seed, which can be left after any epoch and gone on with.
+
+    Args:
+        config (CfgNode): The options.
+        name (str): The model.
+        seed (int): The seed.
+        dataset (InteractionDataset): The data set.
+        run_dir (Path): Where to write.
+
+    Raises:
+        ValueError: If an option is out of its range.
+    """
+
+    def __init__(self, config: Any, name: str, seed: int, dataset: InteractionDataset, run_dir: Path) -> None:
+        self.own, self.name, self.seed, self.dataset, self.run_dir = config.recommend, name, seed, dataset, run_dir
+        if self.own.k > dataset.num_items:
+            raise ValueError(f'recommend.k: got {self.own.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
+        self.config = config.clone()
+        self.config.seed = seed
+        self.config.recommend.model = name
+        self.config.recommend.baselines = []
+        self.device = find_device(self.own.device)
+        seed_everything(seed)
+        settings = self.own.get(name, {})
+        self.model: Recommender = build_recommender(name, dataset, self.own.embedding_dim, settings).to(self.device)
+        self.optimizer = torch.optim.Adam(
+            self.model.encoder.parameters(), settings['lr'], weight_decay=settings['weight_decay']
+        )
+        self.history: list[Row] = []
+
+    @property
+    def metric(self) -> str:
+        r"""The name of the metric that selects the best epoch."""
+        return f'val_recall@{self.own.k}'
+
+    @property
+    def best_epoch(self) -> int | None:
+        r"""The first epoch with the best validation metric, or :obj:`None` before any was validated."""
+        validated = [row for row in self.history if self.metric in row]
+        return int(max(validated, key=lambda row: row[self.metric])['epoch']) if validated else None
+
+    def is_finished(self) -> bool:
+        r"""Returns whether all epochs are done, or the last validations brought nothing."""
+        best = self.best_epoch
+        stale = sum(self.metric in row and best is not None and row['epoch'] > best for row in self.history)
+        return bool(len(self.history) >= self.own.max_epoch or 0 < self.own.patience <= stale)
+
+    def run(self, resume: bool = False) -> Row:
+        r"""Trains to the end and returns the metrics of the best model on the test interactions.
+
+        Args:
+            resume (bool, optional): Whether to go on after the last finished epoch. (default: :obj:`False`)
+        """
+        self._prepare(resume)
+        with self._bar() as bar:
+            while not self.is_finished():
+                self._epoch(bar)
+        # Without validation interactions there is no best epoch: the last one counts.
+        chosen = 'last.pt' if self.best_epoch is None else 'best.pt'
+        self.model.encoder.load_state_dict(load_checkpoint(self.run_dir / 'checkpoints' / chosen)['model'])
+        result = self._test()
+        write_atomically(self.run_dir / 'result.json', (json.dumps(result, indent=1) + '\n').encode())
+        return result
+
+    def _prepare(self, resume: bool) -> None:
+        text = self.config.dump()
+        if self.run_dir.exists() and not resume:
+            print(f'replacing the run in {self.run_dir}', file=sys.stderr)
+            # Only what a run writes: the folder is the user's, and may hold more.
+            shutil.rmtree(self.run_dir / 'checkpoints', ignore_errors=True)
+            for entry in ('config.yaml', 'metrics.csv', 'result.json'):
+                (self.run_dir / entry).unlink(missing_ok=True)
+        (self.run_dir / 'checkpoints').mkdir(parents=True, exist_ok=True)
+        last = self.run_dir / 'checkpoints' / 'last.pt'
+        if resume and last.exists():
+            checkpoint = load_checkpoint(last)
+            check_same_experiment(last, _bound(checkpoint['config']), _bound(text))
+            self.model.encoder.load_state_dict(checkpoint['model'])
+            self.optimizer.load_state_dict(checkpoint['optimizer'])
+            self.history = checkpoint['history']
+            set_rng_state(checkpoint['rng'])
+        elif resume:
+            print(f'no checkpoint in {self.run_dir}: starting with the first epoch', file=sys.stderr)
+        write_atomically(self.run_dir / 'config.yaml', text.encode())
+
+    def _bar(self) -> Any:
+        from tqdm import tqdm
+
+        batches = math.ceil(self.dataset.train.size(1) / self.own.batch_size)
+        return tqdm(
+            total=self.own.max_epoch * batches,
+            initial=len(self.history) * batches,
+            desc=self.name,
+            unit='batch',
+            dynamic_ncols=True,
+            disable=not self.own.progress,
+        )
+
+    def _epoch(self, bar: Any) -> None:
+        start = time.perf_counter()
+        epoch = len(self.history)
+        row: Row = {'epoch': epoch, 'loss': self._optimize(bar), 'seconds': time.perf_counter() - start}
+        last = epoch + 1 == self.own.max_epoch
+        if self.dataset.val.size(1) and (last or (epoch + 1) % self.own.eval_period == 0):
+            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, [self.dataset.train]).items()}
+        self.history.append(row)
+        bar.set_postfix(
+            {'epoch': epoch + 1, 'loss': f'{row["loss"]:.4f}', **{k: f'{v:.4f}' for k, v in row.items() if k == self.metric}}
+        )
+        folder = self.run_dir / 'checkpoints'
+        state = {'config': self.config.dump(), 'model': self.model.encoder.state_dict()}
+        if self.best_epoch == epoch:
+            save_checkpoint(folder / 'best.pt', state)
+        # Last, for who resumes goes on after the epoch of this file.
+        rest = {'optimizer': self.optimizer.state_dict(), 'history': self.history, 'rng': rng_state()}
+        write_metrics(self.run_dir / 'metrics.csv', self.history)
+        save_checkpoint(folder / 'last.pt', {**state, **rest})
+
+    def _optimize(self, bar: Any) -> float:
+        self.model.encoder.train()
+        self.model.objective.start_epoch(self.model.data)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for users, items in self._batches():
+            self.optimizer.zero_grad()
+            loss = self.model.objective(self.model.encoder, self.model.data, users, items)
+            loss.backward()
+            self.optimizer.step()
+            total += loss.detach() * len(users)
+            bar.update()
+        mean = float(total) / self.dataset.train.size(1)
+        if not math.isfinite(mean):
+            raise FloatingPointError(f'{self.name}: the loss of epoch {len(self.history)} is {mean}; try a lower lr')
+        return mean
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        order = torch.randperm(self.dataset.train.size(1))
+        for users, items in (part.unbind() for part in self.dataset.train[:, order].split(self.own.batch_size, 1)):
+            yield users.to(self.device), items.to(self.device)
+
+    def _evaluate(self, targets: Tensor, seen: Sequence[Tensor], **options: Any) -> Row:
+        users, items = embed(self.model)
+        return evaluate(users, items, targets.to(self.device), torch.cat(list(seen), 1).to(self.device), self.own.k, **options)
+
+    def _test(self) -> Row:
+        groups, names = popularity_groups(self.dataset.train, self.dataset.num_items)
+        seen = [self.dataset.train, self.dataset.val]
+        result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
+        result = {f'test_{key}': value for key, value in result.items()}
+        best = self.best_epoch
+        if best is not None:
+            result |= {key: value for key, value in self.history[best].items() if key.startswith('val_')}
+        seconds = [row['seconds'] for row in self.history]
+        return {
+            **result,
+            'epochs': len(self.history),
+            'best_epoch': len(self.history) - 1 if best is None else best,
+            'seconds_per_epoch': statistics.median(seconds),
+        }
+
+
+@torch.no_grad()
+def embed(model: Recommender) -> tuple[Tensor, Tensor]:
+    r"""Returns the embeddings of users and items, of the encoder in evaluation mode.
+
+    Args:
+        model (Recommender): The model.
+    """
+    users, items = model.encoder.eval()(model.data)
+    return users, items
+
+
+def _bound(config: str) -> str:
+    r"""Returns a configuration without what may differ when a run is resumed."""
+    tree = yaml.safe_load(config)
+    own = tree['recommend']
+    # Settings of other models are not used.
+    others = set(RECOMMENDERS) - {own['model']}
+    tree['recommend'] = {key: value for key, value in own.items() if key not in others and key not in FREE_OPTIONS}
+    return str(yaml.safe_dump({**tree, 'model': own['model']}))
+
+
+def train(
+    cfg_file: str | Path,
+    options: Sequence[str] = (),
+    resume: bool = False,
+    repeat: int = 1,
+    out: str | Path | None = None,
+) -> dict[str, list[Row]]:
+    r"""Trains the model that a YAML describes, and the baselines that it names, and prints their test metrics.
+
+    Each model and seed writes to :obj:`<out>/<name of the YAML>/<model>/<seed>`: the configuration used
+    (:obj:`config.yaml`), one row of metrics per epoch (:obj:`metrics.csv`), the metrics of the best epoch's model on the test
+    interactions (:obj:`result.json`), and checkpoints of the last and of the best epoch.
+
+    Args:
+        cfg_file (str or Path): The YAML, see :func:`~pyg_topomask.recommend.config.load_config`.
+        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
+        resume (bool, optional): Whether to continue after the last finished epoch. (default: :obj:`False`)
+        repeat (int, optional): Number of runs, with seeds :obj:`seed`, :obj:`seed + 1` and so on. (default: :obj:`1`)
+        out (str or Path, optional): The output folder, instead of :obj:`out_dir`. (default: :obj:`None`)
+
+    Returns:
+        The metrics of each model, one dictionary for each seed.
+
+    Raises:
+        ValueError: If an option is unknown or out of its range, or the data is not there or broken.
+        FloatingPointError: If a loss becomes NaN or infinite.
+    """
+    if repeat < 1:
+        raise ValueError(f'repeat must be at least 1, given {repeat}')
+    config = load_config(cfg_file, options)
+    own = config.recommend
+    for name in (own.model, *own.baselines):
+        if name not in RECOMMENDERS:
+            raise ValueError(f'recommend.model, recommend.baselines: got {name!r}; accepted are {", ".join(RECOMMENDERS)}')
+    dataset = load_dataset(own)
+    print(dataset)
+    for note in dataset.notes:
+        print(f'note: {note}')
+    results: dict[str, list[Row]] = {}
+    # The model that the run is about comes last, and so do its lines.
+    for name in dict.fromkeys([*(other for other in own.baselines if other != own.model), own.model]):
+        results[name] = []
+        for seed in range(config.seed, config.seed + repeat):
+            run_dir = Path(config.out_dir if out is None else out) / Path(cfg_file).stem / name / str(seed)
+            results[name].append(Training(config, name, seed, dataset, run_dir).run(resume))
+            row = results[name][-1]
+            print(f'{name}, seed {seed}: {_summary([row], own.k)} (best of {row["epochs"]} epochs: {row["best_epoch"]})')
+    for name, rows in results.items():
+        if len(results) > 1 or repeat > 1:
+            print(f'{name:12} {_summary(rows, own.k)}')
+    print(f'test {_summary(results[own.model], own.k)}', flush=True)
+    return results
+
+
+def _summary(rows: Sequence[Row], k: int) -> str:
+    return ' '.join(
+        f'{label}@{k} {statistics.mean(row[f"test_{label.lower()}@{k}"] for row in rows):.4f}' for label in ('Recall', 'NDCG')
+    )

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pyg_topomask.recommend.metrics import evaluate, popularity_groups, rank_items, ranking_metrics, top_items
+
+
+def dense_metrics(scores: np.ndarray, targets: np.ndarray, seen: np.ndarray, k: int) -> tuple[float, float]:
+    """Recall and NDCG with a full sort, user by user; of equal scores the lower item comes first."""
+    recall, ndcg = [], []
+    for user in range(len(scores)):
+        if not targets[user].any():
+            continue
+        order = [item for item in np.lexsort((np.arange(scores.shape[1]), -scores[user])) if not seen[user, item]][:k]
+        gain = [float(targets[user, item]) for item in order]
+        ideal = min(k, int(targets[user].sum()))
+        recall.append(sum(gain) / targets[user].sum())
+        ndcg.append(sum(g / math.log2(r + 2) for r, g in enumerate(gain)) / sum(1 / math.log2(r + 2) for r in range(ideal)))
+    return float(np.mean(recall)), float(np.mean(ndcg))
+
+
+@pytest.mark.parametrize('k', [1, 3, 12])
+@pytest.mark.parametrize('ties', [False, True])
+@pytest.mark.parametrize('chunk_size', [1, 4, 1000])
+def test_against_a_full_sort(k: int, ties: bool, chunk_size: int) -> None:
+    users, items = torch.randn(20, 3, dtype=torch.double), torch.randn(12, 3, dtype=torch.double)
+    if ties:  # few different integers, exact in floating point
+        users, items = users.round(), items.round()
+    state = torch.rand(20, 12)
+    seen, targets = state < 0.3, state > 0.7
+    targets[[3, 8]] = False  # not averaged
+    seen[5] = True
+    seen[5, 2], targets[5, 2] = False, True  # fewer items than k are left
+    targets &= ~seen
+    pairs = targets.nonzero().t()[:, torch.randperm(int(targets.sum()))]
+    result = evaluate(users, items, pairs, seen.nonzero().t(), k, chunk_size=chunk_size)
+    recall, ndcg = dense_metrics((users @ items.t()).numpy(), targets.numpy(), seen.numpy(), k)
+    assert result == {f'recall@{k}': pytest.approx(recall, rel=1e-12), f'ndcg@{k}': pytest.approx(ndcg, rel=1e-12)}
+
+
+def test_groups_and_cutoffs() -> None:
+    users, items = torch.randn(20, 3, dtype=torch.double), torch.randn(12, 3, dtype=torch.double)
+    targets = torch.rand(20, 12) > 0.7
+    group = torch.arange(12) % 3
+    seen = torch.zeros(20, 12, dtype=torch.bool)
+    names = ('a', 'b', 'c')
+    pairs = targets.nonzero().t()
+    result = evaluate(users, items, pairs, seen.nonzero().t(), [2, 5], groups=(group, names))
+    scores = (users @ items.t()).numpy()
+    for k in (2, 5):
+        for index, name in enumerate(names):
+            own = (targets & (group == index)).numpy()
+            expected = dense_metrics(scores, own, seen.numpy(), k)
+            assert (result[f'{name} recall@{k}'], result[f'{name} ndcg@{k}']) == pytest.approx(expected, rel=1e-12)
+        assert result[f'recall@{k}'] == pytest.approx(dense_metrics(scores, targets.numpy(), seen.numpy(), k)[0])
+
+
+def test_ranking_leaves_out_what_was_seen() -> None:
+    users, items = torch.randn(6, 4), torch.randn(9, 4)
+    seen = torch.rand(6, 9) < 0.5
+    index = torch.tensor([4, 0, 4])
+    ranking = rank_items(users, items, index, seen.nonzero().t()[:, torch.randperm(int(seen.sum()))], k=9, chunk_size=2)
+    for user, own in zip(index.tolist(), ranking.tolist(), strict=True):
+        expected = [item for item in (users[user] @ items.t()).argsort(descending=True).tolist() if not seen[user, item]]
+        assert own == expected + [-1] * (9 - len(expected))
+
+
+def test_ties_go_to_the_lower_item() -> None:
+    assert top_items(torch.zeros(2, 50), 5).tolist() == [[0, 1, 2, 3, 4]] * 2
+    scores = torch.randint(3, (200, 40)).float()
+    expected = scores.sort(dim=1, descending=True, stable=True).indices[:, :7]
+    assert torch.equal(top_items(scores, 7), expected)
+
+
+def test_users_without_targets() -> None:
+    empty = torch.empty(2, 0, dtype=torch.long)
+    result = evaluate(torch.randn(3, 2), torch.randn(4, 2), empty, empty, k=2)
+    assert all(math.isnan(value) for value in result.values())
+    targets = torch.tensor([[2], [1]])
+    group = (torch.zeros(4, dtype=torch.long), ('all', 'none'))
+    result = evaluate(torch.ones(3, 2), torch.ones(4, 2), targets, empty, k=2, groups=group)
+    assert result['all recall@2'] == result['recall@2'] == 1.0
+    assert math.isnan(result['none recall@2'])
+
+
+@pytest.mark.parametrize('k', [0, 5])
+def test_cutoff_beyond_the_catalogue(k: int) -> None:
+    with pytest.raises(ValueError, match=f'k: got {k}; accepted are 1 to 4, the size of the catalogue'):
+        top_items(torch.zeros(1, 4), k)
+    with pytest.raises(ValueError, match=f'k: got {k}; accepted are 1 to 4, the length of the ranking'):
+        ranking_metrics(torch.zeros(1, 4, dtype=torch.long), torch.zeros(1).long(), torch.zeros(2, 1).long(), 9, k)
+
+
+def test_popularity_groups() -> None:
+    popularity = torch.randperm(100)
+    train = torch.stack([torch.zeros(int(popularity.sum()), dtype=torch.long), torch.arange(100).repeat_interleave(popularity)])
+    group, names = popularity_groups(train, 100)
+    assert names == ('unpopular', 'normal', 'popular')
+    assert torch.bincount(group).tolist() == [80, 15, 5]
+    expected = (popularity >= 80).long() + (popularity >= 95).long()
+    assert torch.equal(group, expected)
+    with pytest.raises(ValueError, match='shares: got'):
+        popularity_groups(train, 100, (0.5, 0.6, 0.1))

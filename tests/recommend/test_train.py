@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip('yacs')
+pytest.importorskip('pytorch_lightning')
+
+from pyg_topomask.__main__ import main
+from pyg_topomask.recommend.config import default_config, is_recommendation, load_config
+from pyg_topomask.recommend.interactions import read_interactions
+from pyg_topomask.recommend.models import RECOMMENDERS
+from pyg_topomask.recommend.serve import load_run, recommend
+from pyg_topomask.recommend.train import find_device, train
+
+CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline='') as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize('name', RECOMMENDERS)
+def test_every_model_trains_and_its_parameters_change(run_cfg: Path, name: str) -> None:
+    out = run_cfg.parent / 'out' / 'small' / name / '3'
+    options = ['recommend.model', name, 'recommend.max_epoch', '2']
+    [result] = train(run_cfg, options)[name]
+    assert 0 <= result['test_recall@5'] <= 1
+    assert {'test_unpopular recall@5', 'val_ndcg@5', 'seconds_per_epoch'} <= set(result)
+    assert json.loads((out / 'result.json').read_text())['test_ndcg@5'] == result['test_ndcg@5']
+    history = rows(out / 'metrics.csv')
+    assert [row['epoch'] for row in history] == ['0', '1']
+    first, last = (torch.load(out / 'checkpoints' / f'{part}.pt', weights_only=True)['model'] for part in ('best', 'last'))
+    assert set(first) == set(last)
+    trained = train(run_cfg, [*options[:2], 'recommend.max_epoch', '1'])[name]
+    once = torch.load(out / 'checkpoints' / 'last.pt', weights_only=True)['model']
+    changed = {key for key in last if last[key].is_floating_point() and not torch.equal(last[key], once[key])}
+    assert any('embedding' in key for key in changed)
+    if name == 'MGFormer':
+        assert any('lin_q' in key for key in changed)
+        assert any('mask' in key for key in changed)
+    assert trained
+
+
+def test_learns(run_cfg: Path) -> None:
+    options = ['recommend.max_epoch', '15', 'recommend.MGFormer.lr', '0.01', 'recommend.model', 'MGFormer']
+    [result] = train(run_cfg, options)['MGFormer']
+    assert result['test_recall@5'] > 0.5  # of 8 to 10 items that are left in the community, 5; at random it is 0.2
+
+
+@pytest.mark.parametrize('name', ['MGFormer', 'SGL'])
+def test_resumed_run_ends_as_an_uninterrupted_one(run_cfg: Path, name: str) -> None:
+    model = ['recommend.model', name]
+    [whole] = train(run_cfg, model, out=run_cfg.parent / 'whole')[name]
+    train(run_cfg, [*model, 'recommend.max_epoch', '2'])
+    [resumed] = train(run_cfg, model, resume=True)[name]
+    timeless = [{key: value for key, value in row.items() if key != 'seconds_per_epoch'} for row in (whole, resumed)]
+    assert timeless[0] == timeless[1]
+    folders = [run_cfg.parent / part / 'small' / name / '3' / 'metrics.csv' for part in ('whole', 'out')]
+    losses = [[row['loss'] for row in rows(path)] for path in folders]
+    assert len(losses[0]) == 4
+    assert losses[0] == losses[1]
+
+
+def test_resume_refuses_another_experiment(run_cfg: Path) -> None:
+    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1']
+    train(run_cfg, options)
+    train(run_cfg, [*options, 'recommend.LightGCN.layers', '4'], resume=True)  # not the model's
+    with pytest.raises(ValueError, match=r'cannot resume .*recommend.BPRMF.lr was 0.005 and is 0.01'):
+        train(run_cfg, [*options, 'recommend.BPRMF.lr', '0.01'], resume=True)
+
+
+def test_early_stopping_keeps_the_best(run_cfg: Path) -> None:
+    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '60', 'recommend.patience', '3', 'recommend.BPRMF.lr', '0.1']
+    [result] = train(run_cfg, options)['BPRMF']
+    assert result['epochs'] < 60
+    history = rows(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3' / 'metrics.csv')
+    values = [float(row['val_recall@5']) for row in history]
+    assert result['best_epoch'] == int(np.argmax(values)) == len(values) - 4
+    assert result['val_recall@5'] == max(values)
+
+
+def test_without_validation_the_last_epoch_counts(run_cfg: Path) -> None:
+    [result] = train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.val_ratio', '0.0'])['BPRMF']
+    assert (result['epochs'], result['best_epoch']) == (4, 3)
+    assert not any(key.startswith('val') for key in result)
+    assert not (run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3' / 'checkpoints' / 'best.pt').exists()
+
+
+def test_baselines_and_seeds_in_one_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ['train', '--cfg', str(run_cfg), '--repeat', '2', 'recommend.model', 'DirectAU', 'recommend.max_epoch', '1']
+    assert main([*arguments, 'recommend.baselines', '[BPRMF, LightGCN]']) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith('InteractionDataset(users=40, items=30')
+    assert [line.split()[0] for line in lines[-4:]] == ['BPRMF', 'LightGCN', 'DirectAU', 'test']
+    folder = run_cfg.parent / 'out' / 'small'
+    values = [json.loads((folder / 'DirectAU' / seed / 'result.json').read_text()) for seed in '34']
+    means = [np.mean([row[f'test_{name}@5'] for row in values]) for name in ('recall', 'ndcg')]
+    assert lines[-1] == 'test Recall@5 {:.4f} NDCG@5 {:.4f}'.format(*means)
+
+
+def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ['recommend.model', 'DirectAU', 'recommend.max_epoch', '6', 'recommend.DirectAU.lr', '0.05']
+    assert main(['train', '--cfg', str(run_cfg), *options]) == 0
+    run = str(run_cfg.parent / 'out' / 'small' / 'DirectAU' / '3')
+    capsys.readouterr()
+    assert main(['recommend', '--run', run, '--user', '178', '100', '--k', '30']) == 0
+    lines = [line.split(',') for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ['user', 'rank', 'item', 'score']
+    known = {tuple(pair) for pair in read_interactions(run_cfg.parent / 'train.txt').t().tolist()}
+    own = {(int(user), int(item)) for user, _, item, _ in lines[1:]}
+    assert {user for user, _ in own} == {100, 178}
+    assert not own & known
+    # The catalogue but for what the user knows, which is where the list ends.
+    assert len(own) == 2 * 30 - sum(user in (100, 178) for user, _ in known)
+    scores = [float(line[3]) for line in lines[1:] if line[0] == '178']
+    assert scores == sorted(scores, reverse=True)
+
+    files = [str(run_cfg.parent / name) for name in ('top.csv', 'vectors.npz')]
+    assert main(['recommend', '--run', run, '--user', '100', '--k', '3', '--out', files[0], '--embeddings', files[1]]) == 0
+    assert capsys.readouterr().out == ''
+    top = rows(Path(files[0]))
+    with np.load(files[1]) as archive:
+        score = archive['users'][0] @ archive['items'].T
+        assert archive['user_ids'][0] == 100
+        index = np.searchsorted(archive['item_ids'], [int(row['item']) for row in top])
+    np.testing.assert_allclose(score[index], [float(row['score']) for row in top], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['train', 'recommend.model', 'GCN'], "recommend.model, recommend.baselines: got 'GCN'; accepted are BPRMF"),
+        (['train', 'recommend.dir', ''], "recommend.dir: got ''; accepted is the folder"),
+        (['train', 'recommend.dataset', 'netflix'], "recommend.dataset: got 'netflix'; accepted are beauty, gowalla"),
+        (['train', 'recommend.files.train', '[]'], 'recommend.files.train: got no file'),
+        (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted are 1 to 30, the size of the catalogue'),
+        (['train', 'recommend.batch_size', '0'], 'recommend.batch_size: got 0'),
+        (['train', 'recommend.patience', '-1'], 'recommend.patience: got -1'),
+        (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
+        (['train', 'recommend.SGL.layer', '2'], 'unknown option: recommend.SGL.layer; known keys of recommend.SGL: dropout'),
+        (['train', 'recommend.k'], 'options are pairs'),
+        (['train', 'recommend.k', 'many'], 'recommend.k'),
+        (['train', '--repeat', '0'], 'repeat must be at least 1'),
+    ],
+)
+def test_bad_input_is_one_line(run_cfg: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main([arguments[0], '--cfg', str(run_cfg), 'recommend.model', 'BPRMF', *arguments[1:]]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith('error: ')
+    assert message in error
+    assert error.count('\n') == 1
+
+
+def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1'])
+    run = ['recommend', '--run', str(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3')]
+    for arguments, message in (
+        (['recommend', '--run', str(run_cfg.parent), '--user', '1'], 'run: got'),
+        (run, 'user, embeddings: got neither'),
+        ([*run, '--user', '100', '101'], 'user: got [101]; accepted are the 40 users from 100 to 178'),
+        ([*run, '--user', '100', '--k', '31'], 'k: got 31; accepted are 1 to 30'),
+        ([*run, '--embeddings', 'vectors.csv'], 'embeddings: got'),
+    ):
+        capsys.readouterr()
+        assert main(arguments) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_broken_yaml(run_cfg: Path) -> None:
+    run_cfg.write_text(run_cfg.read_text() + '  nonsense: 1\n')
+    with pytest.raises(ValueError, match=r'unknown option: recommend.nonsense; known keys of recommend: BPRMF'):
+        load_config(run_cfg)
+    run_cfg.write_text('recommend: [\n')
+    with pytest.raises(ValueError, match='is not YAML'):
+        load_config(run_cfg)
+
+
+def test_diverging_run_fails(run_cfg: Path) -> None:
+    options = ['recommend.model', 'BPRMF', 'recommend.BPRMF.lr', '1e36', 'recommend.max_epoch', '5']
+    with pytest.raises(FloatingPointError, match='BPRMF: the loss of epoch'):
+        train(run_cfg, options)
+
+
+def test_shipped_configurations() -> None:
+    shipped = sorted(CONFIGS.glob('recommend-*.yaml'))
+    assert [path.stem for path in shipped] == [f'recommend-{name}-MGFormer' for name in ('beauty', 'gowalla', 'lastfm', 'yelp')]
+    for path in shipped:
+        assert is_recommendation(path)
+        assert load_config(path).recommend.dataset == path.stem.split('-')[1]
+    assert not is_recommendation(CONFIGS / 'digits-GPS+GRF.yaml')
+    assert not is_recommendation(CONFIGS / 'absent.yaml')
+    assert set(RECOMMENDERS) <= set(default_config().recommend)
+
+
+def test_api(run_cfg: Path) -> None:
+    train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1'])
+    dataset, users, items = load_run(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3')
+    assert (users.shape, items.shape) == ((40, 8), (30, 8))
+    assert recommend(dataset, users, items, [], k=3) == []
+    assert find_device('cpu') == torch.device('cpu')
