@@ -8,18 +8,24 @@ from pathlib import Path
 
 from benchmarks import (
     asymmetric,
+    ball_tree,
     digits,
     estimation,
     gkat_speed,
+    graphgps,
     grf_features,
     heat,
     images,
     interlacer,
+    kmip_accuracy,
+    kmip_efficiency,
     memory,
     motifs,
+    recommend,
     sampler,
     scaling,
     toeplitz,
+    topk_search,
     tree,
     video,
 )
@@ -40,6 +46,15 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'video': video.run,
     'interlacer': interlacer.run,
     'motifs': motifs.run,
+    'topk_search': topk_search.run,
+    'ball_tree': ball_tree.run,
+    'kmip_efficiency': kmip_efficiency.run,
+    'kmip_batches': kmip_efficiency.small_graphs,
+    'kmip_million': kmip_efficiency.million,
+    'kmip_accuracy': kmip_accuracy.run,
+    'kmip_influence': kmip_accuracy.influence,
+    'recommend': recommend.run,
+    'graphgps': graphgps.run,
 }
 
 

@@ -3,22 +3,27 @@ r"""What every benchmark needs: medians in one run, peak memory, a description o
 from __future__ import annotations
 
 import csv
+import json
 import math
+import multiprocessing
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy
 import scipy
 import torch
 import torch_geometric
+from tqdm import tqdm
 
-__all__ = ['describe_machine', 'interleaved_medians', 'mean_error', 'peak_memory', 'verdict', 'write_table']
+__all__ = ['describe_machine', 'interleaved_medians', 'mean_error', 'peak_memory', 'run_all', 'verdict', 'write_table']
 
 Row = Mapping[str, object]
+Job = TypeVar('Job', bound=tuple)
 
 
 def interleaved_medians(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -74,6 +79,45 @@ def write_table(name: str, title: str, note: str, rows: Sequence[Row], folder: P
     lines += ['| ' + ' | '.join(columns) + ' |', '|' + ' --- |' * len(columns)]
     lines += ['| ' + ' | '.join(_format(row[column]) for column in columns) + ' |' for row in rows]
     (folder / f'{name}.md').write_text('\n'.join(lines) + '\n')
+
+
+def run_all(jobs: Sequence[Job], run: Callable[[Job], Any], settings: object, path: Path) -> dict[Job, Any]:
+    r"""Runs jobs in parallel, on one thread each. Finished ones are kept in a file, and are not run again under the same
+    settings.
+
+    Args:
+        jobs (list of tuples): What to run.
+        run (callable): Called with a job in another process; returns something that JSON can hold.
+        settings (object): What results depend on besides the job, in a form that JSON can hold.
+        path (Path): The file.
+    """
+    settings = json.loads(json.dumps(settings))
+    stored = json.loads(path.read_text()) if path.is_file() else {}
+    finished = stored['runs'] if stored.get('settings') == settings else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    missing = [job for job in jobs if _key(job) not in finished]
+    with multiprocessing.get_context('spawn').Pool(min(multiprocessing.cpu_count(), max(1, len(missing)))) as pool:
+        results = pool.imap_unordered(_Numbered(run), enumerate(missing))
+        for index, result in tqdm(results, total=len(missing), desc=path.stem):
+            finished[_key(missing[index])] = result
+            partial = path.with_suffix('.partial')
+            partial.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
+            partial.replace(path)
+    return {job: finished[_key(job)] for job in jobs}
+
+
+class _Numbered:
+    def __init__(self, run: Callable[[Any], Any]) -> None:
+        self.run = run
+
+    def __call__(self, numbered: tuple[int, Any]) -> tuple[int, Any]:
+        torch.set_num_threads(1)
+        index, job = numbered
+        return index, self.run(job)
+
+
+def _key(job: tuple) -> str:
+    return ' / '.join(map(str, job))
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:

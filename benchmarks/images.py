@@ -2,9 +2,7 @@ r"""What masks are worth to vision Transformers: the comparison and the ablation
 
 from __future__ import annotations
 
-import json
 import math
-import multiprocessing
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -15,9 +13,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from tqdm import tqdm
 
-from benchmarks.harness import mean_error, verdict, write_table
+from benchmarks.harness import mean_error, run_all, verdict, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
@@ -64,11 +61,17 @@ def _power_series(patches: int, seed: int) -> dict[str, Any]:
     return {'mask': lambda layer: masks.PowerSeriesMask(HEADS, 20, (power + 1) * 0.5**power, parameterization='f')}
 
 
+def _toeplitz(patches: int, seed: int) -> dict[str, Any]:
+    side = round(patches**0.5)
+    return {'mask': lambda layer: masks.ToeplitzMask(HEADS, window=side - 1)}
+
+
 UNMASKED, EXACT = 'linear, ReLU', 'exact power series'
 WALKERS = (1, 10, 100)
 VARIANTS = {
     'softmax': Variant(0.741, True, lambda patches, seed: {'attention': 'softmax'}),
     EXACT: Variant(0.741, True, _power_series),
+    'Toeplitz': Variant(0.733, True, _toeplitz),
     UNMASKED: Variant(0.693, True, lambda patches, seed: {}),
     'linear, FAVOR+': Variant(0.693, True, lambda patches, seed: {'feature_map': 'favor'}),
     'GRF, n=20, 10 hops': Variant(0.730, True, _grf(20, 0.1, 10)),
@@ -104,7 +107,13 @@ def run(quick: bool, folder: Path) -> None:
         for variant, own in VARIANTS.items()
         if data == 'digits' or own.everywhere
     ]
-    accuracy = _train_all(jobs, training, folder / f'images_runs{"_quick" if quick else ""}.json')
+    settings = {
+        **asdict(training),
+        'model': [CHANNELS, DEPTH, HEADS, MLP_CHANNELS, POSITION_SCALE],
+        'training': [BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT],
+    }
+    path = folder / f'images_runs{"_quick" if quick else ""}.json'
+    accuracy = run_all(jobs, partial(_train, training=training), settings, path)
     rows = [row for data in PATCH for row in _rows(data, [job for job in jobs if job[0] == data], accuracy)]
     note = (
         f'A vision Transformer of {DEPTH} layers, {CHANNELS} channels, {HEADS} heads, MLPs of {MLP_CHANNELS} channels, learned '
@@ -131,34 +140,9 @@ def _data_folder() -> Path:
 Job = tuple[str, str, int]
 
 
-def _train_all(jobs: list[Job], training: Training, path: Path) -> dict[Job, float]:
-    r"""Trains in parallel. Finished runs are kept in a file, and are not run again under the same settings."""
-    settings = {
-        **asdict(training),
-        'model': [CHANNELS, DEPTH, HEADS, MLP_CHANNELS, POSITION_SCALE],
-        'training': [BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT],
-    }
-    stored = json.loads(path.read_text()) if path.is_file() else {}
-    finished: dict[str, float] = stored['runs'] if stored.get('settings') == settings else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context('spawn')
-    with context.Pool(multiprocessing.cpu_count()) as pool:
-        missing = [job for job in jobs if _key(job) not in finished]
-        results = pool.imap_unordered(partial(_train, training=training), missing)
-        for job, accuracy in tqdm(results, total=len(missing), desc='images'):
-            finished[_key(job)] = accuracy
-            path.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
-    return {job: finished[_key(job)] for job in jobs}
-
-
-def _key(job: Job) -> str:
-    return ' / '.join(map(str, job))
-
-
-def _train(job: Job, training: Training) -> tuple[Job, float]:
+def _train(job: Job, training: Training) -> float:
     r"""Trains one model, and returns its test accuracy after the last epoch."""
     data, variant, seed = job
-    torch.set_num_threads(1)
     torch.manual_seed(seed)
     splits = load_images(data, _data_folder())
     (images, labels), test = ([tensor[: training.images] for tensor in splits[part]] for part in ('train', 'test'))
@@ -176,7 +160,7 @@ def _train(job: Job, training: Training) -> tuple[Job, float]:
             torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
             optimizer.step()
             scheduler.step()
-    return job, _accuracy(model.eval(), *test)
+    return _accuracy(model.eval(), *test)
 
 
 def rate(step: int, steps: int) -> float:

@@ -2,9 +2,6 @@ r"""Detection of motifs and of long induced cycles: GKAT against message passing
 
 from __future__ import annotations
 
-import json
-import math
-import multiprocessing
 import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,9 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
-from tqdm import tqdm
 
-from benchmarks.harness import write_table
+from benchmarks.harness import mean_error, run_all, verdict, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
@@ -91,7 +87,8 @@ def run(quick: bool, folder: Path) -> None:
         for model in (REFERENCE, *CONVOLUTIONS)
         for depth in ((2,) if model == REFERENCE or quick else DEPTHS[task])
     ]
-    found = _train_all(jobs, training, folder / f'motifs_runs{"_quick" if quick else ""}.json')
+    settings = {**asdict(training), 'model': SETTINGS, 'training': [WALKS, RATE, LAST]}
+    found = run_all(jobs, partial(_train, training=training), settings, folder / f'motifs_runs{"_quick" if quick else ""}.json')
     rows = [_row(job, found, seeds) for job in jobs if job.seed == 0]
     note = (
         f'Whether a graph holds a motif (Fig. 6: Erdős-Rényi graphs of 100 nodes) or an induced cycle as long as its tree '
@@ -104,38 +101,17 @@ def run(quick: bool, folder: Path) -> None:
         f'SGC is ChebNet with two filters, as here; figures 6 and 7 have no printed numbers. Cut: {training.pairs} examples of '
         f'each class, not 2,048; {training.epochs} epochs, not up to 500, and so a learning rate of {RATE}, not 0.001; batches '
         f'of {training.batch} graphs, put together once; depths 2, 4 and 6 of 2 to 6. Means over nodes are the read-out, '
-        f'as in the authors\' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}'
+        f"as in the authors' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}"
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
     _plot(jobs, found, folder / 'motifs.png')
 
 
-Found = dict[str, tuple[float, int]]
+Found = dict[Job, tuple[float, int]]
 
 
-def _train_all(jobs: list[Job], training: Training, path: Path) -> Found:
-    r"""Trains in parallel. Finished runs are kept in a file, and are not run again under the same settings."""
-    settings = json.loads(json.dumps({**asdict(training), 'model': SETTINGS, 'training': [WALKS, RATE, LAST]}))
-    stored = json.loads(path.read_text()) if path.is_file() else {}
-    found: Found = stored['runs'] if stored.get('settings') == settings else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    missing = [job for job in jobs if _key(job) not in found]
-    context = multiprocessing.get_context('spawn')
-    with context.Pool(min(multiprocessing.cpu_count(), max(1, len(missing)))) as pool:
-        results = pool.imap_unordered(partial(_train, training=training), missing)
-        for job, own in tqdm(results, total=len(missing), desc='motifs'):
-            found[_key(job)] = own
-            path.write_text(json.dumps({'settings': settings, 'runs': found}, indent=1, sort_keys=True) + '\n')
-    return found
-
-
-def _key(job: Job) -> str:
-    return ' / '.join(map(str, job))
-
-
-def _train(job: Job, training: Training) -> tuple[Job, tuple[float, int]]:
+def _train(job: Job, training: Training) -> tuple[float, int]:
     r"""Trains one model, and returns its accuracy and its number of parameters."""
-    torch.set_num_threads(1)
     torch.manual_seed(job.seed)
     train, val = (_batches(job, split, training) for split in ('train', 'val'))
     model = _model(job)
@@ -148,7 +124,7 @@ def _train(job: Job, training: Training) -> tuple[Job, tuple[float, int]]:
             F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
             optimizer.step()
         accuracy.append(_accuracy(model, val))
-    return job, (statistics.mean(accuracy[-LAST:]), _size(model))
+    return statistics.mean(accuracy[-LAST:]), _size(model)
 
 
 def _batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph]]:
@@ -192,15 +168,13 @@ def _size(model: torch.nn.Module) -> int:
 @torch.no_grad()
 def _accuracy(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> float:
     model.eval()
-    right = sum(
-        int((model(batch.x, batch.edge_index, graph=graph).argmax(1) == batch.y).sum()) for batch, graph in batches
-    )
+    right = sum(int((model(batch.x, batch.edge_index, graph=graph).argmax(1) == batch.y).sum()) for batch, graph in batches)
     model.train()
     return right / sum(graph.num_graphs for _, graph in batches)
 
 
 def _values(job: Job, found: Found, seeds: int) -> list[float]:
-    return [found[_key(job._replace(seed=seed))][0] for seed in range(seeds)]
+    return [found[job._replace(seed=seed)][0] for seed in range(seeds)]
 
 
 def _row(job: Job, found: Found, seeds: int) -> dict[str, object]:
@@ -212,10 +186,10 @@ def _row(job: Job, found: Found, seeds: int) -> dict[str, object]:
         'task': job.task,
         'model': job.model,
         'layers': job.depth,
-        'parameters': found[_key(job)][1],
-        'validation accuracy': '{:.3f} ± {:.3f}'.format(*_mean_error(values)),
-        'minus GKAT, paired': '{:+.3f} ± {:.3f}'.format(*_mean_error(gaps)),
-        'verdict': 'reference' if job.model == REFERENCE else _verdict(*_mean_error(gaps)),
+        'parameters': found[job][1],
+        'validation accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(values)),
+        'minus GKAT, paired': '{:+.3f} ± {:.3f}'.format(*mean_error(gaps)),
+        'verdict': 'reference' if job.model == REFERENCE else verdict(*mean_error(gaps)),
         'paper': '' if paper is None else f'{paper:.3f}',
         'seeds': ' '.join(f'{value:.3f}' for value in values),
     }
@@ -240,16 +214,6 @@ def _compare(rows: list[dict[str, object]]) -> str:
     )
 
 
-def _mean_error(values: list[float]) -> tuple[float, float]:
-    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
-
-
-def _verdict(mean: float, error: float) -> str:
-    if abs(mean) < 2 * error or mean == 0:
-        return 'not distinguishable'
-    return 'better' if mean > 0 else 'worse'
-
-
 def _plot(jobs: list[Job], found: Found, path: Path) -> None:
     import matplotlib as mpl
 
@@ -261,11 +225,11 @@ def _plot(jobs: list[Job], found: Found, path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout='constrained')
     tasks = list(dict.fromkeys(job.task for job in shown if job.task != CYCLES))
     for offset, model in enumerate((REFERENCE, *CONVOLUTIONS)):
-        bars = [_mean_error(_values(Job(task, model, 2, 0), found, seeds)) for task in tasks]
+        bars = [mean_error(_values(Job(task, model, 2, 0), found, seeds)) for task in tasks]
         place = [position + 0.16 * (offset - 2) for position in range(len(tasks))]
         left.bar(place, [mean for mean, _ in bars], 0.15, yerr=[error for _, error in bars], capsize=2, label=model)
         own = sorted(job for job in shown if job.task == CYCLES and job.model == model)
-        points = [_mean_error(_values(job, found, seeds)) for job in own]
+        points = [mean_error(_values(job, found, seeds)) for job in own]
         means, errors = [mean for mean, _ in points], [error for _, error in points]
         right.errorbar([job.depth for job in own], means, yerr=errors, fmt='o-', capsize=3, label=model)
     left.set_xticks(range(len(tasks)), tasks)
