@@ -65,5 +65,3 @@ def _plain(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     outer = (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
     total: Tensor = (q.unsqueeze(-1) * mask.matmul(outer).unflatten(2, (q.size(-1), -1))).sum(2)
     return total[..., :-1] / total[..., -1:]
-
-

@@ -1,5 +1,7 @@
 """Large graphs and many small ones, with the dense matrix out of reach: anything quadratic, or a loop over graphs, shows."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from graphs import ring
@@ -8,8 +10,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, GRFMask, LowRankMask, Mask, PackingMask, SinDegreeMask
+from pyg_topomask.nn import GRFAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
@@ -57,6 +59,7 @@ MASKS = {
     'low_rank': lambda: LowRankMask(HEADS),
     'grf': lambda: GRFMask(HEADS, **WALKS),
     'grf_independent': lambda: GRFMask(HEADS, **WALKS, independent_ensembles=True),
+    'sin_degree': lambda: SinDegreeMask(HEADS),
     'sum': lambda: 0.5 * AdjacencyMask(HEADS) + PackingMask(),
     'transposed': lambda: GRFMask(HEADS, **WALKS).T,
     'hadamard': lambda: AdjacencyMask(HEADS) * LowRankMask(HEADS),
@@ -67,6 +70,16 @@ MASKS = {
 def test_masked_linear_attention(mask: str, graph: Graph) -> None:
     own: Mask = MASKS[mask]()
     train(MaskedLinearAttention(CHANNELS, HEADS, own, 'elu'), graph)
+
+
+def test_expander_attention(graph: Graph) -> None:
+    train(MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask(degree=4)), graph)
+
+
+@pytest.mark.parametrize('data', [lambda: Data(edge_index=ring(20_000), num_nodes=20_000), many])
+def test_kmip_attention(data: Callable[[], Data]) -> None:
+    """Its search is quadratic in time, not in memory."""
+    train(KMIPAttention(CHANNELS, HEADS, k=10), Graph.from_data(data()))
 
 
 @pytest.mark.parametrize('route', ['features', 'edges'])

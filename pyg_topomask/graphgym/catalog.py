@@ -32,7 +32,7 @@ def first_sentence(thing: Any) -> str:
 
 #: Applied in this order.
 _MARKUP = [
-    (r'[.:]? \.\. math::.*', '.'),
+    (r'[.:]? (\.\. math::|====).*', '.'),
     (r',? from (the )?`[^`]*`_+( paper)?( \([^)]*\))?', ''),
     (r' \([^()]*`[^`]*<[^`]*>`_+[^()]*\)', ''),
     (r'(?<=[^\s.]{2}\.) (?=[A-Z:`]).*', ''),  # all but the first sentence; an abbreviation is followed by other things

@@ -22,9 +22,9 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 
 class KMIPAttention(ExplicitAttention):
-    r"""The :math:`k`-maximum inner product attention of `"k-MIP Attention and the Expressive Power of Graph Transformers"
-    <https://arxiv.org/abs/2604.03815>`_ (thesis version: Sec. 4.1, Eq. 4.2-4.8): each head of each node attends, by softmax, to
-    the :math:`k` nodes of its own graph whose keys have the largest inner products with its query
+    r"""Softmax attention of each head of each node to the :math:`k` nodes of its own graph whose keys have the largest inner
+    products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
+    <https://arxiv.org/abs/2604.03815>`_ (thesis: Sec. 4.1, Eq. 4.2 to 4.8):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad

@@ -120,6 +120,24 @@ def test_attention_reads_its_options(configure: Callable[..., None]) -> None:
     assert model.layers[0].attn.mask.walk_settings.num_walks == 7
 
 
+def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+SparseAttention gt.sparse.k 3 gt.sparse.kq_dim 5 gt.sparse.random_attention True')
+    attention = build()[0].layers[0].attn
+    assert (attention.k, attention.random_fraction) == (3, 0.1)
+    assert attention.lin_q.out_channels == 5 * cfg.gt.n_heads
+    # What is not said is the hidden size, as theirs, and heads are combined by a linear map.
+    assert attention.lin_v.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
+    assert attention.lin_out.out_channels == cfg.gt.dim_hidden
+
+
+def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+KMIP gt.attn_dropout 0.3')
+    attention = build()[0].layers[0].attn
+    assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
+    configure('gt.layer_type GINE+GRF gt.attn_dropout 0.3')
+    assert build()[0].layers[0].attn.dropout == 0.3
+
+
 def test_layers_share_one_graph(configure: Callable[..., None]) -> None:
     configure('gt.layers 3')
     (model, batch), graphs = build(), []

@@ -19,7 +19,7 @@ _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs of at most this many nodes are searched side by side, whatever the backend.
 _SMALL = 1024
 # Bounds of the choice of `auto`, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as `chunked` at
-# 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.9 times at 3.
+# 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.3 times at 3.
 _TREE_DIM, _TREE_SIZE = 2, 30_000
 _FAISS_DIM = 32
 
