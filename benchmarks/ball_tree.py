@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.ops.topk_inner_product import chunked, tree
+from pyg_topomask.ops.topk import chunked, tree
 
 __all__ = ['count_visits', 'run']
 
@@ -51,10 +51,10 @@ def run(quick: bool, folder: Path) -> None:
     write_table('ball_tree', 'Nodes visited by ball tree search', note, visits, folder)
     times = [_time(dim, size, 1 if quick else 3) for dim, size in tqdm(_timed(sizes), desc='ball tree, times')]
     note = (
-        f'Seconds for the k = {K} best keys of as many queries as keys, 1 head, float32: "tree", the k-d tree of SciPy after the '
-        f'reduction to nearest neighbors, and "brute force", the backend "chunked", both on the same CPU. "ratio" above 1: brute '
-        f'force is faster. The thesis (Fig. 6.4), with a tree in C++ on a CPU against brute force on a GPU: brute force is '
-        f'faster in 3 and in 10 dimensions.'
+        f'Seconds for the k = {K} best keys of as many queries as keys, 1 head, float32: "tree", the k-d tree of SciPy after '
+        f'the reduction to nearest neighbors, and "brute force", the backend "chunked", both on the same CPU. "ratio" above 1: '
+        f'brute force is faster. The thesis (Fig. 6.4), with a tree in C++ on a CPU against brute force on a GPU: brute force '
+        f'is faster in 3 and in 10 dimensions.'
     )
     write_table('ball_tree_time', 'Tree search against brute force', note, times, folder)
     _plot(visits, times, folder / 'ball_tree.png')

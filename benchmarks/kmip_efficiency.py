@@ -16,7 +16,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
-from pyg_topomask.ops.topk_inner_product import topk_inner_product
+from pyg_topomask.ops.topk import topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
 __all__ = ['million', 'run', 'small_graphs']
@@ -65,7 +65,10 @@ def small_graphs(quick: bool, folder: Path) -> None:
         graphs = max(2, graphs // 16) if quick else graphs
         q, k, v = _inputs(graphs * size)
         ptr = torch.arange(graphs + 1) * size
-        functions = {FULL: partial(_batched, q, k, v, graphs), 'k-MIP, auto': _kmip('auto', q, k, v, ptr)}
+        functions: dict[str, Callable[[], Tensor]] = {
+            FULL: partial(_batched, q, k, v, graphs),
+            'k-MIP, auto': _kmip('auto', q, k, v, ptr),
+        }
         seconds = interleaved_medians({name: _inference(function) for name, function in functions.items()}, 3 if quick else 9)
         training = interleaved_medians({name: _training(function) for name, function in functions.items()}, 3 if quick else 9)
         for name, function in functions.items():

@@ -14,9 +14,9 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
-from pyg_topomask.ops.topk_inner_product import choose_topk_backend, topk_inner_product
-from pyg_topomask.ops.topk_inner_product import faiss as faiss_backend
-from pyg_topomask.ops.topk_inner_product import keops as keops_backend
+from pyg_topomask.ops.topk import choose_topk_backend, topk_inner_product
+from pyg_topomask.ops.topk import faiss as faiss_backend
+from pyg_topomask.ops.topk import keops as keops_backend
 
 __all__ = ['run']
 
@@ -47,8 +47,8 @@ def run(quick: bool, folder: Path) -> None:
         f'{1 if quick else 5} calls after one not counted, so without the compilation of KeOps. "auto" to "tree" are '
         f'topk_inner_product(backend=...); "alone" calls the library itself; "full attention" is scaled_dot_product_attention '
         f'with {VALUE_DIM} value channels, which does more than search. "x / it" is how many times as long x takes. Memory is '
-        f'the peak of one call beyond its input, each in a process of its own. All backends leave graphs of at most 1,024 nodes '
-        f'to "dense". auto takes '
+        f'the peak of one call beyond its input, each in a process of its own. All backends leave graphs of at most 1,024 '
+        f'nodes to "dense". auto takes '
         f'{choose_topk_backend(1_000, DIM)[0]} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)[0]} beyond. The thesis '
         f'(Sec. 6.2), on a GPU: k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which overtakes '
         f'full attention from 10,000 nodes on.'

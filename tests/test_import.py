@@ -67,11 +67,14 @@ API = {
     'pyg_topomask.ops': [
         'attend_softmax',
         'choose_route',
+        'choose_topk_backend',
+        'inner_product_features',
         'knn_graph',
         'masked_linear_attention',
         'masked_softmax_attention',
         'sddmm',
         'spmm',
+        'topk_inner_product',
     ],
     'pyg_topomask.walks': [
         'SAMPLERS',

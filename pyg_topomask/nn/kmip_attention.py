@@ -13,7 +13,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.multi_head import check_probability
 from pyg_topomask.operators import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
-from pyg_topomask.ops.topk_inner_product import BACKENDS, topk_inner_product
+from pyg_topomask.ops.topk import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 
 __all__ = ['KMIPAttention']
@@ -108,8 +108,8 @@ class KMIPAttention(ExplicitAttention):
         for name, number in (('k', k), ('k_start', k if k_start is None else k_start), ('k_steps', k_steps)):
             if number < 1:
                 raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
-        if backend not in BACKENDS and backend != 'auto':
-            raise ValueError(f'backend: got {backend!r}; accepted are "auto" and {sorted(BACKENDS)}')
+        if backend not in BACKENDS:
+            raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
         if similarity not in SIMILARITIES:
             raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
         if extra_edges not in EXTRA_EDGES:
@@ -138,7 +138,7 @@ class KMIPAttention(ExplicitAttention):
         r"""The number of keys at this point of the schedule."""
         if self.k_start is None or self.step >= self.k_steps:
             return self.k
-        return round(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps))
+        return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
         out, _, _ = self._attend(q, k, v, graph, generator)

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyg_topomask.ops.topk_inner_product import BACKENDS, choose_topk_backend, dispatch, rank, select, topk_inner_product
+from pyg_topomask.ops.similarity import inner_product_features
+from pyg_topomask.ops.topk import BACKENDS, choose_topk_backend, dispatch, rank, select, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')
@@ -62,7 +63,7 @@ def listed(index: Tensor, valid: Tensor) -> list[list[list[int]]]:
 @pytest.mark.parametrize('num', [1, 7, 50, 1000])
 def test_finds_what_sorting_all_scores_finds(backend: str, num: int, similarity: str) -> None:
     q, k, ptr = tensors(SIZES)
-    index, valid = topk_inner_product(q, k, num, ptr, backend, similarity=similarity)
+    index, valid = topk_inner_product(*inner_product_features(q, k, ptr, similarity), num, ptr, backend)
     assert index.shape == valid.shape == (sum(SIZES), 2, num)
     assert index.dtype == torch.long
     assert valid.dtype == torch.bool
@@ -169,7 +170,7 @@ def test_many_graphs_are_searched_side_by_side(monkeypatch: pytest.MonkeyPatch) 
         calls.append(tuple(score.shape))
         return select.select_top(score, num)
 
-    monkeypatch.setattr('pyg_topomask.ops.topk_inner_product.dense.select_top', count)
+    monkeypatch.setattr('pyg_topomask.ops.topk.dense.select_top', count)
     q, k, ptr = tensors([20, 3] * 200 + [500], heads=1)
     topk_inner_product(q, k, 2, ptr, memory=2**28)
     assert calls == [(200 * 3, 4), (200 * 20, 32), (500, 512)]
@@ -212,14 +213,12 @@ def test_largest_accepted_numbers() -> None:
     q, k, ptr = tensors([50], dtype=torch.float32)
     limit = (torch.finfo(torch.float32).max / 4) ** 0.5 / 4
     q, k = (own / own.abs().max() * 0.999 * limit for own in (q, k))
-    for similarity in ('dot', 'distance'):
-        found = listed(*topk_inner_product(q, k, 5, similarity=similarity))
-        assert found == oracle(similarities(q, k, similarity), 5, ptr)
+    assert listed(*topk_inner_product(q, k, 5)) == oracle(similarities(q, k, 'dot'), 5, ptr)
 
 
 def test_distances_far_from_the_origin() -> None:
     q, k, ptr = tensors([60, 40])
-    index, valid = topk_inner_product(q + 1e6, k + 1e6, 5, ptr, similarity='distance')
+    index, valid = topk_inner_product(*inner_product_features(q + 1e6, k + 1e6, ptr, 'distance'), 5, ptr)
     assert listed(index, valid) == oracle(similarities(q, k, 'distance'), 5, ptr)
 
 
@@ -242,7 +241,7 @@ def test_compiles_into_one_graph() -> None:
 
 def test_custom_op_is_well_formed() -> None:
     q, k, ptr = tensors([2, 30], dtype=torch.float32)
-    torch.library.opcheck(dispatch._search, (q, k, ptr, 3, 'auto', True, 2**20, 'distance'))
+    torch.library.opcheck(dispatch._search, (q, k, ptr, 3, 'auto', True, 2**20))
 
 
 @pytest.mark.parametrize(
@@ -317,7 +316,6 @@ def test_backend_that_cannot_do_the_device(name: str) -> None:
         ('num', {'num': -1}),
         ('memory', {'memory': 0}),
         ('backend', {'backend': 'fast'}),
-        ('similarity', {'similarity': 'l1'}),
         ('ptr', {'ptr': torch.tensor([0, 2])}),
         ('ptr', {'ptr': torch.tensor([1, 3])}),
         ('ptr', {'ptr': torch.tensor([0, 2, 1, 3])}),
@@ -338,3 +336,9 @@ def test_rows_in_doubt_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, _ = tensors([2000], dtype=torch.float32, dim=10)
     topk_inner_product(q, k, 5, deterministic=True)
     assert sum(doubted) < 100
+
+
+def test_unknown_similarity() -> None:
+    q, k, ptr = tensors([5])
+    with pytest.raises(ValueError, match="similarity: got 'l1'"):
+        inner_product_features(q, k, ptr, 'l1')

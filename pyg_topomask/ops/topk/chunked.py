@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.topk_inner_product.select import select_top
+from pyg_topomask.ops.topk.select import select_top
 
 __all__ = ['search']
 
@@ -14,7 +14,7 @@ _QUERIES = 32
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk_inner_product.dense.search`."""
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         own, num = slice(start, start + size), min(found.size(2), size)
         for head in range(q.size(0)):

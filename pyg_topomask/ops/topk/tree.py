@@ -10,7 +10,7 @@ __all__ = ['search']
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk_inner_product.dense.search`.
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`.
 
     With the coordinate :math:`\sqrt{R^2 - \|\mathbf{k}_j\|^2}` appended, all keys have the norm :math:`R`; queries get a 0.
     Then the nearest keys are those with the largest inner products.

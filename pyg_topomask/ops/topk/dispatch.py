@@ -7,13 +7,16 @@ import importlib.util
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.topk_inner_product import chunked, dense, faiss, keops, tree
-from pyg_topomask.ops.topk_inner_product.rank import EXTRA, rank_found
+import pyg_topomask.ops.topk.chunked as chunked
+import pyg_topomask.ops.topk.dense as dense
+import pyg_topomask.ops.topk.faiss as faiss
+import pyg_topomask.ops.topk.keops as keops
+import pyg_topomask.ops.topk.tree as tree
+from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
 __all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
-SIMILARITIES = ('dot', 'cosine', 'distance')
 _SEARCH = {'dense': dense.search, 'chunked': chunked.search, 'keops': keops.search, 'faiss': faiss.search, 'tree': tree.search}
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs of at most this many nodes are searched side by side, whatever the backend.
@@ -32,13 +35,13 @@ def topk_inner_product(
     backend: str = 'auto',
     deterministic: bool = False,
     memory: int | None = None,
-    similarity: str = 'dot',
 ) -> tuple[Tensor, Tensor]:
     r"""Finds for each query the :obj:`num` keys of its graph with the largest inner products, exactly, from `"Bringing k-MIP
     Attention to Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis, Sec. 4.2).
 
     No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
-    choice: recompute the scores of the keys found.
+    choice: recompute the scores of the keys found. For cosines and distances, search with
+    :func:`~pyg_topomask.ops.inner_product_features`.
 
     .. list-table::
         :header-rows: 1
@@ -76,9 +79,6 @@ def topk_inner_product(
             batches. Takes longer where many scores are equal. (default: :obj:`False`)
         memory (int, optional): Bytes of scores that :obj:`"dense"` and :obj:`"chunked"` hold at a time; they take a few
             times as much in all. (default: :obj:`None`, 4 MiB for each thread on a CPU, 256 MiB elsewhere)
-        similarity (str): What to rank by: :obj:`"dot"`, the inner product; :obj:`"cosine"`; or :obj:`"distance"`, the nearest
-            first by Euclidean distance. The latter two are searched as inner products with changed keys.
-            (default: :obj:`"dot"`)
 
     Returns:
         (torch.Tensor, torch.Tensor): The nodes found, the best first, int64, and which of them count, bool; both
@@ -95,7 +95,7 @@ def topk_inner_product(
         >>> index.squeeze(1).tolist(), valid.squeeze(1).tolist()[3]
         ([[1, 2], [1, 2], [1, 2], [3, 3]], [True, False])
     """
-    _check_arguments(q, k, num, backend, memory, similarity)
+    _check_arguments(q, k, num, backend, memory)
     if ptr is None:
         ptr = torch.tensor([0, q.size(0)], device=q.device)
     _check_ptr(ptr, q)
@@ -103,7 +103,7 @@ def topk_inner_product(
     q, k = q.detach().to(dtype), k.detach().to(dtype)
     _check_finite('q', q)
     _check_finite('k', k)
-    index, valid = _search(q, k, ptr, num, backend, deterministic, memory or 0, similarity)
+    index, valid = _search(q, k, ptr, num, backend, deterministic, memory or 0)
     return index, valid
 
 
@@ -135,14 +135,14 @@ def choose_topk_backend(
 
 @torch.library.custom_op('pyg_topomask::topk_inner_product', mutates_args=())
 def _search(
-    q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int, similarity: str
+    q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int
 ) -> tuple[Tensor, Tensor]:
     if memory == 0:
         memory = torch.get_num_threads() * 2**22 if q.device.type == 'cpu' else 2**28
     with torch.autocast(device_type=q.device.type, enabled=False):
         first, count = ptr[:-1].long(), ptr.diff().long()
         per_node = torch.stack([first, count]).repeat_interleave(count, dim=1)
-        q, k = _reduce(q.transpose(0, 1), k.transpose(0, 1), per_node[0], similarity)
+        q, k = q.transpose(0, 1), k.transpose(0, 1)
         largest = int(count.max()) if count.numel() > 0 else 0
         # The same scores in another precision may be in another order: more are found than asked for, and then ranked.
         ranked = deterministic or (backend == 'faiss' and q.dtype == torch.float64)
@@ -150,7 +150,8 @@ def _search(
         found = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
         if found.numel() > 0:
             for name, own in _assign(count, found.size(2), backend, q).items():
-                _SEARCH[name](q, k, first[own], count[own], memory, found)
+                if own.numel() > 0:
+                    _SEARCH[name](q, k, first[own], count[own], memory, found)
             if ranked:
                 dtype = torch.float32 if backend == 'faiss' else q.dtype
                 found = rank_found(q, k, per_node[0], per_node[1], found, wanted, torch.finfo(dtype).eps, memory)
@@ -162,44 +163,26 @@ def _search(
 
 
 @_search.register_fake
-def _(
-    q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int, similarity: str
-) -> tuple[Tensor, Tensor]:
+def _(q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: bool, memory: int) -> tuple[Tensor, Tensor]:
     shape = (q.shape[0], q.shape[1], num)
     return q.new_empty(shape, dtype=torch.long), q.new_empty(shape, dtype=torch.bool)
 
 
 def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
     r"""Returns which backend searches which graphs. It depends on a graph's own size, not on the batch it is in."""
-    chosen: dict[str, list[int]] = {}
-    for graph, size in enumerate(count.tolist()):
-        if size > 0:
-            small = size <= _SMALL or size < num
-            name = (
-                'dense'
-                if small
-                else choose_topk_backend(size, q.size(2), q.device, q.dtype)[0]
-                if backend == 'auto'
-                else backend
-            )
-            chosen.setdefault(name, []).append(graph)
-    return {name: torch.tensor(graphs, device=q.device) for name, graphs in chosen.items()}
+    small = (count <= _SMALL) | (count < num)
+    large = (~small).nonzero().flatten()
+    found = {'dense': (small & (count > 0)).nonzero().flatten()}
+    if backend != 'auto':
+        found[backend] = torch.cat([found['dense'], large]) if backend == 'dense' else large
+        return found
+    names = [choose_topk_backend(size, q.size(2), q.device, q.dtype)[0] for size in count[large].tolist()]
+    for name in dict.fromkeys(names):
+        found[name] = large[torch.tensor([own == name for own in names], device=q.device)]
+    return found
 
 
-def _reduce(q: Tensor, k: Tensor, first: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
-    r"""Returns queries and keys, :obj:`[H, N, d']`, whose inner products rank as the similarities do."""
-    if similarity == 'cosine':
-        return q, torch.nn.functional.normalize(k, dim=-1, eps=torch.finfo(k.dtype).tiny)
-    if similarity == 'distance':
-        # Distances do not change when each graph is moved to its mean, and are less rounded there.
-        size = torch.zeros_like(first).index_add_(0, first, torch.ones_like(first)).clamp(min=1)
-        mean = torch.zeros_like(k).index_add_(1, first, k / size[first].view(1, -1, 1))
-        q, k = q - mean[:, first], k - mean[:, first]
-        return torch.cat([2 * q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, k.square().sum(-1, keepdim=True)], -1)
-    return q, k
-
-
-def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None, similarity: str) -> None:
+def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None) -> None:
     for name, tensor in (('q', q), ('k', k)):
         if tensor.dim() != 3 or tensor.size(2) < 1 or not tensor.is_floating_point():
             raise ValueError(
@@ -221,8 +204,6 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
         _LOAD[backend]()
     if memory is not None and memory < 1:
         raise ValueError(f'memory: got {memory}; accepted are numbers of bytes from 1')
-    if similarity not in SIMILARITIES:
-        raise ValueError(f'similarity: got {similarity!r}; accepted are {", ".join(SIMILARITIES)}')
 
 
 def _check_ptr(ptr: Tensor, q: Tensor) -> None:

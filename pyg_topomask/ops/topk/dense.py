@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.topk_inner_product.select import select_top
+from pyg_topomask.ops.topk.select import select_top
 
 __all__ = ['search']
 

@@ -20,7 +20,7 @@ def load() -> Any:
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk_inner_product.dense.search`."""
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
     faiss = load()
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         own, num = slice(start, start + size), min(found.size(2), size)
