@@ -9,8 +9,10 @@ from pathlib import Path
 from benchmarks import (
     asymmetric,
     ball_tree,
+    citation,
     digits,
     estimation,
+    gkat_ablations,
     gkat_speed,
     graphgps,
     grf_features,
@@ -19,6 +21,7 @@ from benchmarks import (
     interlacer,
     kmip_accuracy,
     kmip_efficiency,
+    kmip_inside,
     memory,
     motifs,
     recommend,
@@ -27,6 +30,7 @@ from benchmarks import (
     toeplitz,
     topk_search,
     tree,
+    tu,
     video,
 )
 
@@ -46,6 +50,9 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'video': video.run,
     'interlacer': interlacer.run,
     'motifs': motifs.run,
+    'citation': citation.run,
+    'tu': tu.run,
+    'gkat_ablations': gkat_ablations.run,
     'topk_search': topk_search.run,
     'ball_tree': ball_tree.run,
     'kmip_efficiency': kmip_efficiency.run,
@@ -53,6 +60,7 @@ BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
     'kmip_million': kmip_efficiency.million,
     'kmip_accuracy': kmip_accuracy.run,
     'kmip_influence': kmip_accuracy.influence,
+    'kmip_inside': kmip_inside.run,
     'recommend': recommend.run,
     'graphgps': graphgps.run,
 }

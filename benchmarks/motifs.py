@@ -21,7 +21,7 @@ from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
-__all__ = ['run']
+__all__ = ['Job', 'Training', 'count_parameters', 'make_batches', 'make_model', 'measure_accuracy', 'run']
 
 CYCLES, REFERENCE = 'induced cycle', 'GKAT'
 FEATURES, WALKS, RATE, LAST, SEEDS = 5, 4, 1e-2, 5, 3
@@ -113,8 +113,8 @@ Found = dict[Job, tuple[float, int]]
 def _train(job: Job, training: Training) -> tuple[float, int]:
     r"""Trains one model, and returns its accuracy and its number of parameters."""
     torch.manual_seed(job.seed)
-    train, val = (_batches(job, split, training) for split in ('train', 'val'))
-    model = _model(job)
+    train, val = (make_batches(job, split, training) for split in ('train', 'val'))
+    model = make_model(job)
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     accuracy = []
     for _ in range(training.epochs):
@@ -123,11 +123,11 @@ def _train(job: Job, training: Training) -> tuple[float, int]:
             optimizer.zero_grad()
             F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
             optimizer.step()
-        accuracy.append(_accuracy(model, val))
-    return statistics.mean(accuracy[-LAST:]), _size(model)
+        accuracy.append(measure_accuracy(model, val))
+    return statistics.mean(accuracy[-LAST:]), count_parameters(model)
 
 
-def _batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph]]:
+def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph]]:
     if job.task == CYCLES:
         graphs = list(InducedCycles(split=split, num_pairs=training.pairs, seed=job.seed))
     else:
@@ -138,11 +138,11 @@ def _batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph
     return [(batch, Graph.from_data(batch)) for batch in batches]
 
 
-def _model(job: Job) -> torch.nn.Module:
-    target = _size(_gkat(job))
+def make_model(job: Job) -> torch.nn.Module:
+    target = count_parameters(_gkat(job))
     if job.model == REFERENCE:
         return _gkat(job)
-    sizes = {width: _size(MessagePassing(job.model, width, job.depth)) for width in range(2, 60)}
+    sizes = {width: count_parameters(MessagePassing(job.model, width, job.depth)) for width in range(2, 60)}
     return MessagePassing(job.model, min(sizes, key=lambda width: abs(sizes[width] - target)), job.depth)
 
 
@@ -161,12 +161,12 @@ def _gkat(job: Job) -> GKAT:
     )
 
 
-def _size(model: torch.nn.Module) -> int:
+def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 @torch.no_grad()
-def _accuracy(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> float:
+def measure_accuracy(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> float:
     model.eval()
     right = sum(int((model(batch.x, batch.edge_index, graph=graph).argmax(1) == batch.y).sum()) for batch, graph in batches)
     model.train()
