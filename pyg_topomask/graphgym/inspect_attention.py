@@ -45,6 +45,8 @@ __all__ = ['inspect_attention', 'record_attention']
 
 # Nodes up to which a graph without positions is laid out.
 LAID_OUT = 2000
+# Nodes up to which the layout is a careful one.
+SMALL = 200
 
 
 @dataclass
@@ -311,5 +313,7 @@ def _positions(data: Data) -> Tensor:
     graph = networkx.Graph()
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(data.edge_index.t().tolist())
-    layout = networkx.spring_layout(graph, seed=0)
+    # Distances in the plane as in the graph, which take cubic time; then springs alone.
+    careful = 0 < data.num_nodes <= SMALL and networkx.is_connected(graph)
+    layout = networkx.kamada_kawai_layout(graph) if careful else networkx.spring_layout(graph, seed=0)
     return torch.tensor([layout[node].tolist() for node in range(data.num_nodes)]).view(-1, 2)
