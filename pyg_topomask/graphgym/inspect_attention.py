@@ -21,7 +21,7 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from pyg_topomask.diagnostics_attention import (
+from pyg_topomask.diagnostics.attention import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,

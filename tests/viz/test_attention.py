@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.diagnostics_attention import attention_degrees
+from pyg_topomask.diagnostics.attention import attention_degrees
 from pyg_topomask.viz.attention import (
     plot_attention_degrees,
     plot_attention_graphs,

@@ -21,7 +21,7 @@ from scipy.stats import binom
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-import pyg_topomask.diagnostics as diagnostics
+import pyg_topomask.diagnostics.measured as measured
 from pyg_topomask import Graph
 from pyg_topomask.diagnostics import (
     MaskError,
@@ -259,7 +259,7 @@ def visited(mask: GRFMask, data: Data) -> Array:
     'name', ['undirected', 'disconnected', 'directed', 'no_edges', 'empty', 'batch', 'trailing_empty_graph']
 )
 def test_measured_entries(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnostics, '_PAIR_BUDGET', budget)
+    monkeypatch.setattr(measured, '_PAIR_BUDGET', budget)
     data = GRAPHS[name]()
     features = visited(make(), data)
     found = measured_entries(make(), data)
@@ -308,7 +308,7 @@ def ratio(a: Array, b: Array) -> Array:
 def test_mask_error_is_that_of_the_dense_matrices(
     name: str, variant: str, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnostics, '_ROW_BUDGET', budget)
+    monkeypatch.setattr(measured, '_ROW_BUDGET', budget)
     data, mask = GRAPHS[name](), make(**VARIANTS[variant])
     if variant == 'pairs':
         with torch.no_grad():

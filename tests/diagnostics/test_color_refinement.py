@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, global_add_pool
 
 from pyg_topomask import Graph
-from pyg_topomask.color_refinement import color_refinement, wl_equivalent
+from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
 from pyg_topomask.nn import TopoGPSConv
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 

@@ -8,8 +8,9 @@ import torch
 from graphs import GRAPHS
 from torch import Tensor
 
-from pyg_topomask import Graph, diagnostics_attention
-from pyg_topomask.diagnostics_attention import (
+import pyg_topomask.diagnostics.attention as diagnostics_attention
+from pyg_topomask import Graph
+from pyg_topomask.diagnostics.attention import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,

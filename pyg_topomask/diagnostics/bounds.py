@@ -1,41 +1,20 @@
-r"""How well graph random features estimate a mask: what theory guarantees, and what a given graph shows."""
+r"""What theory guarantees of graph random features."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
-import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.diagnostics.accepted import as_graph, check_estimates
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import GeometricLength
 from pyg_topomask.walks.transitions import Transitions
 
-__all__ = [
-    'EntryCounts',
-    'MaskError',
-    'compare_rows',
-    'deviation_bound',
-    'guaranteed_deviation',
-    'load_constant',
-    'mask_error',
-    'measured_entries',
-    'sparsity_bound',
-    'suggest_num_walks',
-]
-
-# Numbers of one block of rows, and pairs of features that one block may make meet.
-_ROW_BUDGET = 2**22
-_PAIR_BUDGET = 2**25
+__all__ = ['deviation_bound', 'guaranteed_deviation', 'load_constant', 'sparsity_bound', 'suggest_num_walks']
 
 
 @torch.no_grad()
@@ -72,8 +51,8 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         >>> load_constant(GRFMask(p_halt=0.5, max_walk_length=2, modulation=torch.ones(3)), data)
         tensor([7.], dtype=torch.float64)
     """
-    _check_estimates(mask)
-    graph = _as_graph(graph)
+    check_estimates(mask)
+    graph = as_graph(graph)
     settings = mask.walk_settings
     transitions = Transitions.of(graph, settings.normalization, settings.transition)
     factor, target = transitions.factor.double().abs(), transitions.edges[:, 0].long()
@@ -248,223 +227,11 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
     return 1 + num_walks * (hops if max_walk_length is None else min(hops, max_walk_length))
 
 
-class EntryCounts(NamedTuple):
-    r"""The entries of each row.
-
-    Args:
-        features (torch.Tensor): Of the features of the queries: the nodes that walks from a node visit, :obj:`[N]`.
-        mask (torch.Tensor): Of the mask: the nodes whose features have a visited node in common, :obj:`[N]`.
-    """
-
-    features: Tensor
-    mask: Tensor
-
-
-@torch.no_grad()
-def measured_entries(
-    mask: GRFMask, graph: Graph | Data, rows: Tensor | None = None, generator: torch.Generator | None = None
-) -> EntryCounts:
-    r"""Counts the entries of the features and of the mask, row by row, without forming the mask: what :func:`sparsity_bound`
-    bounds, and what the cost of masked attention is proportional to (`"Linear Transformer Topological Masking with Graph
-    Random Features" <https://arxiv.org/abs/2410.03462>`_, Corollary 3.4). An entry counts whatever its value.
-
-    Args:
-        mask (GRFMask): The mask.
-        graph (Graph or torch_geometric.data.Data): The graphs.
-        rows (torch.Tensor, optional): The nodes whose rows to count, :obj:`[R]`. (default: all)
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
-
-    Returns:
-        EntryCounts: Two tensors :obj:`[R]`.
-
-    Example:
-        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        >>> measured_entries(GRFMask(p_halt=0.0, asymmetric=True), data)
-        EntryCounts(features=tensor([2, 2]), mask=tensor([2, 2]))
-    """
-    graph = _as_graph(graph)
-    state = mask.prepare(graph, generator)
-    pattern, key_pattern = state.query.pattern, state.key.pattern
-    features = pattern.rowptr.diff().long()
-    features = features if rows is None else features[rows]
-    if mask.asymmetric is True:
-        return EntryCounts(features, features)
-    # As booleans, so that no sum can overflow or cancel.
-    query, key_t = (
-        csr_matrix((np.ones(len(col), dtype=bool), col.cpu().numpy(), ptr.cpu().numpy()), shape=(graph.num_nodes,) * 2)
-        for ptr, col in ((pattern.rowptr, pattern.col), (key_pattern.rowptr_t, key_pattern.col_t))
-    )
-    query = query if rows is None else query[rows.cpu().numpy()]
-    meetings = query.astype(np.int64) @ np.diff(key_t.indptr).astype(np.int64)
-    block = meetings.cumsum() // _PAIR_BUDGET
-    bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), query.shape[0]]
-    counts = [np.diff((query[first:last] @ key_t).indptr) for first, last in pairwise(bounds)]
-    return EntryCounts(features, torch.from_numpy(np.concatenate(counts).astype(np.int64)).to(features.device))
-
-
-@torch.no_grad()
-def compare_rows(
-    mask: GRFMask, graph: Graph | Data, rows: Tensor, generator: torch.Generator | None = None
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    r"""Yields rows of the mask block by block, exactly and as estimated, on graphs of any size: :math:`\mathbf{M}^{\top}
-    \mathbf{e}_i` by products with sparse matrices. Exact is what the estimate is in the limit of many walks (`"Linear
-    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_, Eq. 13, 25 and 27):
-
-    .. math::
-        \mathbf{M} = \Big( \sum_l f^{(1)}_l \mathbf{W}^l \Big) \Big( \sum_l f^{(2)}_l \mathbf{W}^l \Big)^{\top}
-
-    without the second factor if the keys do not walk; :math:`\sum_k \alpha_k \mathbf{W}^k` where :math:`\mathbf{W}` is
-    symmetric.
-
-    Args:
-        mask (GRFMask): The mask.
-        graph (Graph or torch_geometric.data.Data): The graphs.
-        rows (torch.Tensor): The nodes whose rows to compare, :obj:`[R]`.
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
-
-    Yields:
-        tuple: Some of the rows, :obj:`[r]`, the exact ones and the estimates, :obj:`[r, heads, N]` in float64.
-
-    Raises:
-        ValueError: If the mask counts visits (:obj:`importance=False`), which estimates no function of :math:`\mathbf{W}`.
-
-    Example:
-        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        >>> [(_, exact, _)] = compare_rows(GRFMask(max_walk_length=1), data, torch.tensor([0]))
-        >>> exact
-        tensor([[[1.2500, 1.0000]]], dtype=torch.float64)
-    """
-    _check_estimates(mask)
-    graph = _as_graph(graph)
-    exact, estimate = _exact_transposed(mask, graph), mask(graph, generator).T.matmul
-    size = max(1, _ROW_BUDGET // max(1, mask.heads * graph.num_nodes))
-    for own in rows.to(graph.device).split(size):
-        if own.numel() == 0:
-            continue
-        unit = torch.zeros(graph.num_nodes, 1, own.numel(), dtype=torch.float64, device=graph.device)
-        unit[own, 0, torch.arange(own.numel(), device=graph.device)] = 1.0
-        unit = unit.expand(-1, mask.heads, -1)
-        yield own, exact(unit).permute(2, 1, 0), estimate(unit).permute(2, 1, 0)
-
-
-def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
-    normalization = mask.walk_settings.normalization
-    # Prepared here and not by the series, which would warn of large powers; the errors show them.
-    adjacency = AdjacencyMask(1, None, normalization).prepare(graph)
-
-    def series(f: Tensor) -> MaskOperator:
-        return PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization).bind(graph, adjacency)
-
-    query = series(mask.f).T
-    if mask.asymmetric is True:
-        return query.matmul
-    key = series(mask.key_f)
-    return lambda x: key.matmul(query.matmul(x))
-
-
-@dataclass(frozen=True)
-class MaskError:
-    r"""The error of an estimated mask on some of its rows, a number for each head, :obj:`[heads]`. Biases are the sum of all
-    deviations relative to the sum of all absolute entries, errors relative in the Frobenius norm; 0 where estimate and mask
-    have no entries, infinite where the mask alone has none.
-
-    Args:
-        relative (torch.Tensor): :math:`\lVert \hat{\mathbf{M}} - \mathbf{M} \rVert_F / \lVert \mathbf{M} \rVert_F`.
-        max_abs (torch.Tensor): :math:`\max |\hat{M}_{ij} - M_{ij}|`.
-        diagonal_bias (torch.Tensor): The bias of the diagonal.
-        diagonal_error (torch.Tensor): The error of the diagonal.
-        off_diagonal_bias (torch.Tensor): The bias of all other entries.
-        off_diagonal_error (torch.Tensor): The error of all other entries.
-        largest (torch.Tensor): :math:`\max |M_{ij}|`.
-        num_rows (int): The number of rows.
-    """
-
-    relative: Tensor
-    max_abs: Tensor
-    diagonal_bias: Tensor
-    diagonal_error: Tensor
-    off_diagonal_bias: Tensor
-    off_diagonal_error: Tensor
-    largest: Tensor
-    num_rows: int
-
-
-@torch.no_grad()
-def mask_error(
-    mask: GRFMask,
-    graph: Graph | Data,
-    num_rows: int = 64,
-    seed: int = 0,
-    generator: torch.Generator | None = None,
-) -> MaskError:
-    r"""Measures how far the estimated mask is from the exact one on rows drawn at random, on graphs of any size, as `"Linear
-    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. E) does for all
-    rows of small ones. See :func:`compare_rows` for what is exact.
-
-    Args:
-        mask (GRFMask): The mask.
-        graph (Graph or torch_geometric.data.Data): The graphs.
-        num_rows (int): The number of rows, or all if there are fewer. (default: :obj:`64`)
-        seed (int): Chooses the rows. (default: :obj:`0`)
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
-
-    Raises:
-        ValueError: If :obj:`num_rows` is below 1, or the mask counts visits (:obj:`importance=False`).
-
-    Example:
-        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        >>> mask_error(GRFMask(p_halt=0.0, independent_ensembles=True), data).relative < 1e-6
-        tensor([True])
-    """
-    if num_rows < 1:
-        raise ValueError(f'num_rows: got {num_rows}; accepted are numbers of rows from 1')
-    graph = _as_graph(graph)
-    rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:num_rows]
-    # Of the diagonal, and of the rest: deviations, their squares, absolute entries, their squares.
-    sums = torch.zeros(2, 4, mask.heads, dtype=torch.float64, device=graph.device)
-    largest = sums.new_zeros(2, mask.heads)
-    for own, exact, estimate in compare_rows(mask, graph, rows, generator):
-        parts = torch.stack([estimate - exact, exact], dim=0)
-        largest = torch.maximum(largest, parts.abs().amax((1, 3)))
-        place = own.view(1, -1, 1, 1).expand(2, -1, mask.heads, 1)
-        diagonal = parts.gather(3, place)
-        for number, part in enumerate((diagonal, parts.scatter(3, place, 0.0))):
-            deviation, entry = part
-            sums[number] += torch.stack([term.sum((0, 2)) for term in (deviation, deviation**2, entry.abs(), entry**2)])
-    (diagonal_sums, other_sums), total = sums, sums.sum(0)
-    return MaskError(
-        relative=_ratio(total[1], total[3]).sqrt(),
-        max_abs=largest[0],
-        diagonal_bias=_ratio(diagonal_sums[0], diagonal_sums[2]),
-        diagonal_error=_ratio(diagonal_sums[1], diagonal_sums[3]).sqrt(),
-        off_diagonal_bias=_ratio(other_sums[0], other_sums[2]),
-        off_diagonal_error=_ratio(other_sums[1], other_sums[3]).sqrt(),
-        largest=largest[1],
-        num_rows=rows.numel(),
-    )
-
-
-def _ratio(a: Tensor, b: Tensor) -> Tensor:
-    return torch.where(a == 0, torch.zeros_like(a), a / b)
-
-
-def _as_graph(graph: Graph | Data) -> Graph:
-    return graph if isinstance(graph, Graph) else Graph.from_data(graph)
-
-
 def _as_constant(c: Tensor | float) -> Tensor:
     constant = torch.as_tensor(c, dtype=torch.float64)
     if not bool((constant >= 0).all()):
         raise ValueError(f'c: got {constant.tolist()}; accepted are numbers from 0')
     return constant
-
-
-def _check_estimates(mask: GRFMask) -> None:
-    if not mask.walk_settings.importance:
-        raise ValueError(
-            'mask: got importance=False, which counts visits and estimates no function of the adjacency matrix; accepted are '
-            'masks with importance=True'
-        )
 
 
 def _check_deviation(t: float) -> None:

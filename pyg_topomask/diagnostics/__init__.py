@@ -1,0 +1,37 @@
+r"""How well graph random features estimate a mask, what theory guarantees and what a given graph shows, and what attention
+attends to."""
+
+from pyg_topomask.diagnostics.attention import (
+    attention_degrees,
+    cumulative_attention,
+    cumulative_full_attention,
+    distance_to_full_attention,
+)
+from pyg_topomask.diagnostics.bounds import (
+    deviation_bound,
+    guaranteed_deviation,
+    load_constant,
+    sparsity_bound,
+    suggest_num_walks,
+)
+from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
+from pyg_topomask.diagnostics.measured import EntryCounts, MaskError, compare_rows, mask_error, measured_entries
+
+__all__ = [
+    'EntryCounts',
+    'MaskError',
+    'attention_degrees',
+    'color_refinement',
+    'compare_rows',
+    'cumulative_attention',
+    'cumulative_full_attention',
+    'deviation_bound',
+    'distance_to_full_attention',
+    'guaranteed_deviation',
+    'load_constant',
+    'mask_error',
+    'measured_entries',
+    'sparsity_bound',
+    'suggest_num_walks',
+    'wl_equivalent',
+]
