@@ -178,7 +178,7 @@ def _describe(training: Training, seeds: int) -> str:
 
 
 def _training(quick: bool) -> tuple[Training, int]:
-    return (Training(60, 1), 2) if quick else (Training(3_000, 15), SEEDS)
+    return (Training(60, 1), 2) if quick else (Training(1_500, 12), SEEDS)
 
 
 def _run(jobs: list[Job], training: Training, path: Path) -> dict[Job, list[float]]:
