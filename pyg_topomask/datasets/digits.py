@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import grid
 
-__all__ = ['DigitsGrid']
+__all__ = ['SPLITS', 'DigitsGrid', 'digit_images', 'split_digits']
 
 SPLITS = ('train', 'val', 'test')
 
@@ -41,8 +41,8 @@ class DigitsGrid(InMemoryDataset):
         if split is not None and split not in SPLITS:
             raise ValueError(f'split must be None or one of {", ".join(SPLITS)}, given {split!r}')
         super().__init__(root, transform, pre_transform)
-        images, labels = _load()
-        self._split_indices = _split(labels)
+        images, labels = digit_images()
+        self._split_indices = split_digits(labels)
         if split is not None:
             chosen = self._split_indices[split]
             images, labels = images[chosen], labels[chosen]
@@ -54,7 +54,8 @@ class DigitsGrid(InMemoryDataset):
         return self._split_indices
 
 
-def _load() -> tuple[Tensor, Tensor]:
+def digit_images() -> tuple[Tensor, Tensor]:
+    r"""Returns scikit-learn's digits, :obj:`[1797, 8, 8]` in :math:`[0, 1]`, and their labels, :obj:`[1797]`."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -63,7 +64,8 @@ def _load() -> tuple[Tensor, Tensor]:
     return torch.from_numpy(digits.images).float() / 16, torch.from_numpy(digits.target).long()
 
 
-def _split(labels: Tensor) -> dict[str, Tensor]:
+def split_digits(labels: Tensor) -> dict[str, Tensor]:
+    r"""Returns the indices of the digits of each split, 70, 15 and 15 percent of each class, always the same."""
     from sklearn.model_selection import train_test_split
 
     everything = torch.arange(labels.numel()).numpy()

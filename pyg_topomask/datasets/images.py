@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.datasets.digits import SPLITS, _load, _split
+from pyg_topomask.datasets.digits import SPLITS, digit_images, split_digits
 
 __all__ = ['Splits', 'load_images']
 
@@ -46,8 +46,8 @@ def load_images(name: str, root: str | Path | None = None) -> Splits:
         (torch.Size([270, 1, 8, 8]), torch.Size([270]))
     """
     if name == 'digits':
-        images, labels = _load()
-        return {part: (images[own].unsqueeze(1), labels[own]) for part, own in _split(labels).items()}
+        images, labels = digit_images()
+        return {part: (images[own].unsqueeze(1), labels[own]) for part, own in split_digits(labels).items()}
     if name not in FILES:
         raise ValueError(f'name: got {name!r}; accepted are {["digits", *FILES]}')
     if root is None:

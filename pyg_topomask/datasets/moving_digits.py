@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.datasets.digits import _load, _split
+from pyg_topomask.datasets.digits import digit_images, split_digits
 from pyg_topomask.datasets.images import Splits
 
 __all__ = ['moving_digits']
@@ -43,7 +43,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
         >>> videos.shape, labels.shape
         (torch.Size([270, 4, 1, 16, 16]), torch.Size([270]))
     """
-    images, digits = _load()
+    images, digits = digit_images()
     smallest = images.size(-1) + 2 * MAX_SPEED
     if num_frames < 1:
         raise ValueError(f'num_frames: got {num_frames}; accepted are numbers from 1')
@@ -59,7 +59,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     step = torch.tensor(DIRECTIONS)[direction] * speed
     videos = _render(images, _bounce(start.unsqueeze(1) + torch.arange(num_frames).view(-1, 1) * step.unsqueeze(1), free), size)
     labels = {'digit': digits, 'direction': direction, 'both': len(DIRECTIONS) * digits + direction}[target]
-    return {part: (videos[own], labels[own]) for part, own in _split(digits).items()}
+    return {part: (videos[own], labels[own]) for part, own in split_digits(digits).items()}
 
 
 def _bounce(position: Tensor, free: int) -> Tensor:

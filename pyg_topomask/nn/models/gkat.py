@@ -13,9 +13,9 @@ from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mea
 
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.models.topological_vit import _attend_dense
 from pyg_topomask.nn.multi_head import check_probability
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 
 __all__ = ['GKAT']
 
@@ -232,6 +232,6 @@ class _ExplicitAttention(RWGNKAttention):
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
         mask = self.mask(graph, generator)
-        out = _attend_dense(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), mask).squeeze(0)
+        out = dense_linear_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), mask).squeeze(0)
         attended: Tensor = self.lin_out(out.flatten(1))
         return attended

@@ -13,9 +13,8 @@ from torch_geometric.data import Data
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.normalize import inverse_weight
+from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 
 __all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
 
@@ -272,7 +271,7 @@ class GridAttention(torch.nn.Module):
         q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), batch, images)
         if nodes <= self.dense_limit:
             q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-            return _attend_dense(q, k, v, self.mask(graph(1)))
+            return dense_linear_attention(q, k, v, self.mask(graph(1)))
         out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
         return out.view_as(v)
 
@@ -318,18 +317,6 @@ class _Block(torch.nn.Module):
         x = x + self.dropout(self.attention(self.norm1(x), graph))
         out: Tensor = x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
         return out
-
-
-def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    r"""Masked linear attention of :obj:`[B, n, H, ...]` tensors, with one explicit matrix for all images."""
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
-    with torch.autocast(v.device.type, enabled=False):
-        query, key, value = (tensor.to(dtype).transpose(1, 2) for tensor in (q, k, v))
-        weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
-        total = weight.sum(-1, keepdim=True)
-        empty = inverse_weight(total.detach(), weight.detach().abs().sum(-1, keepdim=True)) == 0
-        out = (weight @ value / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
-        return out.transpose(1, 2).to(v.dtype)
 
 
 def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:

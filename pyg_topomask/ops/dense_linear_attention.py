@@ -1,0 +1,41 @@
+r"""Masked linear attention through the dense matrix."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.normalize import inverse_weight
+
+__all__ = ['dense_linear_attention']
+
+
+def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    r"""Masked linear attention through the :math:`n \times n` matrix, one for a batch of :obj:`B` inputs of :obj:`n` tokens,
+    as papers on small grids compute it: fast for small :obj:`n`, quadratic in memory.
+
+    Args:
+        q (torch.Tensor): Features of the queries, :obj:`[B, n, H, m]`.
+        k (torch.Tensor): Features of the keys, :obj:`[B, n, H, m]`.
+        v (torch.Tensor): Values, :obj:`[B, n, H, d]`.
+        mask (MaskOperator): The bound mask of :obj:`n` nodes.
+
+    Returns:
+        torch.Tensor: :obj:`[B, n, H, d]`, in the data type of :obj:`v`.
+
+    Example:
+        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> mask = AdjacencyMask()(Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2))
+        >>> dense_linear_attention(*torch.ones(3, 5, 2, 1, 4), mask).shape
+        torch.Size([5, 2, 1, 4])
+    """
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(v.device.type, enabled=False):
+        query, key, value = (tensor.to(dtype).transpose(1, 2) for tensor in (q, k, v))
+        weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
+        total = weight.sum(-1, keepdim=True)
+        empty = inverse_weight(total.detach(), weight.detach().abs().sum(-1, keepdim=True)) == 0
+        out = (weight @ value / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+        return out.transpose(1, 2).to(v.dtype)
