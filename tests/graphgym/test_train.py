@@ -17,8 +17,8 @@ from pyg_topomask.graphgym.metrics import best_row, higher_is_better
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, labels = digits_module._load()
-    monkeypatch.setattr(digits_module, '_load', lambda: (images[:300], labels[:300]))
+    images, labels = digits_module.digit_images()
+    monkeypatch.setattr(digits_module, 'digit_images', lambda: (images[:300], labels[:300]))
 
 
 def read_metrics(folder: Path) -> list[dict[str, str]]:
