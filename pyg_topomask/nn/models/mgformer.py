@@ -16,6 +16,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
+from pyg_topomask.nn.multi_head import check_mask, check_probability
 from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['MGFormer']
@@ -94,8 +95,7 @@ class MGFormer(torch.nn.Module):
         channels = embedding_dim + svd_dim
         if heads < 1 or channels % heads != 0:
             raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
-        if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        check_probability(dropout=dropout)
         self.num_users = num_users
         self.num_items = num_items
         self.embedding_dim = embedding_dim
@@ -163,8 +163,7 @@ class _KernelAttention(torch.nn.Module):
 
     def __init__(self, channels: int, heads: int, mask: Mask, feature_map: str | FeatureMap, route: str) -> None:
         super().__init__()
-        if mask.heads not in (1, heads):
-            raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+        check_mask(mask, heads)
         self.heads = heads
         self.route = route
         self.mask = mask
