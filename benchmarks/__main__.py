@@ -1,83 +1,67 @@
-r"""Runs benchmarks: :obj:`python -m benchmarks [--quick] [NAME ...]`."""
+r"""Runs benchmarks, and writes the report: :obj:`python -m benchmarks [NAME ...] [--full] [--out FOLDER]`."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import (
-    asymmetric,
-    ball_tree,
-    citation,
-    digits,
-    estimation,
-    gkat_ablations,
-    gkat_speed,
-    graphgps,
-    grf_features,
-    heat,
-    images,
-    interlacer,
-    kmip_accuracy,
-    kmip_efficiency,
-    kmip_inside,
-    memory,
-    motifs,
-    recommend,
-    sampler,
-    scaling,
-    toeplitz,
-    topk_search,
-    tree,
-    tu,
-    video,
-)
+from benchmarks.registry import BENCHMARKS
+from benchmarks.report import RESULTS, write_report
+from benchmarks.runner import read_durations, run
 
-BENCHMARKS: dict[str, Callable[[bool, Path], None]] = {
-    'scaling': scaling.run,
-    'memory': memory.run,
-    'sampler': sampler.run,
-    'grf_features': grf_features.run,
-    'asymmetric': asymmetric.run,
-    'toeplitz': toeplitz.run,
-    'tree': tree.run,
-    'heat': heat.run,
-    'gkat_speed': gkat_speed.run,
-    'estimation': estimation.run,
-    'digits': digits.run,
-    'images': images.run,
-    'video': video.run,
-    'interlacer': interlacer.run,
-    'motifs': motifs.run,
-    'citation': citation.run,
-    'tu': tu.run,
-    'gkat_ablations': gkat_ablations.run,
-    'topk_search': topk_search.run,
-    'ball_tree': ball_tree.run,
-    'kmip_efficiency': kmip_efficiency.run,
-    'kmip_batches': kmip_efficiency.small_graphs,
-    'kmip_million': kmip_efficiency.million,
-    'kmip_accuracy': kmip_accuracy.run,
-    'kmip_influence': kmip_accuracy.influence,
-    'kmip_inside': kmip_inside.run,
-    'recommend': recommend.run,
-    'graphgps': graphgps.run,
-}
+__all__ = ['main']
+
+REPORT = 'report'
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog='python -m benchmarks', description='Runs benchmarks and writes tables and plots.')
-    parser.add_argument('names', nargs='*', metavar='NAME', help=f'one or more of: {", ".join(BENCHMARKS)} (default: all)')
-    parser.add_argument('--quick', action='store_true', help='small sizes, few repetitions: a smoke run, not a result')
-    parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results', help='where to write')
-    arguments = parser.parse_args()
-    unknown = set(arguments.names) - set(BENCHMARKS)
+def main(arguments: Sequence[str] | None = None) -> int:
+    r"""Runs what the arguments name, and returns the exit status: 1 if a benchmark has failed."""
+    options = _parse(arguments)
+    if options.list:
+        print(_list())
+        return 0
+    folder = options.out or (RESULTS if options.full or options.names == [REPORT] else RESULTS / 'quick')
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [name for name in options.names or BENCHMARKS if name != REPORT]
+    failed = []
+    for index, name in enumerate(names, 1):
+        print(f'[{index}/{len(names)}] {name}: {BENCHMARKS[name].purpose}', flush=True)
+        if not run(name, not options.full, folder):
+            failed.append(name)
+    write_report(folder, quick=bool(names) and not options.full)
+    print(f'report: {folder / "REPORT.md"}')
+    if failed:
+        print(f'failed: {", ".join(failed)}', file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog='python -m benchmarks',
+        description='Runs benchmarks, writes tables and plots, and then REPORT.md from all that lie in the folder.',
+        epilog=f'benchmarks:\n{_list()}\n"{REPORT}" as the only name writes the report alone.',
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument('names', nargs='*', metavar='NAME', help='what to run (default: all)')
+    parser.add_argument('--full', action='store_true', help='real sizes; else a smoke run of small sizes and few repetitions')
+    parser.add_argument('--out', type=Path, help=f'where to write (default: {RESULTS.name}, or {RESULTS.name}/quick)')
+    parser.add_argument('--list', action='store_true', help='what each benchmark is for, and how long it took in full')
+    options = parser.parse_args(arguments)
+    unknown = set(options.names) - {*BENCHMARKS, REPORT}
     if unknown:
-        parser.error(f'unknown benchmark {sorted(unknown)}; known are {sorted(BENCHMARKS)}')
-    for name in arguments.names or BENCHMARKS:
-        BENCHMARKS[name](arguments.quick, arguments.out)
+        parser.error(f'NAME: got {", ".join(sorted(unknown))}; accepted are {", ".join([*BENCHMARKS, REPORT])}')
+    return options
+
+
+def _list() -> str:
+    durations = read_durations(RESULTS)
+    return '\n'.join(
+        f'  {name:16} {own.purpose} ({durations[name]} minutes)' if name in durations else f'  {name:16} {own.purpose}'
+        for name, own in BENCHMARKS.items()
+    )
 
 
 if __name__ == '__main__':
-    main()
+    sys.exit(main())

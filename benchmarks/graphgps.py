@@ -2,6 +2,7 @@ r"""Every attention in an unmodified GraphGPS checkout: loss, seconds per epoch 
 
 Needs :obj:`GRAPHGPS_DIR`, a checkout whose requirements are installed, and :obj:`GRAPHGPS_DATA`, a folder of data sets as
 GraphGPS's :obj:`dataset.dir` (default: :obj:`datasets` in the checkout); data sets that are not in there are downloaded.
+:obj:`GRAPHGPS_NAMES` selects data sets. Finished runs are kept in :obj:`graphgps_runs.json` beside the table.
 """
 
 from __future__ import annotations
@@ -12,70 +13,71 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch_geometric
 import yaml  # type: ignore[import-untyped]
-from tqdm import tqdm
 
-from benchmarks.harness import write_table
+from benchmarks.harness import Unavailable, run_all, write_table
 
 __all__ = ['run']
+
+Job = tuple[str, str, int]
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / 'graphgps_configs' / 'graphgps'
 THEIRS = ('Transformer', 'Performer')
-#: In order of the nodes of a graph.
-DATASETS = (
-    'enzymes',
-    'peptides-func',
-    'webkb-cor',
-    'webkb-tex',
-    'webkb-wis',
-    'wn-chameleon',
-    'cora',
-    'citeseer',
-    'wn-squirrel',
-    'actor',
-    'pubmed',
-)
+#: Epochs of each data set, in order of the nodes of a graph.
+DATASETS = {
+    'enzymes': 20,
+    'peptides-func': 2,
+    'webkb-cor': 20,
+    'webkb-tex': 20,
+    'webkb-wis': 20,
+    'wn-chameleon': 20,
+    'cora': 20,
+    'citeseer': 20,
+    'wn-squirrel': 20,
+    'actor': 20,
+    'pubmed': 10,
+}
+QUICK = {'webkb-cor': 2, 'enzymes': 2}
 #: Eigenvectors of one graph of thousands of nodes take minutes and are no part of the question.
 NO_EIGENVECTORS = ['dataset.node_encoder_name', 'LinearNode', 'posenc_LapPE.enable', 'False']
-EPOCHS = 20
 SECONDS = 1800
 
 
 def run(quick: bool, folder: Path) -> None:
     checkout = os.environ.get('GRAPHGPS_DIR')
     if checkout is None:
-        print('graphgps: skipped, GRAPHGPS_DIR is not set to a checkout of GraphGPS', file=sys.stderr)
-        return
+        raise Unavailable('GRAPHGPS_DIR is not set to a checkout of GraphGPS')
     data = os.environ.get('GRAPHGPS_DATA', str(Path(checkout) / 'datasets'))
-    names = os.environ.get('GRAPHGPS_NAMES', ' '.join(['webkb-cor', 'enzymes'] if quick else DATASETS)).split()
-    epochs = 2 if quick else EPOCHS
+    epochs = QUICK if quick else DATASETS
+    names = os.environ.get('GRAPHGPS_NAMES', ' '.join(epochs)).split()
+    jobs = [(name, attention, epochs.get(name, 2)) for name in names for attention in (*THEIRS, *_attentions(name))]
+    versions = {'torch': torch.__version__, 'torch-geometric': torch_geometric.__version__}
+    train = partial(_train, checkout=checkout, data=data)
+    # One at a time: the first of a data set processes its files, and the Transformer takes the memory of the machine.
+    results = run_all(jobs, train, versions, folder / 'graphgps_runs.json', processes=1)
     note = (
-        f'GraphGPS unmodified, the files of graphgps_configs/graphgps with gt.layer_type changed for its own attentions, '
-        f'{epochs} epochs{", a smoke run" if quick else ""}, seed 0, LinearNode in place of LapPE on single graphs. Seconds '
-        f'are those of training, the median of all epochs but the first; memory includes Python and its libraries.'
+        f'GraphGPS unmodified, the files of graphgps_configs/graphgps with gt.layer_type changed for its own attentions'
+        f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs. Seconds are '
+        f'those of training, the median of all epochs but the first; memory includes Python and its libraries.'
     )
-    rows: list[dict[str, object]] = []
-    for name in names:
-        results = {
-            attention: _train(name, attention, checkout, data, epochs)
-            for attention in tqdm([*THEIRS, *_attentions(name)], desc=f'graphgps {name}')
-        }
-        rows += [_row(name, attention, results) for attention in results]
-        # After each data set: what has been measured is not lost.
-        write_table('graphgps', 'In GraphGPS: every attention, one after the other', note, rows, folder)
+    rows = [_row(job, results) for job in jobs]
+    write_table('graphgps', 'In GraphGPS: every attention, one after the other', note, rows, folder)
 
 
-def _row(name: str, attention: str, results: dict[str, dict[str, Any]]) -> dict[str, object]:
-    own = results[attention]
-    row: dict[str, object] = {'data set': name, 'attention': attention, 'training loss': own.get('loss', own.get('failed'))}
-    row['seconds per epoch'] = own.get('seconds', '')
+def _row(job: Job, results: dict[Job, dict[str, Any]]) -> dict[str, object]:
+    name, attention, epochs = job
+    own = results[job]
+    row: dict[str, object] = {'data set': name, 'attention': attention, 'epochs': epochs}
+    row |= {'training loss': own.get('loss', own.get('failed')), 'seconds per epoch': own.get('seconds', '')}
     for other in THEIRS:
-        reference = results[other].get('seconds')
+        reference = results[name, other, epochs].get('seconds')
         row[f'time, {other} = 1'] = own['seconds'] / reference if reference and 'seconds' in own else ''
     return {**row, 'peak memory of the process (MiB)': own.get('memory', '')}
 
@@ -84,8 +86,9 @@ def _attentions(name: str) -> list[str]:
     return sorted(path.stem.removeprefix(f'{name}-GPS+') for path in CONFIGS.glob(f'{name}-GPS+*.yaml'))
 
 
-def _train(name: str, attention: str, checkout: str, data: str, epochs: int) -> dict[str, Any]:
+def _train(job: Job, checkout: str, data: str) -> dict[str, Any]:
     r"""Runs one configuration in a process of its own and returns what GraphGPS has logged, or its last words."""
+    name, attention, epochs = job
     file = CONFIGS / f'{name}-GPS+{"Linear" if attention in THEIRS else attention}.yaml'
     config = yaml.safe_load(file.read_text())
     local = config['gt']['layer_type'].partition('+')[0]
@@ -95,21 +98,14 @@ def _train(name: str, attention: str, checkout: str, data: str, epochs: int) -> 
         options += NO_EIGENVECTORS
     with tempfile.TemporaryDirectory() as out, tempfile.TemporaryFile('w+') as log:
         environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])}
-        command = [
-            sys.executable,
-            '-W',
-            'ignore',
-            '-m',
-            'pyg_topomask',
-            'graphgps',
-            '--cfg',
-            str(file),
-            'out_dir',
-            out,
-            *options,
-        ]
+        command = ['timeout', str(SECONDS), sys.executable, '-W', 'ignore', '-m', 'pyg_topomask', 'graphgps']
         process = subprocess.Popen(
-            ['timeout', str(SECONDS), *command, *options], cwd=checkout, env=environment, stdout=log, stderr=log, text=True
+            [*command, '--cfg', str(file), 'out_dir', out, *options],
+            cwd=checkout,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            text=True,
         )
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -14,7 +14,7 @@ def ring(size: int) -> Tensor:
     return torch.cat([forward, forward.flip(0)], dim=1)
 
 
-def random_graph(size: int) -> Tensor:
-    r"""Twice as many undirected edges as nodes, with random ends."""
-    forward = torch.randint(size, (2, 2 * size), generator=torch.Generator().manual_seed(0))
+def random_graph(size: int, degree: int = 4) -> Tensor:
+    r"""Undirected edges with random ends, so that nodes have :obj:`degree` neighbors on average."""
+    forward = torch.randint(size, (2, degree * size // 2), generator=torch.Generator().manual_seed(0))
     return torch.cat([forward, forward.flip(0)], dim=1)

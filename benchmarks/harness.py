@@ -20,10 +20,36 @@ import torch
 import torch_geometric
 from tqdm import tqdm
 
-__all__ = ['describe_machine', 'interleaved_medians', 'mean_error', 'peak_memory', 'run_all', 'verdict', 'write_table']
+__all__ = [
+    'Unavailable',
+    'data_folder',
+    'describe_machine',
+    'interleaved_medians',
+    'mean_error',
+    'peak_memory',
+    'run_all',
+    'verdict',
+    'write_table',
+]
 
 Row = Mapping[str, object]
 Job = TypeVar('Job', bound=tuple)
+
+
+class Unavailable(Exception):
+    r"""A benchmark cannot run here, for a package, data or a checkout is missing."""
+
+
+def data_folder(name: str) -> Path:
+    r"""Returns where a data set lies that does not come with a package: a folder of :obj:`PYG_TOPOMASK_DATA`.
+
+    Raises:
+        Unavailable: If there is no such folder.
+    """
+    path = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[2] / 'shared' / 'data')) / name
+    if not path.is_dir():
+        raise Unavailable(f'no folder {path}: set PYG_TOPOMASK_DATA to a folder of data sets that has {name}')
+    return path
 
 
 def interleaved_medians(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
@@ -81,7 +107,9 @@ def write_table(name: str, title: str, note: str, rows: Sequence[Row], folder: P
     (folder / f'{name}.md').write_text('\n'.join(lines) + '\n')
 
 
-def run_all(jobs: Sequence[Job], run: Callable[[Job], Any], settings: object, path: Path) -> dict[Job, Any]:
+def run_all(
+    jobs: Sequence[Job], run: Callable[[Job], Any], settings: object, path: Path, processes: int | None = None
+) -> dict[Job, Any]:
     r"""Runs jobs in parallel, on one thread each. Finished ones are kept in a file, and are not run again under the same
     settings.
 
@@ -90,13 +118,15 @@ def run_all(jobs: Sequence[Job], run: Callable[[Job], Any], settings: object, pa
         run (callable): Called with a job in another process; returns something that JSON can hold.
         settings (object): What results depend on besides the job, in a form that JSON can hold.
         path (Path): The file.
+        processes (int, optional): How many run at a time. (default: :obj:`None`, as many as the machine has cores)
     """
     settings = json.loads(json.dumps(settings))
     stored = json.loads(path.read_text()) if path.is_file() else {}
     finished = stored['runs'] if stored.get('settings') == settings else {}
     path.parent.mkdir(parents=True, exist_ok=True)
     missing = [job for job in jobs if _key(job) not in finished]
-    with multiprocessing.get_context('spawn').Pool(min(multiprocessing.cpu_count(), max(1, len(missing)))) as pool:
+    processes = min(processes or multiprocessing.cpu_count(), max(1, len(missing)))
+    with multiprocessing.get_context('spawn').Pool(processes) as pool:
         results = pool.imap_unordered(_Numbered(run), enumerate(missing))
         for index, result in tqdm(results, total=len(missing), desc=path.stem):
             finished[_key(missing[index])] = result

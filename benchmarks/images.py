@@ -3,7 +3,6 @@ r"""What masks are worth to vision Transformers: the comparison and the ablation
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.harness import Unavailable, data_folder, mean_error, run_all, verdict, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
@@ -103,7 +102,7 @@ def run(quick: bool, folder: Path) -> None:
     jobs = [
         (data, variant, seed)
         for seed in range(seeds)
-        for data in (PATCH if _data_folder().is_dir() else ('digits',))
+        for data in _sets()
         for variant, own in VARIANTS.items()
         if data == 'digits' or own.everywhere
     ]
@@ -132,19 +131,23 @@ def run(quick: bool, folder: Path) -> None:
     _plot(jobs, accuracy, folder / 'images.png')
 
 
-def _data_folder() -> Path:
-    r"""Where the data sets lie that do not come with a package."""
-    return Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[2] / 'shared' / 'data')) / 'images'
-
-
 Job = tuple[str, str, int]
+
+
+def _sets() -> list[str]:
+    r"""All data sets, or where their folder is missing the digits, which come with scikit-learn."""
+    try:
+        data_folder('images')
+    except Unavailable:
+        return ['digits']
+    return list(PATCH)
 
 
 def _train(job: Job, training: Training) -> float:
     r"""Trains one model, and returns its test accuracy after the last epoch."""
     data, variant, seed = job
     torch.manual_seed(seed)
-    splits = load_images(data, _data_folder())
+    splits = load_images(data, None if data == 'digits' else data_folder('images'))
     (images, labels), test = ([tensor[: training.images] for tensor in splits[part]] for part in ('train', 'test'))
     size, patch, epochs = images.size(-1), PATCH[data], getattr(training, data)
     settings = VARIANTS[variant].settings((size // patch) ** 2, seed)

@@ -2,7 +2,6 @@ r"""k-MIP attention against message passing and other attention: accuracy, and w
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINConv, MessagePassing, ResGatedGraphConv, global_mean_pool
 from torch_geometric.transforms import AddRandomWalkPE
 
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.harness import data_folder, mean_error, run_all, verdict, write_table
 from pyg_topomask.datasets import load_images
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
@@ -208,7 +207,7 @@ def _train(job: Job, training: Training) -> tuple[float, float, int]:
 
 
 def _clouds(split: str, number: int) -> list[Data]:
-    images, labels = load_images('mnist', _data_folder())[split]
+    images, labels = load_images('mnist', data_folder('images'))[split]
     join, walk = KNNGraph(NEIGHBORS), AddRandomWalkPE(STEPS, attr_name=None)
     graphs = []
     for image, label in zip(images[:number], labels[:number], strict=True):
@@ -218,11 +217,6 @@ def _clouds(split: str, number: int) -> list[Data]:
         bright = small[small > BRIGHT].unsqueeze(1)
         graphs.append(walk(join(Data(x=torch.cat([bright, pos], dim=1), pos=pos, y=label.view(1)))))
     return graphs
-
-
-def _data_folder() -> Path:
-    r"""Where the data sets lie that do not come with a package."""
-    return Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[2] / 'shared' / 'data')) / 'images'
 
 
 @torch.no_grad()

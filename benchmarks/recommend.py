@@ -1,44 +1,44 @@
-r"""MGFormer against its baselines: Table 2, Table 3 and Fig. 2 of its paper, and what an epoch costs."""
+r"""MGFormer against its baselines: Table 2, Table 3 and Fig. 2 of its paper, and what a training step costs."""
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 import os
+import shutil
 import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, mean_error, verdict, write_table
+from benchmarks.harness import data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
+from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.config import default_config
 from pyg_topomask.recommend.train import Training, load_dataset
 
-__all__ = ['run']
+__all__ = ['run', 'speed']
 
 SEEDS, K = 3, 20
 REFERENCE, OURS = 'DirectAU', 'MGFormer'
+MODELS = ('BPR-MF', 'LightGCN', REFERENCE, OURS)
+ABLATIONS = ('MGFormer without SVD', 'MGFormer without degree mask', 'MGFormer, adjacency as mask')
 GROUPS = ('unpopular', 'normal', 'popular')
-DATASETS = ('lastfm', 'beauty', 'yelp')
-FOLDERS = {'lastfm': 'lastfm', 'beauty': 'amazon-beauty', 'yelp': 'yelp-sparse'}
+# Nodes, and interactions of each user, of the graph that shows the memory of a large one.
+LARGE, DEGREE = 1_000_000, 5
 
 
 @dataclass(frozen=True)
 class Variant:
-    r"""A model: its name in the runner, settings of its own, Recall@20 and NDCG@20 of the paper on Beauty, and whether it runs
-    on every data set or, as the ablations, on Beauty alone.
-    """
+    r"""A model: its name in the runner, settings of its own, and Recall@20 and NDCG@20 of the paper on Beauty."""
 
     model: str
     settings: dict[str, Any]
     paper: tuple[float, float] | None
-    everywhere: bool = True
 
 
 VARIANTS = {
@@ -50,156 +50,229 @@ VARIANTS = {
     REFERENCE: Variant('DirectAU', {}, (0.1465, 0.0710)),
     OURS: Variant('MGFormer', {}, (0.1531, 0.0748)),
     'MGFormer, as printed (no residual)': Variant('MGFormer', {'residual': False}, None),
-    'MGFormer without SVD': Variant('MGFormer', {'svd_dim': 0}, (0.1413, 0.0712), False),
-    'MGFormer without degree mask': Variant('MGFormer', {'mask': 'none'}, (0.1501, 0.0739), False),
-    'MGFormer, adjacency as mask': Variant('MGFormer', {'mask': 'adjacency'}, (0.1318, 0.0674), False),
-    'MGFormer, elu + 1': Variant('MGFormer', {'feature_map': 'elu'}, (0.1507, 0.0740), False),
-    'MGFormer, focused': Variant('MGFormer', {'feature_map': 'focused'}, (0.1514, 0.0742), False),
+    'MGFormer without SVD': Variant('MGFormer', {'svd_dim': 0}, (0.1413, 0.0712)),
+    'MGFormer without degree mask': Variant('MGFormer', {'mask': 'none'}, (0.1501, 0.0739)),
+    'MGFormer, adjacency as mask': Variant('MGFormer', {'mask': 'adjacency'}, (0.1318, 0.0674)),
+    'MGFormer, elu + 1': Variant('MGFormer', {'feature_map': 'elu'}, (0.1507, 0.0740)),
+    'MGFormer, focused': Variant('MGFormer', {'feature_map': 'focused'}, (0.1514, 0.0742)),
 }
+
+#: The setting of each model that validation chooses, and the values tried, as many for each model.
+TRIALS = {
+    'BPRMF': ('l2', (1e-4, 1e-3, 1e-2, 1e-1)),
+    'LightGCN': ('l2', (1e-4, 1e-3, 1e-2, 1e-1)),
+    'SGL': ('weight', (0.03, 0.1, 0.3, 1.0)),
+    'SimGCL': ('weight', (0.1, 0.2, 0.5, 1.0)),
+    'DirectAU': ('weight', (0.1, 0.3, 1.0, 3.0)),
+    'MGFormer': ('weight', (0.1, 0.3, 1.0, 3.0)),
+}
+# The variant that is tuned for each model; the other variants of the model take its value.
+TUNED = {own.model: variant for variant, own in VARIANTS.items() if not own.settings}
 
 
 @dataclass(frozen=True)
 class Scale:
-    r"""How large the models are and how long they train."""
+    r"""How large the models are and how long they train; patience counts validations."""
 
     embedding_dim: int = 64
     batch_size: int = 2048
-    max_epoch: int = 300
-    patience: int = 10
+    max_epoch: int = 150
+    eval_period: int = 2
+    patience: int = 5
 
 
-Job = tuple[str, str, int]
+@dataclass(frozen=True)
+class Study:
+    r"""What is trained on a data set, and how long."""
+
+    variants: Sequence[str]
+    scale: Scale
+
+
+STUDIES = {
+    # All variants take hours without a GPU.
+    'lastfm': Study(tuple(VARIANTS) if torch.cuda.is_available() else (*MODELS, *ABLATIONS), Scale()),
+    'beauty': Study(MODELS, Scale(32, 2048, 30)),
+    'yelp': Study(MODELS, Scale(32, 2048, 30)),
+}
+QUICK = Scale(8, 1024, 1)
+
+Job = tuple[str, float, int]  # a variant, the value of its setting in TRIALS, a seed
 Result = dict[str, float]
 
 
 def run(quick: bool, folder: Path) -> None:
-    names = [name for name in DATASETS if (_data_folder() / FOLDERS[name]).is_dir()]
-    if not names:
-        print(f'recommend: skipped, for the data sets are not in {_data_folder()}')
-        return
-    scale, seeds = (Scale(8, 1024, 1), 2) if quick else (Scale(), SEEDS)
-    names = names[:1] if quick else names
-    jobs = [
-        (data, variant, seed)
-        for seed in range(seeds)
-        for data in names
-        for variant, own in VARIANTS.items()
-        if own.everywhere or data == 'beauty'
-    ]
-    results = _train_all(jobs, scale, folder / f'recommend_runs{"_quick" if quick else ""}.json')
-    rows = [row for data in names for row in _rows(data, [job for job in jobs if job[0] == data], results)]
-    note = (
-        f'Embeddings of {scale.embedding_dim} channels, batches of {scale.batch_size}, Adam, at most {scale.max_epoch} epochs, '
-        f'stopped after {scale.patience} without a better validation Recall@{K}; the settings of each model are the defaults '
-        f'of the runner{", a smoke run" if quick else ""}. {seeds} seeds (weights and batches; the split stays), all-ranking '
-        f'Recall@{K} and NDCG@{K} on the test interactions, training and validation items masked, mean ± standard error. A '
-        f'difference below two standard errors is "not distinguishable". Beauty is split anew at random, 80/10/10 for each '
-        f'user, as in the paper; "paper" is its Table 2 (models) or Table 3 (ablations), another random split. '
-        f'{OURS} adds its input to the output of its layer, without which (as in Eq. 12) it trains far more slowly.'
-    )
-    write_table('recommend', 'Recommendation: MGFormer and its baselines', note, rows, folder)
-    _write_speed(names[-1] if quick else 'beauty' if 'beauty' in names else names[0], scale, 3 if quick else 15, folder)
-    _plot(names, jobs, results, folder / 'recommend.png')
-
-
-def _data_folder() -> Path:
-    r"""Where the data sets lie."""
-    return Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[2] / 'shared' / 'data')) / 'recsys'
-
-
-def _config(data: str, variant: str, scale: Scale) -> Any:
-    config = default_config()
-    own = config.recommend
-    own.dataset, own.dir, own.k, own.progress = data, str(_data_folder()), K, False
-    for key, value in asdict(scale).items():
-        own[key] = value
-    own.MGFormer.svd_dim = scale.embedding_dim
-    own[VARIANTS[variant].model].update(VARIANTS[variant].settings)
-    return config
-
-
-def _train_all(jobs: list[Job], scale: Scale, path: Path) -> dict[Job, Result]:
-    r"""Trains in parallel. Finished runs are kept in a file, and are not run again under the same settings."""
-    settings = {**asdict(scale), 'defaults': default_config().dump()}
-    stored = json.loads(path.read_text()) if path.is_file() else {}
-    finished: dict[str, Result] = stored['runs'] if stored.get('settings') == settings else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A GPU serves one run at a time.
-    processes = 1 if torch.cuda.is_available() else multiprocessing.cpu_count()
-    with multiprocessing.get_context('spawn').Pool(processes) as pool:
-        missing = [job for job in jobs if _key(job) not in finished]
-        results = pool.imap_unordered(partial(_train, scale=scale), missing)
-        for job, result in tqdm(results, total=len(missing), desc='recommend'):
-            finished[_key(job)] = result
-            path.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
-    return {job: finished[_key(job)] for job in jobs}
-
-
-def _key(job: Job) -> str:
-    return ' / '.join(map(str, job))
-
-
-def _train(job: Job, scale: Scale) -> tuple[Job, Result]:
-    r"""Trains one model, and returns the metrics of its best epoch."""
-    data, variant, seed = job
-    torch.set_num_threads(1)
-    config = _config(data, variant, scale)
-    dataset = load_dataset(config.recommend)
-    with tempfile.TemporaryDirectory() as folder:
-        return job, Training(config, VARIANTS[variant].model, seed, dataset, Path(folder) / 'run').run()
-
-
-def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[str, object]]:
+    r"""Accuracy on the data sets that :obj:`RECOMMEND_DATA` names (all of them without it), each written when it is done."""
+    names = os.environ.get('RECOMMEND_DATA', ' '.join(STUDIES)).split()
+    if unknown := set(names) - set(STUDIES):
+        raise ValueError(f'RECOMMEND_DATA: got {sorted(unknown)}; accepted are {", ".join(STUDIES)}')
+    studied = {VARIANTS[variant].model for name in names for variant in STUDIES[name].variants}
+    values = _choose([model for model in TRIALS if model in studied], quick, folder)
     rows: list[dict[str, object]] = []
-    reference = [results[job] for job in jobs if job[1] == REFERENCE]
-    for variant in dict.fromkeys(variant for _, variant, _ in jobs):
-        own = [results[job] for job in jobs if job[1] == variant]
-        gaps = [one[f'test_recall@{K}'] - other[f'test_recall@{K}'] for one, other in zip(own, reference, strict=True)]
-        paper = VARIANTS[variant].paper if data == 'beauty' else None
-        columns = {'Recall': f'test_recall@{K}', 'NDCG': f'test_ndcg@{K}'}
-        columns |= {f'Recall of {group} items': f'test_{group} recall@{K}' for group in GROUPS}
-        rows.append(
-            {
-                'data': data,
-                'model': variant,
-                **{name: '{:.4f} ± {:.4f}'.format(*mean_error([row[key] for row in own])) for name, key in columns.items()},
-                f'Recall minus {REFERENCE}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                'verdict': 'reference' if variant == REFERENCE else verdict(*mean_error(gaps)),
-                'paper, Recall': '' if paper is None else f'{paper[0]:.4f}',
-                'paper, NDCG': '' if paper is None else f'{paper[1]:.4f}',
-                'epochs': ' '.join(f'{row["epochs"]:.0f}' for row in own),
-            }
+    scales: list[str] = []
+    for name in names[:1] if quick else names:
+        study, scale = STUDIES[name], QUICK if quick else STUDIES[name].scale
+        jobs = [
+            (variant, values[VARIANTS[variant].model], seed)
+            for seed in range(2 if quick else SEEDS)
+            for variant in study.variants
+        ]
+        results = _train_all(name, jobs, scale, folder)
+        rows += _rows(name, jobs, results)
+        cut = sum(result['epochs'] == scale.max_epoch for result in results.values())
+        scales.append(
+            f'{name}: {scale.embedding_dim} channels, batches of {scale.batch_size}, at most {scale.max_epoch} epochs, which '
+            f'{cut} of {len(results)} runs reached before they stopped'
         )
-    return rows
+        _write(rows, scales, quick, folder)
+        _plot(name, jobs, results, folder / f'recommend_{name}.png')
 
 
-def _write_speed(data: str, scale: Scale, repeats: int, folder: Path) -> None:
-    variants = ['BPR-MF', 'LightGCN', REFERENCE, OURS]
-    dataset = load_dataset(_config(data, OURS, scale).recommend)
+def speed(quick: bool, folder: Path) -> None:
+    r"""Seconds and memory of a training step on Beauty, and of one of MGFormer on a million nodes."""
+    scale, repeats = (QUICK, 3) if quick else (Scale(), 15)
+    dataset = load_dataset(_config('beauty', OURS, scale).recommend)
     steps: dict[str, Callable[[], object]] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for variant in variants:
-            name = VARIANTS[variant].model
-            steps[variant] = _step(Training(_config(data, variant, scale), name, 0, dataset, Path(scratch) / name))
+        for variant in MODELS:
+            config = _config('beauty', variant, scale)
+            steps[variant] = _step(Training(config, VARIANTS[variant].model, 0, dataset, Path(scratch) / variant))
         medians = interleaved_medians(steps, repeats)
     batches = math.ceil(dataset.train.size(1) / scale.batch_size)
-    rows = [
+    large = 20_000 if quick else LARGE
+    rows: list[dict[str, object]] = [
         {
             'model': variant,
+            'nodes': dataset.num_users + dataset.num_items,
             'seconds per step': medians[variant],
             'seconds per epoch': medians[variant] * batches,
             f'times {REFERENCE}': medians[variant] / medians[REFERENCE],
             'times LightGCN': medians[variant] / medians['LightGCN'],
             'paper, seconds per epoch': {REFERENCE: 3.6, OURS: 8.7}.get(variant, ''),
+            'peak GB': _alone(variant, scale, None) / 1e9,
         }
-        for variant in variants
+        for variant in MODELS
+    ]
+    rows.append(
+        {
+            **dict.fromkeys(rows[0], ''),
+            'model': f'{OURS}, random graph',
+            'nodes': large,
+            'peak GB': _alone(OURS, scale, large) / 1e9,
+        }
+    )
+    note = (
+        f'One training step (loss of {scale.batch_size} interactions, backward, Adam) on Beauty, median of {repeats} in turns, '
+        f'times {batches} steps an epoch; {scale.embedding_dim} channels, {"GPU" if torch.cuda.is_available() else "CPU"}. '
+        f'{REFERENCE} has 2 LightGCN layers. The paper: a ratio of {8.7 / 3.6:.1f}. "peak GB" is resident memory at its peak '
+        f'beyond that of the imported libraries, with loading, encodings, optimizer and two steps, in a process of its own; '
+        f'the row of {large:,} nodes is a random graph, half users, half items, {DEGREE} interactions a user.'
+    )
+    write_table('recommend_speed', 'Recommendation: seconds and memory of training', note, rows, folder)
+
+
+def _write(rows: list[dict[str, object]], scales: list[str], quick: bool, folder: Path) -> None:
+    note = (
+        f'{"; ".join(scales)}. Adam; validation every {Scale.eval_period} epochs, training ends after {Scale.patience} without '
+        f'a better Recall@{K}. One setting of each model, the weight of its regularization, contrastive loss or uniformity, '
+        f'was chosen from {len(TRIALS["MGFormer"][1])} values by validation on LastFM (recommend_tuning; the values of BPR-MF '
+        f'and LightGCN were moved up once, after trials of BPR-MF), also for variants of the model and other data sets; all '
+        f'else is as the defaults of the runner{", a smoke run" if quick else ""}. {2 if quick else SEEDS} seeds (weights and '
+        f'batches; the split stays), all-ranking Recall@{K} and NDCG@{K} of the test interactions, training and validation '
+        f'items masked, mean ± standard error. A difference below two standard errors is "not distinguishable". Beauty is '
+        f'split anew at random, 80/10/10 for each user, as in the paper; "paper" is its Table 2, of another random split, more '
+        f'channels and more training. {OURS} adds its input to the output of its layer, without which (as in Eq. 12) it '
+        f'trains far more slowly.'
+    )
+    write_table('recommend', 'Recommendation: MGFormer and its baselines', note, rows, folder)
+
+
+def _choose(models: Sequence[str], quick: bool, folder: Path) -> dict[str, float]:
+    r"""Returns the value of each model's setting that is best in validation on LastFM, and writes the table of all trials."""
+    trials = {model: (TRIALS[model][0], TRIALS[model][1][: 1 if quick else None]) for model in models}
+    jobs = [(TUNED[model], value, 0) for model, (_, values) in trials.items() for value in values]
+    results = _train_all('lastfm', jobs, QUICK if quick else STUDIES['lastfm'].scale, folder)
+    key = f'val_recall@{K}'
+    best: dict[str, float] = {}
+    for model, (_, values) in trials.items():
+        recall = {value: results[TUNED[model], value, 0][key] for value in values}
+        best[model] = max(recall, key=recall.__getitem__)
+    rows = [
+        {
+            'model': variant,
+            'setting': trials[VARIANTS[variant].model][0],
+            'value': value,
+            f'validation Recall@{K}': results[variant, value, seed][key],
+            'best epoch': results[variant, value, seed]['best_epoch'],
+            'chosen': 'yes' if best[VARIANTS[variant].model] == value else '',
+        }
+        for variant, value, seed in jobs
     ]
     note = (
-        f'One training step (loss of {scale.batch_size} interactions, backward, Adam) on {data}, median of {repeats} in turns, '
-        f'times {batches} steps an epoch; {scale.embedding_dim} channels, {"GPU" if torch.cuda.is_available() else "CPU"}. '
-        f'{REFERENCE} has 2 LightGCN layers. The paper: a ratio of {8.7 / 3.6:.1f}.'
+        'LastFM, one seed, trained as in recommend; the test interactions have no part in the choice. "weight" is '
+        f'λ of {REFERENCE} and {OURS}, of which the latter sums the uniformity of users and items and the former averages it.'
     )
-    write_table('recommend_speed', 'Recommendation: seconds per epoch', note, rows, folder)
+    write_table('recommend_tuning', 'Recommendation: the settings that validation chooses', note, rows, folder)
+    return best
+
+
+def _config(data: str, variant: str, scale: Scale, value: float | None = None) -> Any:
+    r"""The options of a run; without a value of the setting in :obj:`TRIALS`, this is the default."""
+    config = default_config()
+    own, model = config.recommend, VARIANTS[variant].model
+    own.dataset, own.dir, own.k, own.progress = data, str(data_folder('recsys')), K, False
+    own.update(asdict(scale))
+    own.MGFormer.svd_dim = scale.embedding_dim
+    own[model].update(VARIANTS[variant].settings)
+    if value is not None:
+        own[model][TRIALS[model][0]] = value
+    return config
+
+
+def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[Job, Result]:
+    r"""Trains; finished runs are kept, and unfinished ones go on after their last epoch."""
+    models = {variant: dict(_config(data, variant, scale, math.nan).recommend[own.model]) for variant, own in VARIANTS.items()}
+    settings = {**asdict(scale), 'models': str(models)}
+    path = folder / f'recommend_{data}_runs{"_quick" if scale == QUICK else ""}.json'
+    processes = 1 if torch.cuda.is_available() else None  # a GPU serves one run at a time
+    train = partial(_train, data=data, scale=scale, folder=folder / 'recommend_unfinished')
+    return run_all(jobs, train, settings, path, processes)
+
+
+def _train(job: Job, data: str, scale: Scale, folder: Path) -> Result:
+    r"""Trains one model, and returns the metrics of its best epoch."""
+    variant, value, seed = job
+    config = _config(data, variant, scale, value)
+    dataset = load_dataset(config.recommend)
+    run_dir = folder / f'{VARIANTS[variant].model}-{seed}-{zlib.crc32(config.dump().encode()):08x}'
+    result = Training(config, VARIANTS[variant].model, seed, dataset, run_dir).run(resume=run_dir.exists())
+    shutil.rmtree(run_dir)
+    return result
+
+
+def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    reference = [results[job] for job in jobs if job[0] == REFERENCE]
+    for variant in dict.fromkeys(variant for variant, _, _ in jobs):
+        own = [results[job] for job in jobs if job[0] == variant]
+        gaps = [one[f'test_recall@{K}'] - other[f'test_recall@{K}'] for one, other in zip(own, reference, strict=True)]
+        columns = {'Recall': f'test_recall@{K}', 'NDCG': f'test_ndcg@{K}'}
+        columns |= {f'Recall of {group} items': f'test_{group} recall@{K}' for group in GROUPS}
+        paper = VARIANTS[variant].paper if data == 'beauty' else None
+        rows.append(
+            {
+                'data': data,
+                'model': variant,
+                **{name: '{:.4f} ± {:.4f}'.format(*mean_error([one[key] for one in own])) for name, key in columns.items()},
+                f'Recall minus {REFERENCE}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
+                'verdict': 'reference' if variant == REFERENCE else verdict(*mean_error(gaps)),
+                'paper, Recall': '' if paper is None else f'{paper[0]:.4f}',
+                'paper, NDCG': '' if paper is None else f'{paper[1]:.4f}',
+                'epochs': ' '.join(f'{one["epochs"]:.0f}' for one in own),
+                'best epoch': ' '.join(f'{one["best_epoch"]:.0f}' for one in own),
+            }
+        )
+    return rows
 
 
 def _step(training: Training) -> Callable[[], object]:
@@ -216,26 +289,50 @@ def _step(training: Training) -> Callable[[], object]:
     return step
 
 
-def _plot(names: list[str], jobs: list[Job], results: dict[Job, Result], path: Path) -> None:
+def _alone(variant: str, scale: Scale, nodes: int | None) -> int:
+    r"""Returns the peak memory of two steps in a process of its own, on Beauty or a random graph of so many nodes."""
+    with multiprocessing.get_context('spawn').Pool(1) as pool:
+        return pool.apply(_peak, (variant, scale, nodes))
+
+
+def _peak(variant: str, scale: Scale, nodes: int | None) -> int:
+    def train() -> None:
+        config = _config('beauty', variant, scale)
+        dataset = load_dataset(config.recommend) if nodes is None else _random_dataset(nodes)
+        with tempfile.TemporaryDirectory() as scratch:
+            step = _step(Training(config, VARIANTS[variant].model, 0, dataset, Path(scratch)))
+            for _ in range(2):
+                step()
+
+    return peak_memory(train)
+
+
+def _random_dataset(nodes: int) -> InteractionDataset:
+    users = torch.arange(nodes // 2).repeat_interleave(DEGREE)
+    items = torch.randint(nodes - nodes // 2, users.shape, generator=torch.Generator().manual_seed(0))
+    # Every item is met once: ids that nobody names are no nodes.
+    items[::DEGREE] = torch.arange(nodes // 2)
+    return InteractionDataset.from_pairs(torch.stack([users, items]))
+
+
+def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use('Agg')
     import matplotlib.pyplot as plt
 
-    shown = [variant for variant, own in VARIANTS.items() if own.everywhere]
-    figure, axes = plt.subplots(1, len(names), figsize=(5.5 * len(names), 4.5), layout='constrained', squeeze=False)
-    for axis, data in zip(axes[0], names, strict=True):
-        for place, variant in enumerate(shown):
-            values = [
-                mean_error([results[job][f'test_{group} recall@{K}'] for job in jobs if job[:2] == (data, variant)])
-                for group in GROUPS
-            ]
-            positions = [group + 0.8 * place / len(shown) for group in range(len(GROUPS))]
-            means, errors = zip(*values, strict=True)
-            axis.bar(positions, means, 0.8 / len(shown), yerr=errors, label=variant, align='edge')
-        axis.set_xticks([group + 0.4 for group in range(len(GROUPS))], GROUPS)
-        axis.set(title=f'{data}: Recall@{K} of items by popularity')
-        axis.grid(alpha=0.3, axis='y')
-    axes[0][0].legend(fontsize='small')
+    shown = list(dict.fromkeys(variant for variant, _, _ in jobs))
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout='constrained')
+    for place, variant in enumerate(shown):
+        values = [
+            mean_error([results[job][f'test_{group} recall@{K}'] for job in jobs if job[0] == variant]) for group in GROUPS
+        ]
+        positions = [group + 0.8 * place / len(shown) for group in range(len(GROUPS))]
+        means, errors = zip(*values, strict=True)
+        axis.bar(positions, means, 0.8 / len(shown), yerr=errors, label=variant, align='edge')
+    axis.set_xticks([group + 0.4 for group in range(len(GROUPS))], GROUPS)
+    axis.set(title=f'{data}: Recall@{K} of items by popularity')
+    axis.grid(alpha=0.3, axis='y')
+    axis.legend(fontsize='small')
     figure.savefig(path, dpi=120)
     plt.close(figure)

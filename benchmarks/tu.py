@@ -21,8 +21,8 @@ from torch_geometric.datasets import TUDataset
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 from torch_geometric.utils import degree
 
-from benchmarks.citation import data_folder, stage
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.citation import stage
+from benchmarks.harness import data_folder, mean_error, run_all, verdict, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
@@ -173,7 +173,7 @@ def _train(job: Job, training: Training, root: str) -> dict[str, float]:
     r"""Trains one model, and returns its test accuracy at its best epoch, its size, and the seconds of an epoch."""
     setting, graphs = SETTINGS[job.data], _load(job.data, root)
     torch.manual_seed(job.fold)
-    split = json.loads((data_folder() / 'tu_splits' / f'{job.data}_splits.json').read_text())[job.fold]
+    split = json.loads((data_folder('tu_splits') / f'{job.data}_splits.json').read_text())[job.fold]
     inner = split['model_selection'][0]
     train, val, test = (
         _batches([graphs[index] for index in part[: training.graphs]], training.batch)

@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             'list': _list,
         }[arguments.command](arguments)
     except (ValueError, ImportError, OSError) as error:
-        print(f'error: {error}', file=sys.stderr)
+        print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have many lines
         return 2
     except FloatingPointError as error:
         print(f'error: {error}', file=sys.stderr)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property, reduce
+from dataclasses import dataclass, fields, replace
+from functools import reduce
 from typing import Any
 
 import torch
@@ -54,18 +54,31 @@ class MaskStructure(ABC):
     @property
     def key(self) -> str:
         r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
-        arguments = ', '.join(_key(getattr(self, field.name)) for field in fields(self))
-        key = f'{type(self).__module__}.{type(self).__qualname__}({arguments})'
-        if type(_STRUCTURES.setdefault(key, self)) is not type(self):  # another class of the same name
-            key = f'{key}#{id(type(self))}'
-            _STRUCTURES.setdefault(key, self)
+        key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
         return key
 
 
-def _key(value: Any) -> str:
+def _plain(value: Any) -> Any:
+    r"""Puts keys in the place of structures."""
     if isinstance(value, tuple):
-        return f'({", ".join(_key(part) for part in value)})'
-    return value.key if isinstance(value, MaskStructure) else repr(value)
+        return tuple(_plain(part) for part in value)
+    return value.key if isinstance(value, MaskStructure) else value
+
+
+def _structured(value: Any) -> Any:
+    r"""Puts structures in the place of keys."""
+    if isinstance(value, tuple):
+        return tuple(_structured(part) for part in value)
+    return _STRUCTURES.get(value, value) if isinstance(value, str) else value
+
+
+@torch.compiler.assume_constant_result  # or else a compiled graph would run before the structure is there
+def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
+    key, structure = f'{kind.__module__}.{kind.__qualname__}{arguments!r}', kind(*_structured(arguments))
+    if type(_STRUCTURES.setdefault(key, structure)) is not kind:  # another class of the same name
+        key = f'{key}#{id(kind)}'
+        _STRUCTURES.setdefault(key, structure)
+    return key
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,8 @@ class MaskOperator:
         entries (callable, optional): Returns the :class:`Entries` of a sparse mask; called when they are needed.
             (default: :obj:`None`)
         num_entries (int, optional): An upper bound of the number of entries per head. (default: :obj:`None`)
+        parts (tuple of MaskOperator, optional): Operators that each have heads of their own, which attention may take one by
+            one, see :meth:`side_by_side`. (default: :obj:`None`)
     """
 
     def __init__(
@@ -112,9 +127,11 @@ class MaskOperator:
         factors: tuple[Tensor, Tensor] | None = None,
         entries: Callable[[], Entries] | None = None,
         num_entries: int | None = None,
+        parts: tuple[MaskOperator, ...] | None = None,
     ) -> None:
         self.structure = structure
         self._make_tensors = tensors if callable(tensors) else lambda: tensors
+        self._tensors: tuple[Tensor, ...] | None = None
         self.num_nodes = num_nodes
         self.heads = heads
         self.batch = batch
@@ -123,18 +140,39 @@ class MaskOperator:
         self.factors = factors
         self.entries = entries
         self.num_entries = num_entries
+        self.parts = parts
 
-    @cached_property
+    @classmethod
+    def side_by_side(cls, *parts: MaskOperator) -> MaskOperator:
+        r"""Gives each of two or more operators, bound to the same graphs, heads of its own: those of the first come first."""
+        first, *rest = parts
+        for part in rest:
+            first._check_graphs(part)
+        heads = tuple(part.heads for part in parts)
+        structure = _Heads(tuple(part.structure for part in parts), tuple(len(part.tensors) for part in parts), heads)
+        cost = sum(part.cost * part.heads for part in parts) // sum(heads)
+        tensors = [tensor for part in parts for tensor in part.tensors]
+        return cls(structure, tensors, first.num_nodes, sum(heads), first.batch, first.num_graphs, cost=cost, parts=parts)
+
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         r"""The tensors of the operator, in the order that :attr:`structure` expects."""
-        return tuple(self._make_tensors())
+        if self._tensors is None:  # cached_property has a lock in Python 3.11, at which torch.compile would break the graph
+            self._tensors = tuple(self._make_tensors())
+        return self._tensors
 
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
-        if x.dim() != 3 or x.size(0) != self.num_nodes or (self.heads != 1 and x.size(1) != self.heads):
+        fits = x.dim() == 3 and x.size(0) == self.num_nodes and self.heads in (1, x.size(1))
+        if not fits or not x.is_floating_point():
             heads = 'H' if self.heads == 1 else self.heads
-            raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{self.num_nodes}, {heads}, channels]')
-        return self.structure.apply(self.tensors, x)
+            raise ValueError(
+                f'x: got shape {tuple(x.shape)} of {x.dtype}; accepted are floating point numbers of shape '
+                f'[{self.num_nodes}, {heads}, channels]'
+            )
+        # Sparse products know no shorter types, in which sums would stand still.
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        return self.structure.apply(self.tensors, x.to(dtype)).to(x.dtype)
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""
@@ -241,6 +279,12 @@ class MaskOperator:
         )
 
     def _common_heads(self, other: MaskOperator) -> int:
+        self._check_graphs(other)
+        if self.heads != other.heads and 1 not in (self.heads, other.heads):
+            raise ValueError(f'heads: got masks with {self.heads} and {other.heads} heads; accepted are equal numbers, or 1')
+        return max(self.heads, other.heads)
+
+    def _check_graphs(self, other: MaskOperator) -> None:
         same_batch = self.batch is other.batch or (
             self.batch is not None and other.batch is not None and torch.equal(self.batch, other.batch)
         )
@@ -248,9 +292,6 @@ class MaskOperator:
             raise ValueError(
                 f'mask: {self!r} and {other!r} are bound to different graphs; accepted are masks bound to the same batch'
             )
-        if self.heads != other.heads and 1 not in (self.heads, other.heads):
-            raise ValueError(f'heads: got masks with {self.heads} and {other.heads} heads; accepted are equal numbers, or 1')
-        return max(self.heads, other.heads)
 
     @property
     def _device(self) -> torch.device | None:
@@ -274,7 +315,7 @@ def _concatenate(left: Tensor, right: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class _Sum(MaskStructure):
+class _Parts(MaskStructure):
     parts: tuple[MaskStructure, ...]
     lengths: tuple[int, ...]
 
@@ -285,6 +326,14 @@ class _Sum(MaskStructure):
             start += length
         return split
 
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        parts = [part.transpose(own) for part, own in self._split(tensors)]
+        structure = replace(self, parts=tuple(part for part, _ in parts), lengths=tuple(len(own) for _, own in parts))
+        return structure, tuple(tensor for _, own in parts for tensor in own)
+
+
+@dataclass(frozen=True)
+class _Sum(_Parts):
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         first, *rest = (part.apply(own, x) for part, own in self._split(tensors))
         return sum(rest, start=first)
@@ -293,10 +342,18 @@ class _Sum(MaskStructure):
         first, *rest = (part.magnitude(own, x) for part, own in self._split(tensors))
         return sum(rest, start=first)
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        parts = [part.transpose(own) for part, own in self._split(tensors)]
-        structure = _Sum(tuple(part for part, _ in parts), tuple(len(own) for _, own in parts))
-        return structure, tuple(tensor for _, own in parts for tensor in own)
+
+@dataclass(frozen=True)
+class _Heads(_Parts):
+    heads: tuple[int, ...]
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
+        return torch.cat([part.apply(own, block) for (part, own), block in split], dim=1)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
+        return torch.cat([part.magnitude(own, block) for (part, own), block in split], dim=1)
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,7 @@ def explicit_walks(
     return walks
 
 
-def walk_loads(
-    edges: Array, edge_weight: Array, num_nodes: int, walks: list[list[list[int]]], survival: Array
-) -> Array:
+def walk_loads(edges: Array, edge_weight: Array, num_nodes: int, walks: list[list[list[int]]], survival: Array) -> Array:
     """P_l of Eq. 10 (with Eq. 9 for every length >= 1), [L + 1, N, N]: each prefix deposits its weight over its probability."""
     degree = np.bincount(edges[0], minlength=num_nodes)
     loads = np.zeros((len(survival), num_nodes, num_nodes))

@@ -120,6 +120,7 @@ API = {
         'LearnedFeaturesMask',
         'LowRankMask',
         'Mask',
+        'MultiHeadMask',
         'PackingMask',
         'PaddingMask',
         'PowerSeriesMask',
@@ -135,7 +136,9 @@ API = {
         'deconvolve',
         'expander_edges',
         'kernel_series',
+        'low_rank_operator',
         'modulation',
+        'sparse_operator',
     ],
     'pyg_topomask.nn': [
         'AsymmetricGRFAttention',
@@ -200,6 +203,7 @@ API = {
         'plot_cumulative_attention',
         'plot_distance_to_full_attention',
         'plot_inspection',
+        'plot_mask_rows',
     ],
     'pyg_topomask.recommend': [
         'RECOMMENDERS',

@@ -83,6 +83,19 @@ def test_input_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
         bind().matmul(torch.zeros(shape, dtype=torch.float64))
 
 
+def test_input_of_integers_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^x: got shape .* of torch.int64; accepted are floating point numbers'):
+        bind().matmul(torch.ones(6, 2, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_sums_in_half_precision_do_not_stand_still(dtype: torch.dtype) -> None:
+    graph = Graph.from_tensors(torch.stack([torch.zeros(5000, dtype=torch.long), torch.arange(5000)]), 5000)
+    out = AdjacencyMask(self_loop=None)(graph).matmul(torch.ones(5000, 1, 1, dtype=dtype))
+    assert out.dtype == dtype
+    assert out[0].item() == pytest.approx(5000, rel=0.01)
+
+
 def test_operators_of_other_graphs_do_not_combine() -> None:
     other = PackingMask()(Data(num_nodes=5))
     with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
@@ -139,7 +152,7 @@ def structure_class(factor: float) -> type[MaskStructure]:
 def test_classes_of_one_name_have_keys_of_their_own() -> None:
     for factor in (2.0, 3.0):
         structure = structure_class(factor)()
-        assert structure_from_key(structure.key) is structure
+        assert structure_from_key(structure.key) == structure
 
 
 def test_representation_tells_heads_nodes_and_graphs() -> None:

@@ -13,6 +13,7 @@ require_graphgym()
 
 import pyg_topomask.graphgym.categorical_encoders  # noqa: E402
 import pyg_topomask.graphgym.objectives  # noqa: E402, F401
+from pyg_topomask.graphgym.attentions import register_mask  # noqa: E402
 from pyg_topomask.graphgym.config import declare_config  # noqa: E402
 from pyg_topomask.graphgym.encoders import FeatureEncoder  # noqa: E402
 from pyg_topomask.graphgym.graphgps import hook_graphgps  # noqa: E402
@@ -30,5 +31,6 @@ __all__ = [
     'declare_config',
     'hook_graphgps',
     'load_dataset',
+    'register_mask',
     'train',
 ]

@@ -9,7 +9,7 @@ from typing import Any
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.composed_mask import build_mask
+from pyg_topomask.graphgym.composed_mask import MASKS, build_mask
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -34,7 +34,7 @@ from pyg_topomask.nn import (
     SinDegreeAttention,
 )
 
-__all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs']
+__all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs', 'register_mask']
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
@@ -122,6 +122,30 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
 
 #: Arguments that the layer that contains the attention decides.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
+
+
+def register_mask(name: str, mask: type[Mask]) -> None:
+    r"""Gives a mask of your own a name in YAMLs: as an attention, :obj:`gt.layer_type: GINE+<name>`, with its keyword arguments
+    as the options :obj:`topomask.<name>`, and in the masks that :obj:`topomask.mask` composes. To be called before the
+    configuration is loaded, as GraphGym's own registrations are.
+
+    Args:
+        name (str): The name.
+        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options have defaults that a YAML can hold.
+
+    Raises:
+        ValueError: If the name stands for something else.
+
+    Example:
+        >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
+        >>> attention_options('Adjacency')
+        {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None}
+    """
+    taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS}
+    if name in taken and MASKS.get(name) is not mask:
+        raise ValueError(f'name: got {name!r}, which is taken; accepted are names other than {", ".join(sorted(taken))}')
+    MASKS[name] = mask
+    ATTENTIONS.setdefault(name, _under(mask))
 
 
 def attention_options(name: str) -> dict[str, Any]:

@@ -32,17 +32,17 @@ def first_sentence(thing: Any) -> str:
 
 #: Applied in this order.
 _MARKUP = [
-    (r'[.:]? (\.\. math::|====).*', '.'),
+    (r'[.:,]? (\.\. math::|====).*', '.'),
     (r',? from (the )?`[^`]*`_+( paper)?( \([^)]*\))?', ''),
     (r' \([^()]*`[^`]*<[^`]*>`_+[^()]*\)', ''),
-    (r'(?<=[^\s.]{2}\.) (?=[A-Z:`]).*', ''),  # all but the first sentence; an abbreviation is followed by other things
+    (r'(?<=[^\s.]{2}\.)(?<!\(App\.) (?=[A-Z:`]).*', ''),  # all but the first sentence
     (r'`\"?([^`<\"]*?)\"?\s*<[^>]*>`_+', r'\1'),  # links
     (r':\w+:`~[\w.]*?(\w+)`', r'\1'),
     (r':\w+:`([^`]*)`', r'\1'),
     (r'\\math\w+\{(\w+)\}', r'\1'),
     (r'\^\{\\top\}', '^T'),
     (r'\\[,;] ?', ''),
-    (r'\\(?=\w)|`', ''),
+    (r'\\(?=[\w{}])|`', ''),
 ]
 
 

@@ -17,7 +17,9 @@ import yaml  # type: ignore[import-untyped]
 __all__ = [
     'SCHEMA_VERSION',
     'check_same_experiment',
+    'check_same_model',
     'load_checkpoint',
+    'remove_unfinished',
     'rng_state',
     'save_checkpoint',
     'set_rng_state',
@@ -25,6 +27,9 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 1
+
+#: How names of files end that are being written.
+UNFINISHED = '.pyg_topomask.tmp'
 
 #: Options that say where and how long to run rather than what; a run may be resumed with others.
 FREE_OPTIONS = {
@@ -44,6 +49,8 @@ FREE_OPTIONS = {
     'topomask.progress',
     'train.auto_resume',
 }
+#: Groups of options that a model, its masks and its inputs are made from.
+MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -54,7 +61,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         content (bytes): What to write.
     """
     # The temporary file lies in the same folder because a rename is atomic only within one file system.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.')
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix=UNFINISHED)
     try:
         with os.fdopen(descriptor, 'wb') as file:
             file.write(content)
@@ -64,6 +71,16 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    r"""Removes the files that a killed process was writing when it ended, which nothing ever reads.
+
+    Args:
+        folder (Path): The folder of a run, which may be absent.
+    """
+    for path in folder.rglob(f'.*{UNFINISHED}'):
+        path.unlink(missing_ok=True)
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -129,6 +146,16 @@ def _flatten(node: dict[str, Any], prefix: str = '') -> dict[str, Any]:
     return flat
 
 
+def _differences(saved: str, current: str) -> dict[str, str]:
+    r"""What differs between two configurations in YAML, in words, by the option; those that are free do not count."""
+    before, after = _flatten(yaml.safe_load(saved) or {}), _flatten(yaml.safe_load(current) or {})
+    return {
+        key: f'{key} was {before.get(key)!r} and is {after.get(key)!r}'
+        for key in sorted(before.keys() | after.keys())
+        if key not in FREE_OPTIONS and before.get(key) != after.get(key)
+    }
+
+
 def check_same_experiment(path: Path, saved: str, current: str) -> None:
     r"""Raises an error that lists the differences if a checkpoint belongs to another configuration.
 
@@ -136,12 +163,28 @@ def check_same_experiment(path: Path, saved: str, current: str) -> None:
         path (Path): The checkpoint, for the error message.
         saved (str): Its configuration in YAML.
         current (str): The configuration to continue with, in YAML.
+
+    Raises:
+        ValueError: If an option differs that says what is trained rather than where or how long.
     """
-    before, now = _flatten(yaml.safe_load(saved)), _flatten(yaml.safe_load(current))
-    changed = [
-        f'{key} was {before.get(key)!r} and is {now.get(key)!r}'
-        for key in sorted(before.keys() | now.keys())
-        if key not in FREE_OPTIONS and before.get(key) != now.get(key)
-    ]
+    changed = _differences(saved, current).values()
     if changed:
         raise ValueError(f'cannot resume from {path}, which has another configuration: {"; ".join(changed)}')
+
+
+def check_same_model(path: Path, saved: str, current: str) -> None:
+    r"""Raises an error that lists the differences if the model in a checkpoint was made from other options, also where its
+    weights would fit: those of many attentions have equal names and shapes.
+
+    Args:
+        path (Path): The checkpoint, for the error message.
+        saved (str): Its configuration in YAML.
+        current (str): The configuration of the model, in YAML.
+
+    Raises:
+        ValueError: If an option of the data set, the model, its attention or its mask differs.
+    """
+    differences = _differences(saved, current)
+    changed = [text for key, text in differences.items() if key.partition('.')[0] in MODEL_GROUPS]
+    if changed:
+        raise ValueError(f'checkpoint: got {path}, which belongs to another model: {"; ".join(changed)}')

@@ -20,6 +20,7 @@ from pyg_topomask.masks import (
     LearnedFeaturesMask,
     LowRankMask,
     Mask,
+    MultiHeadMask,
     PackingMask,
     PaddingMask,
     PowerSeriesMask,
@@ -57,11 +58,12 @@ def build_mask(tree: Any, heads: int) -> Mask:
     r"""Builds a mask from its description under :obj:`topomask.mask`.
 
     A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (all but one of low
-    rank), ``{transpose: tree}`` or ``{scale: [number, tree]}``.
+    rank), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which gives each tree as many of the
+    heads.
 
     Args:
         tree (Any): The description.
-        heads (int): The number of heads of each mask.
+        heads (int): The number of heads.
 
     Raises:
         ValueError: If the tree is of another form, names an unknown mask, or an argument does not fit.
@@ -86,9 +88,13 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if not isinstance(tree, Mapping) or len(tree) != 1:
         raise ValueError(f'topomask.mask: got {tree!r}; accepted are names and trees with one entry, as {{sum: [...]}}')
     ((kind, content),) = tree.items()
-    if kind in ('sum', 'hadamard'):
+    if kind in ('sum', 'hadamard', 'heads'):
         if not isinstance(content, list) or len(content) < 2:
             raise ValueError(f'topomask.mask: got {kind} of {content!r}; accepted are lists of two or more trees')
+        if kind == 'heads':
+            if heads % len(content) != 0:
+                raise ValueError(f'topomask.mask: got {len(content)} masks for {heads} heads; accepted are divisors of that')
+            return MultiHeadMask(*(build_mask(part, heads // len(content)) for part in content))
         composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(part, heads) for part in content))
         return composed
     if kind == 'transpose':

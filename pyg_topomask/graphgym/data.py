@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import RandomSampler, Sampler
+from torch.utils.data import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
-__all__ = ['EpochSampler', 'create_loaders']
+from pyg_topomask.graphgym.distributed import num_processes, rank
+
+__all__ = ['EpochSampler', 'SharedBatches', 'create_loaders']
 
 
 class EpochSampler(Sampler[int]):
@@ -45,14 +47,56 @@ class EpochSampler(Sampler[int]):
         return iter(np.random.default_rng([self.seed, self.epoch]).permutation(self.size).tolist())
 
 
+class SharedBatches(BatchSampler):
+    r"""Batches that processes share: each takes its part of every batch, so that together they see what one process sees.
+
+    Where the last batch has fewer samples than there are processes, it gets some of the one before.
+
+    Args:
+        sampler (torch.utils.data.Sampler): The order of the samples, equal in all processes.
+        batch_size (int): The number of samples in a batch, of all processes together.
+
+    Raises:
+        ValueError: If there are too few samples for every process to have one in every batch.
+    """
+
+    def __init__(self, sampler: Any, batch_size: int) -> None:
+        processes = num_processes()
+        if processes > 1 and len(sampler) < processes:
+            raise ValueError(
+                f'devices: got {processes} processes, which share graphs, for {len(sampler)} graphs in a split of dataset '
+                f'{cfg.dataset.name!r}; a single graph is trained on by one process'
+            )
+        if processes > 1 and batch_size < 2 * processes:
+            raise ValueError(
+                f'train.batch_size: got {batch_size}, which {processes} processes share; accepted are numbers from '
+                f'{2 * processes}'
+            )
+        super().__init__(sampler, batch_size, drop_last=False)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batches = list(super().__iter__())
+        missing = num_processes() - len(batches[-1]) if batches else 0
+        if missing > 0:
+            batches[-1] = batches[-2][-missing:] + batches[-1]
+            batches[-2] = batches[-2][:-missing]
+        for batch in batches:
+            yield batch[rank() :: num_processes()]
+
+
 def _reproducible(loader: Any) -> Any:
     if type(loader) is not DataLoader:
+        if num_processes() > 1:
+            raise ValueError(
+                f'train.sampler: got {cfg.train.sampler!r} for {num_processes()} processes; accepted is full_batch for a '
+                f'data set of many graphs, or one process'
+            )
         return loader
     shuffled = isinstance(loader.sampler, RandomSampler)
+    order = EpochSampler(len(loader.dataset), cfg.seed) if shuffled else SequentialSampler(loader.dataset)
     return DataLoader(
         loader.dataset,
-        batch_size=loader.batch_size,
-        sampler=EpochSampler(len(loader.dataset), cfg.seed) if shuffled else None,
+        batch_sampler=SharedBatches(order, loader.batch_size),
         num_workers=loader.num_workers,
         persistent_workers=loader.persistent_workers,
         pin_memory=torch.cuda.is_available(),
@@ -63,7 +107,10 @@ def _reproducible(loader: Any) -> Any:
 
 def create_loaders() -> list[Any]:
     r"""Creates GraphGym's loaders for training, validation and testing, with an :class:`EpochSampler` where the order
-    is random. Loaders that sample subgraphs are left as they are.
+    is random, and with :class:`SharedBatches`. Loaders that sample subgraphs are left as they are.
+
+    Raises:
+        ValueError: If there is no validation split, or the data cannot be split among the processes.
     """
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.

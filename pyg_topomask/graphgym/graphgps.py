@@ -1,10 +1,11 @@
 r"""The hook into `GraphGPS <https://github.com/rampasek/GraphGPS>`_, whose files stay as they are.
 
 What is replaced: the class :obj:`GPSLayer` in the namespace of :obj:`graphgps.network.gps_model`, where :obj:`GPSModel` looks
-it up, and in forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`_ the class :obj:`MultiLayer` in that of
-:obj:`graphgps.network.multi_model`; each by a subclass of itself that builds the attentions of this package where
-:obj:`gt.layer_type` names one, and otherwise does what it did. The function that declares GraphGPS's options :obj:`gt`
-declares after them the :obj:`gt.sparse` of the k-MIP authors' configurations, where it is missing. Nothing else is replaced.
+it up, and in forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`_ the classes :obj:`MultiLayer` and
+:obj:`SingleLayer` in that of :obj:`graphgps.network.multi_model`; each by a subclass of itself that builds the attentions of
+this package where :obj:`gt.layer_type` names one, and otherwise does what it did. The function that declares GraphGPS's
+options :obj:`gt` declares after them the :obj:`gt.sparse` of the k-MIP authors' configurations, where it is missing. Nothing
+else is replaced.
 
 This happens when this module is imported, if :obj:`graphgps` is there by then, and whenever GraphGym's :obj:`set_cfg` is
 called, which every run does after its imports: the options that a model of GraphGPS reads do not exist earlier.
@@ -15,7 +16,8 @@ from __future__ import annotations
 import copy
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -30,7 +32,7 @@ from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.registry import register_once
 
-__all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'hook_graphgps']
+__all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook', 'hook_graphgps']
 
 #: Where a batch keeps the graph that the layers of a forward pass share; beside its attributes, not among them.
 _SHARED = '_topomask_graph'
@@ -116,8 +118,16 @@ def _is_explicit(attention: Module) -> bool:
     return 'return_attention_weights' in inspect.signature(attention.forward).parameters
 
 
-def _with_known_names(error: ValueError, theirs: str) -> ValueError:
-    return ValueError(f'{error}. Accepted after the + of gt.layer_type are those of {theirs}, and {", ".join(ATTENTIONS)}')
+@contextmanager
+def _known_names(theirs: str, refusal: str) -> Iterator[None]:
+    r"""Adds the attentions of this package to an error by which a constructor refuses a part of :obj:`gt.layer_type`."""
+    try:
+        yield
+    except ValueError as error:
+        if refusal not in str(error):
+            raise
+        known = ', '.join(ATTENTIONS)
+        raise ValueError(f'{error}. Accepted in gt.layer_type are attentions of {theirs}, and {known}') from error
 
 
 class GPSLayerHook(Module):
@@ -145,12 +155,8 @@ class GPSLayerHook(Module):
         ours = global_model_type in ATTENTIONS
         log_weights = kwargs.pop('log_attn_weights', False) if ours else False
         own_type = 'None' if ours else global_model_type
-        try:
+        with _known_names('GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)', refusal='global'):
             super().__init__(dim_h, local_gnn_type, own_type, num_heads, *args, **kwargs)
-        except ValueError as error:
-            if 'global' not in str(error):
-                raise
-            raise _with_known_names(error, 'GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)') from error
         self.topo_attn: GlobalAttention | None = None
         self._attended: Tensor | None = None
         if ours:
@@ -182,6 +188,13 @@ class GPSLayerHook(Module):
         return ours
 
 
+def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:
+    r"""Gives a :obj:`GlobalModel` of Exphormer's repository, of which residual, dropout and norm stay, our attention."""
+    model.self_attn = GlobalAttention(name, channels, heads, dropout)
+    # The type whose attention is called with the batch itself.
+    model.global_model_type = 'Exphormer'
+
+
 class MultiLayerHook(Module):
     r"""What is put in front of the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
 
@@ -196,32 +209,35 @@ class MultiLayerHook(Module):
     models: ModuleList
 
     def __init__(self, dim_h: int, model_types: list[str], num_heads: int, **kwargs: Any) -> None:
-        theirs = [name for name in model_types if name not in ATTENTIONS]
-        try:
+        theirs = ['Transformer' if name in ATTENTIONS else name for name in model_types]
+        with _known_names('the repository', refusal='layer type'):
             super().__init__(dim_h=dim_h, model_types=theirs, num_heads=num_heads, **kwargs)
-        except ValueError as error:
-            if 'layer type' not in str(error):
-                raise
-            raise _with_known_names(error, 'the repository') from error
         self.model_types = model_types
-        make = sys.modules['graphgps.layer.multi_model_layer'].GlobalModel
-        shared = inspect.signature(make).parameters.keys() & kwargs.keys()
-        for name in model_types:
+        for model, name in zip(self.models, model_types, strict=True):
             if name in ATTENTIONS:
-                # A global model of theirs, for its residual, dropout and norm. It calls an attention of the type Exphormer
-                # with the batch itself.
-                model = make(
-                    dim_h=dim_h,
-                    global_model_type='Transformer',
-                    edge_type='edge_index',
-                    use_edge_attr=False,
-                    edge_attr_type=None,
-                    num_heads=num_heads,
-                    **{key: kwargs[key] for key in shared},
-                )
-                model.self_attn = GlobalAttention(name, dim_h, num_heads, self.attn_dropout)
-                model.global_model_type = 'Exphormer'
-                self.models.append(model)
+                _attend_with(model, name, dim_h, num_heads, self.attn_dropout)
+
+
+class SingleLayerHook(Module):
+    r"""What is put in front of the :obj:`SingleLayer` of Exphormer's repository, one model and an activation.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        model_type (str): :obj:`gt.layer_type`.
+        num_heads (int): Number of heads.
+        **kwargs (optional): The other arguments of :obj:`SingleLayer`.
+    """
+
+    attn_dropout: float
+    model: Module
+
+    def __init__(self, dim_h: int, model_type: str, num_heads: int, **kwargs: Any) -> None:
+        ours = model_type in ATTENTIONS
+        with _known_names('the repository', refusal='layer type'):
+            super().__init__(dim_h=dim_h, model_type='Transformer' if ours else model_type, num_heads=num_heads, **kwargs)
+        if ours:
+            self.model_type = model_type
+            _attend_with(self.model, model_type, dim_h, num_heads, self.attn_dropout)
 
 
 class _DeclareWithSparse:
@@ -246,11 +262,12 @@ def declare_sparse(node: CfgNode) -> None:
     node.gt.setdefault('sparse', CfgNode(options))
 
 
-#: Modules of GraphGPS and its forks, the class in each that is replaced, and what is put in front of it.
-_HOOKS: dict[str, tuple[str, type[Module]]] = {
-    'graphgps.network.gps_model': ('GPSLayer', GPSLayerHook),
-    'graphgps.network.multi_model': ('MultiLayer', MultiLayerHook),
-}
+#: Modules of GraphGPS and its forks, a class in each that is replaced, and what is put in front of it.
+_HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
+    ('graphgps.network.gps_model', 'GPSLayer', GPSLayerHook),
+    ('graphgps.network.multi_model', 'MultiLayer', MultiLayerHook),
+    ('graphgps.network.multi_model', 'SingleLayer', SingleLayerHook),
+)
 
 
 def hook_graphgps(node: CfgNode | None = None) -> None:
@@ -259,7 +276,7 @@ def hook_graphgps(node: CfgNode | None = None) -> None:
     Args:
         node (yacs.config.CfgNode, optional): The configuration that :obj:`set_cfg` is at work on. (default: :obj:`None`)
     """
-    for module_name, (name, hook) in _HOOKS.items():
+    for module_name, name, hook in _HOOKS:
         module = sys.modules.get(module_name)
         theirs = getattr(module, name, None)
         if theirs is not None and not issubclass(theirs, hook):

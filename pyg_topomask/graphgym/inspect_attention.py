@@ -28,7 +28,7 @@ from pyg_topomask.diagnostics.attention import (
     distance_to_full_attention,
 )
 from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.checkpoint import load_checkpoint, write_atomically
+from pyg_topomask.graphgym.checkpoint import check_same_model, load_checkpoint, write_atomically
 from pyg_topomask.graphgym.data import create_loaders
 from pyg_topomask.graphgym.inspect import Row, markdown_table
 from pyg_topomask.graphgym.settings import load_config
@@ -148,6 +148,7 @@ def inspect_attention(
     if checkpoint is None:
         checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
     state = load_checkpoint(Path(checkpoint))
+    check_same_model(Path(checkpoint), state['config'], cfg.dump())
     seed_everything(cfg.seed)  # as in training: it decides on random splits
     data = _first_graphs(graphs)
     model = create_model(to_device=False).eval()

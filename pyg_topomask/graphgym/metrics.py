@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 from torch_geometric.graphgym import register
@@ -14,9 +16,10 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
 from pyg_topomask.graphgym.checkpoint import write_atomically
+from pyg_topomask.graphgym.distributed import gather, rank
 from pyg_topomask.graphgym.registry import lookup
 
-__all__ = ['EpochMeter', 'Row', 'best_row', 'higher_is_better', 'metric_best', 'write_metrics']
+__all__ = ['EpochMeter', 'Row', 'best_row', 'higher_is_better', 'metric_best', 'truncate_stats', 'write_metrics']
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
@@ -58,7 +61,8 @@ def best_row(history: Sequence[Row]) -> Row | None:
 
 
 class EpochMeter:
-    r"""Collects the predictions of one epoch on one split and computes their metrics with GraphGym's logger.
+    r"""Collects the predictions of one epoch on one split, of all processes, and computes their metrics with GraphGym's
+    logger.
 
     Args:
         split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
@@ -69,12 +73,7 @@ class EpochMeter:
             self.logger = Logger(split, infer_task())
         except ImportError as error:
             raise ImportError('tensorboard_each_run: True needs tensorboardX: pip install "pyg_topomask[graphgym]"') from error
-        self._reset()
-
-    def _reset(self) -> None:
-        self.logger.reset()
-        self._loss = 0.0
-        self._count = 0
+        self._batches: list[dict[str, Any]] = []
 
     def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
         r"""Adds a batch.
@@ -86,21 +85,25 @@ class EpochMeter:
             lr (float): The learning rate.
             seconds (float): How long the batch took.
         """
-        true, pred = true.detach().cpu(), pred.detach().cpu()
-        self.logger.update_stats(true, pred, loss=loss, lr=lr, time_used=seconds, params=cfg.params)
-        self._loss += loss * true.shape[0]
-        self._count += true.shape[0]
+        own = {'true': true.detach().cpu(), 'pred': pred.detach().cpu(), 'loss': loss, 'lr': lr, 'time_used': seconds}
+        self._batches.append(own)
 
     def finish(self, epoch: int | None = None) -> Row:
-        r"""Returns the metrics of what was added and forgets it; empty if nothing was.
+        r"""Returns the metrics of what was added and forgets it; empty if nothing was. All processes call this.
 
         Args:
             epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
                 :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
         """
-        if self._count == 0:
+        batches = [batch for own in gather(self._batches) for batch in own]
+        self._batches = []
+        count = sum(batch['true'].shape[0] for batch in batches)
+        if count == 0:
             return {}
         logger = self.logger
+        logger.reset()
+        for batch in batches:
+            logger.update_stats(**batch, params=cfg.params)
         if cfg.custom_metrics:
             metrics = {
                 name: lookup('metric in custom_metrics', name, register.metric_dict)(
@@ -110,11 +113,11 @@ class EpochMeter:
             }
         else:
             metrics = logger[logger.task_type]()
-        metrics = {'loss': self._loss / self._count, **metrics}
+        loss = sum(batch['loss'] * batch['true'].shape[0] for batch in batches) / count
+        metrics = {'loss': loss, **metrics}
         row = {f'{logger.name}_{name}': float(value) for name, value in metrics.items()}
-        if epoch is not None:
+        if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)
-        self._reset()
         return row
 
     def close(self) -> None:
@@ -136,3 +139,20 @@ def write_metrics(path: Path, history: Sequence[Row]) -> None:
     writer.writeheader()
     writer.writerows(history)
     write_atomically(path, buffer.getvalue().encode())
+
+
+def truncate_stats(path: Path, epochs: int) -> None:
+    r"""Removes from GraphGym's :obj:`stats.json`, to which it appends, what a killed process wrote after the last checkpoint.
+
+    Args:
+        path (Path): The file, which may be absent.
+        epochs (int): The number of epochs to keep.
+    """
+    if not path.exists():
+        return
+    kept = []
+    # A line without an end was being written.
+    for line in path.read_text().split('\n')[:-1]:
+        if json.loads(line)['epoch'] < epochs:
+            kept.append(f'{line}\n')
+    write_atomically(path, ''.join(kept).encode())

@@ -7,8 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch_geometric import seed_everything
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -16,6 +18,7 @@ from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
 
 from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng_state
+from pyg_topomask.graphgym.distributed import gather, num_processes, rank
 from pyg_topomask.graphgym.metrics import EpochMeter, Row, best_row, write_metrics
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.registry import lookup
@@ -27,6 +30,9 @@ SPLITS = ('train', 'val', 'test')
 
 class RunModule(GraphGymModule):
     r"""A network of GraphGym that records its epochs, and writes :obj:`metrics.csv` and checkpoints at the end of each.
+
+    Of several processes, each takes its part of every batch; the gradient and the metrics are those of all of them, and
+    process 0 writes.
 
     Args:
         run_dir (Path): The folder to write to.
@@ -41,7 +47,7 @@ class RunModule(GraphGymModule):
         super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
         cfg.params = params_count(self.model)
         self.folder = run_dir / 'checkpoints'
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.metrics_file = run_dir / 'metrics.csv'
         self.config = config
         self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
@@ -59,13 +65,18 @@ class RunModule(GraphGymModule):
         return optimizer
 
     def on_train_start(self) -> None:
-        if self._checkpoint is None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        states = [] if checkpoint is None else [checkpoint['rng'], *checkpoint.get('rng_of_others', ())]
+        if rank() < len(states):
+            set_rng_state(states[rank()])
+        elif rank() > 0:
+            # All processes make equal models; from here on each drops out and walks for itself.
+            seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
+        if checkpoint is None:
             self.save()  # so that there is something to resume from during the first epoch as well
-            return
-        self.trainer.optimizers[0].load_state_dict(self._checkpoint['optimizer'])
-        self.scheduler.load_state_dict(self._checkpoint['scheduler'])
-        set_rng_state(self._checkpoint['rng'])
-        self._checkpoint = None
+        else:
+            self.trainer.optimizers[0].load_state_dict(checkpoint['optimizer'])
+            self.scheduler.load_state_dict(checkpoint['scheduler'])
 
     def on_train_epoch_start(self) -> None:
         self._epoch_start = self._batch_start = time.perf_counter()
@@ -73,22 +84,25 @@ class RunModule(GraphGymModule):
     def _lr(self) -> float:
         return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
 
-    def _step(self, batch: Data, split: str) -> torch.Tensor:
+    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
         outputs = self._shared_step(batch, split)
         loss: torch.Tensor = outputs['loss']
-        value = loss.item()
-        if split == 'train' and not math.isfinite(value):
-            raise FloatingPointError(
-                f'the training loss became {value} in epoch {self.current_epoch}: lower optim.base_lr, set '
-                f'optim.clip_grad_norm: True, or look for NaN in the data'
-            )
         seconds = time.perf_counter() - self._batch_start
-        self.meters[split].update(outputs['true'], outputs['pred_score'], value, self._lr(), seconds)
+        self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)
         self._batch_start = time.perf_counter()
-        return loss
+        return loss, outputs['true'].shape[0]
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return self._step(batch, 'train')
+        loss, count = self._step(batch, 'train')
+        losses, counts = zip(*gather((loss.item(), count)), strict=True)
+        # All processes see the losses of all, so that they end together.
+        if not all(map(math.isfinite, losses)):
+            raise FloatingPointError(
+                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: lower optim.base_lr, set '
+                f'optim.clip_grad_norm: True, or look for NaN in the data'
+            )
+        # Gradients are averaged over the processes, however many labels each has.
+        return loss if num_processes() == 1 else loss * (count * num_processes() / sum(counts))
 
     def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._step(batch, SPLITS[1 + dataloader_idx])
@@ -109,7 +123,8 @@ class RunModule(GraphGymModule):
             self.scheduler.step()
         elif 'val_loss' in metrics:
             self.scheduler.step(metrics['val_loss'])
-        write_metrics(self.metrics_file, self.history)
+        if rank() == 0:
+            write_metrics(self.metrics_file, self.history)
         self.save()
 
     def on_fit_end(self) -> None:
@@ -117,18 +132,23 @@ class RunModule(GraphGymModule):
             meter.close()
 
     def save(self) -> None:
-        r"""Saves the checkpoint to resume from, and the best model if this epoch brought it."""
+        r"""Saves the checkpoint to resume from, and the best model if this epoch brought it. All processes call this."""
+        own, *others = gather(rng_state())
+        if rank() > 0:
+            return
         best = best_row(self.history)
         state = {'model': self.model.state_dict(), 'config': self.config, 'epoch': len(self.history), 'best': best}
         if best is not None and best is self.history[-1]:
             save_checkpoint(self.folder / 'best.pt', state)
+        # Last, for who resumes goes on after the epoch of this file.
         save_checkpoint(
             self.folder / 'last.pt',
             {
                 **state,
                 'optimizer': self.trainer.optimizers[0].state_dict(),
                 'scheduler': self.scheduler.state_dict(),
-                'rng': rng_state(),
+                'rng': own,
+                'rng_of_others': others,
                 # With the seed in the configuration this determines the order of the data.
                 'sampler_epoch': len(self.history),
                 'history': self.history,

@@ -29,6 +29,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     except AssertionError as error:
         # yacs asserts what it finds in a list of overrides; the message names the part of the key that is unknown.
         raise ValueError(f'unknown option: {error}; given {" ".join(options[::2])}') from error
+    except AttributeError as error:  # yacs asks a list or a number for its items
+        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
 

@@ -3,6 +3,7 @@ r"""The standalone runner: trains what a YAML describes, with PyTorch Lightning.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import signal
 import sys
@@ -16,9 +17,10 @@ from torch_geometric import seed_everything
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
-from pyg_topomask.graphgym.checkpoint import check_same_experiment, load_checkpoint, write_atomically
+from pyg_topomask.graphgym.checkpoint import check_same_experiment, load_checkpoint, remove_unfinished, write_atomically
 from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.metrics import Row, metric_best
+from pyg_topomask.graphgym.distributed import connect, gather, main_first, num_processes, rank
+from pyg_topomask.graphgym.metrics import Row, metric_best, truncate_stats, write_metrics
 from pyg_topomask.graphgym.module import SPLITS, RunModule
 from pyg_topomask.graphgym.progress import Progress
 from pyg_topomask.graphgym.registry import lookup
@@ -35,38 +37,70 @@ def _accelerator() -> str:
     return name
 
 
-def _prepare_run_dir(run_dir: Path, resume: bool) -> None:
-    if run_dir.exists() and not resume:
-        print(f'replacing the run in {run_dir}', file=sys.stderr)
-        # Only what a run writes: the folder is the user's, and may hold more.
-        for entry in (*SPLITS, 'checkpoints'):
-            shutil.rmtree(run_dir / entry, ignore_errors=True)
-        for entry in ('config.yaml', 'metrics.csv'):
-            (run_dir / entry).unlink(missing_ok=True)
-    run_dir.mkdir(parents=True, exist_ok=True)
+def _check_devices() -> None:
+    processes = num_processes()
+    if cfg.devices not in (None, 1, processes):
+        raise ValueError(
+            f'devices: got {cfg.devices!r} for {processes} process(es), which is the number that trains; to change it: '
+            f'torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...'
+        )
+
+
+def _clear(run_dir: Path) -> None:
+    print(f'replacing the run in {run_dir}', file=sys.stderr)
+    # What a run is resumed from goes first: what is left by who is killed here is not taken for a run.
+    for entry in ('checkpoints/last.pt', 'config.yaml', 'metrics.csv'):
+        (run_dir / entry).unlink(missing_ok=True)
+    # Only what a run writes: the folder is the user's, and may hold more.
+    for entry in (*SPLITS, 'checkpoints'):
+        shutil.rmtree(run_dir / entry, ignore_errors=True)
 
 
 def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
     path = run_dir / 'checkpoints' / 'last.pt'
     if not path.exists():
-        print(f'no checkpoint in {run_dir}: starting with the first epoch', file=sys.stderr)
         return None
     checkpoint = load_checkpoint(path)
     check_same_experiment(path, checkpoint['config'], config)
     return checkpoint
 
 
+def _prepare(run_dir: Path, config: str, resume: bool) -> dict[str, Any] | None:
+    r"""Makes the folder ready to be written to, and returns the checkpoint to go on from, if any."""
+    checkpoint = _load_last(run_dir, config) if resume else None
+    if rank() > 0:
+        return checkpoint
+    if resume and checkpoint is None:
+        print(f'no checkpoint in {run_dir}: starting with the first epoch', file=sys.stderr)
+    if run_dir.exists() and not resume:
+        _clear(run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    remove_unfinished(run_dir)
+    history = [] if checkpoint is None else checkpoint['history']
+    for split in SPLITS:
+        truncate_stats(run_dir / split / 'stats.json', len(history))
+    if history:
+        write_metrics(run_dir / 'metrics.csv', history)
+    write_atomically(run_dir / 'config.yaml', config.encode())
+    return checkpoint
+
+
 def _trainer(accelerator: str) -> Any:
+    local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
     return pl.Trainer(
         accelerator=accelerator,
-        devices=1,
+        devices=local,
+        num_nodes=num_processes() // local,
+        # Some local layers have parameters that the last layer does not use.
+        strategy='ddp_find_unused_parameters_true' if num_processes() > 1 else 'auto',
+        use_distributed_sampler=False,
         max_epochs=cfg.optim.max_epoch,
         check_val_every_n_epoch=min(cfg.train.eval_period, cfg.optim.max_epoch),
         gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
         callbacks=[Progress()] if cfg.topomask.progress else [],
-        # Of these the module takes care.
+        # Of these, and of who takes which samples, the module and its loaders take care.
         logger=False,
         enable_checkpointing=False,
         enable_model_summary=False,
@@ -93,20 +127,23 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
 
 def _train_seed(run_dir: Path, resume: bool) -> Row:
     accelerator = _accelerator()
+    _check_devices()
     config = cfg.dump()  # before the loader adds what depends on the data
-    _prepare_run_dir(run_dir, resume)
-    checkpoint = _load_last(run_dir, config) if resume else None
-    write_atomically(run_dir / 'config.yaml', config.encode())
+    checkpoint = _prepare(run_dir, config, resume)
     cfg.run_dir = str(run_dir)
+    if rank() > 0:
+        cfg.topomask.progress = cfg.tensorboard_each_run = False
     if cfg.num_threads < torch.get_num_threads():
         torch.set_num_threads(cfg.num_threads)
 
     seed_everything(cfg.seed)
-    loaders = create_loaders()
+    with main_first():
+        loaders = create_loaders()
     module = RunModule(run_dir, config, checkpoint)
     trainer = _trainer(accelerator)
     if len(module.history) < cfg.optim.max_epoch:
         _fit(trainer, module, loaders)
+        gather(None)  # process 0 has written its last file
     module.model.load_state_dict(load_checkpoint(run_dir / 'checkpoints' / 'best.pt')['model'])
     trainer.validate(module, loaders[1:], verbose=False)
     return module.finish_meters()
@@ -124,7 +161,15 @@ def train(
     Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the configuration used (:obj:`config.yaml`), one row of
     metrics per epoch (:obj:`metrics.csv`), GraphGym's :obj:`stats.json` for each split, with
     :obj:`tensorboard_each_run` a TensorBoard log beside it, and checkpoints of the last and of the best epoch. An
-    earlier run in that folder is replaced, unless it is resumed.
+    earlier run in that folder is replaced, unless it is resumed. A process may be killed at any moment: files are replaced as
+    a whole, and the resumed run ends as one that was never interrupted.
+
+    Processes that :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` starts train together, by
+    :class:`torch.nn.parallel.DistributedDataParallel`, with files in a folder that all of them see. They share each batch, so
+    that :obj:`train.batch_size` and the course of training do not depend on their number, but for what a process computes from
+    its own part: batch normalization and :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn in the forward pass,
+    for which each has its own seed. A run may be resumed with another number of processes. A single graph is trained on by
+    one process, and so are subgraphs that :obj:`train.sampler` samples.
 
     Args:
         cfg_file (str or Path): The YAML.
@@ -134,6 +179,11 @@ def train(
             (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
 
+    Raises:
+        ValueError: If an option is unknown or out of its range, a checkpoint belongs to another configuration, or the data
+            cannot be shared by the processes.
+        FloatingPointError: If the training loss becomes NaN or infinite.
+
     Returns:
         One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
     """
@@ -141,6 +191,7 @@ def train(
         raise ValueError(f'repeat must be at least 1, given {repeat}')
     for name in ('lightning.pytorch', 'pytorch_lightning'):
         logging.getLogger(name).setLevel(logging.WARNING)
+    connect()
     results = []
     for index in range(repeat):
         load_config(cfg_file, options)
@@ -151,10 +202,16 @@ def train(
             warnings.filterwarnings('ignore', message='.*does not have many workers.*')
             warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
             results.append(_train_seed(run_dir, resume))
-        metric = metric_best()
-        print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
+        if rank() == 0:
+            print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
+    if rank() == 0:
+        _print_means(results)
+    return results
+
+
+def _print_means(results: list[Row]) -> None:
+    metric = metric_best()
     for split, label in (('val', 'validation'), ('test', 'test')):
         values = [row[f'{split}_{metric}'] for row in results if f'{split}_{metric}' in row]
         if values:
             print(f'{label} {metric} {sum(values) / len(values):.4f}', flush=True)
-    return results

@@ -1,19 +1,20 @@
 r"""Topological masks, one family a file."""
 
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base import HadamardMask, Mask, ScaledMask, SumMask, TransposedMask
+from pyg_topomask.masks.base import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask, expander_edges
 from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hypercube import HypercubeMask
-from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask
+from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, low_rank_operator
 from pyg_topomask.masks.modulation import KERNELS, convolve, deconvolve, kernel_series, modulation
 from pyg_topomask.masks.padding import PaddingMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
+from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
@@ -31,6 +32,7 @@ __all__ = [
     'LearnedFeaturesMask',
     'LowRankMask',
     'Mask',
+    'MultiHeadMask',
     'PackingMask',
     'PaddingMask',
     'PowerSeriesMask',
@@ -46,5 +48,7 @@ __all__ = [
     'deconvolve',
     'expander_edges',
     'kernel_series',
+    'low_rank_operator',
     'modulation',
+    'sparse_operator',
 ]

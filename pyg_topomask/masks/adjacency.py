@@ -2,6 +2,7 @@ r"""The adjacency matrix as a mask."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.masks.sparse import sparse_operator
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['AdjacencyMask']
@@ -48,6 +49,8 @@ class AdjacencyMask(Mask):
     def __init__(self, heads: int = 1, self_loop: float | None = 1.0, normalization: str | None = None) -> None:
         super().__init__(heads)
         check_normalization(normalization)
+        if self_loop is not None and not math.isfinite(self_loop):
+            raise ValueError(f'self_loop: got {self_loop}; accepted are finite numbers and None')
         self.normalization = normalization
         self.initial = self_loop
         self.self_loop = None if self_loop is None else torch.nn.Parameter(torch.empty(heads))
@@ -78,14 +81,4 @@ class AdjacencyMask(Mask):
         value = state.weight.unsqueeze(0)
         if self.self_loop is not None:
             value = value + self.self_loop.unsqueeze(1) * state.loop
-        return MaskOperator(
-            SparseStructure(),
-            (value, *state.pattern.tensors),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=state.pattern.nnz,
-            entries=lambda: Entries(state.pattern, value),
-            num_entries=state.pattern.nnz,
-        )
+        return sparse_operator(graph, state.pattern, value, self.heads)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['HadamardMask', 'Mask', 'ScaledMask', 'SumMask', 'TransposedMask']
+__all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
 
 
 class Mask(torch.nn.Module, ABC):
@@ -145,6 +145,33 @@ class HadamardMask(_ComposedMask):
         return product
 
 
+class MultiHeadMask(_ComposedMask):
+    r"""Masks side by side, each with heads of its own. Heads may have masks of different families, or, as in the vision
+    Transformers of `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
+    (Sec. 4.2), each its own walks.
+
+    Args:
+        *parts (Mask): Two or more masks; the heads of the first come first.
+
+    Raises:
+        ValueError: If there are fewer than two masks.
+
+    Example:
+        >>> from pyg_topomask.masks import GRFMask
+        >>> MultiHeadMask(*(GRFMask(heads=1, seed=head) for head in range(4))).heads
+        4
+    """
+
+    def __init__(self, *parts: Mask) -> None:
+        if len(parts) < 2:
+            raise ValueError(f'parts: got {len(parts)} masks; accepted are two or more')
+        Mask.__init__(self, sum(part.heads for part in parts))
+        self.parts = torch.nn.ModuleList(parts)
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        return MaskOperator.side_by_side(*self._bound(graph, state))
+
+
 class TransposedMask(_ComposedMask):
     r"""The transpose of a mask."""
 
@@ -177,4 +204,5 @@ class ScaledMask(_ComposedMask):
             self.register_buffer('scale', scale)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        return self._bound(graph, state)[0] * self.scale
+        # torch.compile takes a product with a tensor for one of two tensors.
+        return self._bound(graph, state)[0]._scaled(self.scale)

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.masks.sparse import sparse_operator
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.uniform import counter_uniform
 
@@ -111,16 +111,4 @@ class ExpanderMask(Mask):
         return ExpanderState(SparsePattern.from_sorted(row, key - row * size, graph.num_nodes, graph.num_nodes))
 
     def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
-        pattern = state.pattern
-        value = torch.ones(1, pattern.nnz, device=pattern.col.device)
-        return MaskOperator(
-            SparseStructure(),
-            (value, *pattern.tensors),
-            graph.num_nodes,
-            1,
-            graph.batch,
-            graph.num_graphs,
-            cost=pattern.nnz,
-            entries=lambda: Entries(pattern, value),
-            num_entries=pattern.nnz,
-        )
+        return sparse_operator(graph, state.pattern, torch.ones(1, state.pattern.nnz, device=state.pattern.col.device))

@@ -13,9 +13,10 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, series_parameter
+from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, series_parameter
+from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
-from pyg_topomask.ops.sparse import SparseStructure, spmm
+from pyg_topomask.ops.sparse import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
@@ -84,18 +85,34 @@ class GRFState:
             data[f'{name}_sizes'] = torch.tensor([sizes], device=walks.load.device)
 
     @classmethod
-    def load(cls, graph: Graph, settings: WalkSettings) -> GRFState | None:
-        r"""Returns the walks stored on the data that :obj:`graph` was made from, or :obj:`None`.
+    def load(cls, graph: Graph, settings: WalkSettings, transform: str = 'AddGraphRandomFeatures') -> GRFState | None:
+        r"""Returns the walks that a transform has stored on the data that :obj:`graph` was made from, or :obj:`None`.
 
         Raises:
-            ValueError: If the data has changed since they were stored.
+            ValueError: If the data has changed since they were stored, or they do not fit the settings.
         """
         data = graph.data
         if data is None:
             return None
         found = [name for name in _NAMES if any(f'{name}_{part}' in data for part in _PARTS)]
-        ensembles = [_load(graph, data, name, settings) for name in found]
-        return cls(ensembles[0], ensembles[-1]) if ensembles else None
+        ensembles = [_load(graph, data, name, settings, transform) for name in found]
+        return cls(ensembles[0], ensembles[-1])._fit(settings, transform) if ensembles else None
+
+    def _fit(self, settings: WalkSettings, transform: str) -> GRFState:
+        hops, apart = settings.max_walk_length, settings.independent_ensembles
+        found = min(self.query.max_walk_length, self.key.max_walk_length)
+        if found < hops:
+            raise ValueError(
+                f'max_walk_length: got {hops}, but the stored walks end after {found} hops; accepted are at most {found}, or '
+                f'walks that {transform} stored with a larger max_walk_length'
+            )
+        if apart and self.key is self.query:
+            raise ValueError(
+                f'independent_ensembles: got True, but the data stores one ensemble; run {transform} again with '
+                f'independent_ensembles=True'
+            )
+        query = self.query.truncate(hops)
+        return GRFState(query, self.key.truncate(hops) if apart else query)
 
 
 _NAMES = ('grf', 'grf_key')
@@ -108,10 +125,10 @@ def _code(settings: WalkSettings) -> int:
     return _CODES[settings.normalization] + (0 if settings.importance else _COUNTED)
 
 
-def _load(graph: Graph, data: Data, name: str, settings: WalkSettings) -> WalkFeatures:
+def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform: str) -> WalkFeatures:
     missing = [f'{name}_{part}' for part in _PARTS if f'{name}_{part}' not in data]
     if missing:
-        raise ValueError(f'data: got stored walks without {missing}; run AddGraphRandomFeatures again')
+        raise ValueError(f'data: got stored walks without {missing}; run {transform} again')
     index, length, load, sizes = (data[f'{name}_{part}'] for part in _PARTS)
     fingerprint, stored, kept, longest, codes = sizes.view(-1, 7).split([3, 1, 1, 1, 1], dim=1)
     total = int(stored.sum())
@@ -119,12 +136,12 @@ def _load(graph: Graph, data: Data, name: str, settings: WalkSettings) -> WalkFe
         raise ValueError(
             f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
             f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
-            f'they were stored: run AddGraphRandomFeatures again, after the transforms that change it'
+            f'they were stored: run {transform} again, after the transforms that change it'
         )
     if bool((codes != _code(settings)).any()):
         raise ValueError(
             f'normalization: got {settings.normalization!r} with importance={settings.importance}, but walks were stored with '
-            f'other settings; accepted are those of AddGraphRandomFeatures, or run it again with these'
+            f'other settings; accepted are those of {transform}, or run it again with these'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
@@ -251,8 +268,9 @@ class GRFMask(Mask):
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
-            series = kernel_series(modulation, max_walk_length)
-            modulation = (series if asymmetric is True else deconvolve(series)).to(torch.get_default_dtype())
+            with naming('modulation'):
+                series = kernel_series(modulation, max_walk_length)
+                modulation = (series if asymmetric is True else deconvolve(series)).to(torch.get_default_dtype())
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
@@ -295,22 +313,13 @@ class GRFMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
         if generator is None and not self._fresh:
             stored = GRFState.load(graph, self.walk_settings)
-            return GRFState(*sample_ensembles(graph, self.walk_settings, self.seed)) if stored is None else self._fit(stored)
+            return GRFState(*sample_ensembles(graph, self.walk_settings, self.seed)) if stored is None else stored
         return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
-        f, sizes = self.f, (graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
-        query_pattern, key_pattern = state.query.pattern, state.key.pattern
+        f, query_pattern, key_pattern = self.f, state.query.pattern, state.key.pattern
         if self.asymmetric is True:
-            value = state.query.values(f)
-            return MaskOperator(
-                SparseStructure(),
-                (value, *query_pattern.tensors),
-                *sizes,
-                cost=query_pattern.nnz,
-                entries=lambda: Entries(query_pattern, value),
-                num_entries=query_pattern.nnz,
-            )
+            return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
         key_f = self.key_f if self.asymmetric else f
 
         def tensors() -> tuple[Tensor, ...]:
@@ -322,28 +331,14 @@ class GRFMask(Mask):
         return MaskOperator(
             GRFStructure(),
             tensors,
-            *sizes,
+            graph.num_nodes,
+            self.heads,
+            graph.batch,
+            graph.num_graphs,
             cost=query_pattern.nnz + key_pattern.nnz,
             entries=lambda: state.entries(f, key_f),
             num_entries=state.num_pairs,
         )
-
-    def _fit(self, state: GRFState) -> GRFState:
-        wanted, found = self.walk_settings, min(state.query.max_walk_length, state.key.max_walk_length)
-        if found < wanted.max_walk_length:
-            raise ValueError(
-                f'max_walk_length: got {wanted.max_walk_length}, but the stored walks end after {found} hops; accepted are '
-                f'at most {found}, or walks that AddGraphRandomFeatures stored with a larger max_walk_length'
-            )
-        if wanted.independent_ensembles and state.key is state.query:
-            raise ValueError(
-                'independent_ensembles: got True, but the data stores one ensemble; run AddGraphRandomFeatures again with '
-                'independent_ensembles=True'
-            )
-        query = state.query.truncate(wanted.max_walk_length)
-        if not wanted.independent_ensembles:
-            return GRFState(query, query)
-        return GRFState(query, state.key.truncate(wanted.max_walk_length))
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, {self.walk_settings}, asymmetric={self.asymmetric!r}, resample={self.resample!r}'

@@ -22,6 +22,8 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['HeatKernelMask', 'inverse_softplus']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
+# The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
+_LARGEST = {'chebyshev': 1e10, 'taylor': 1e6}
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class HeatKernelMask(Mask):
         kind (str): See above; the symmetric Laplacians need symmetric edges and weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one or :obj:`[heads]`, above 0.
             (default: :obj:`1.0`)
-        tolerance (float): The largest error of the polynomial. (default: :obj:`1e-8`)
+        tolerance (float): The largest error of the polynomial, up to which a graph in a batch agrees with the graph alone.
+            (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
 
     Raises:
@@ -163,8 +166,9 @@ class HeatKernelMask(Mask):
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
         lam = self.lam
-        if not bool(lam.isfinite().all()):
-            raise ValueError(f'lam: got {lam.tolist()} after training; accepted are finite numbers')
+        limit = _LARGEST[state.method] / state.radius
+        if not bool((lam <= limit).all()):
+            raise ValueError(f'lam: got {lam.tolist()}; accepted on this graph are numbers up to {limit:.6g}')
         make = chebyshev_coefficients if state.method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance)
         batch = graph.batch

@@ -17,42 +17,55 @@ __all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operat
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, and the graph of each node."""
-
-    num_graphs: int
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and
+    any numbers, one for each graph, that tell how many graphs there are.
+    """
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, batch = tensors
+        left, right, batch, graphs = tensors
         left, right = left.to(x.dtype), right.to(x.dtype)
         out = torch.zeros_like(x)
         for rank in range(left.size(-1)):
             weighted = right[..., rank, None] * x
-            if self.num_graphs == 1:
+            if graphs.numel() == 1:
                 per_node = weighted.sum(0, keepdim=True)
             else:
                 # In float64: these sums run over whole graphs, one row after the other.
-                sums = x.new_zeros(self.num_graphs, *x.shape[1:], dtype=torch.float64).index_add(0, batch, weighted.double())
+                sums = x.new_zeros(graphs.numel(), *x.shape[1:], dtype=torch.float64).index_add(0, batch, weighted.double())
                 per_node = sums.to(x.dtype).index_select(0, batch)
             out = out + left[..., rank, None] * per_node
         return out
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, batch = tensors
-        return self.apply((left.abs(), right.abs(), batch), x)
+        left, right, *own = tensors
+        return self.apply((left.abs(), right.abs(), *own), x)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        left, right, batch = tensors
-        return self, (right, left, batch)
+        left, right, *own = tensors
+        return self, (right, left, *own)
 
 
 def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
-    r"""Binds :math:`\mathbf{A} \mathbf{B}^{\top}`, kept within each graph, for factors of shape :obj:`[N, H or 1, r]`."""
+    r"""Binds a mask of low rank, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph and 0 across. A product
+    costs :math:`O(N r)`.
+
+    Args:
+        graph (Graph): The graphs.
+        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
+        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+
+    Example:
+        >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=2)
+        >>> low_rank_operator(graph, torch.tensor([[[1.0]], [[2.0]]]), torch.tensor([[[3.0]], [[4.0]]])).to_dense()
+        tensor([[[3., 4.],
+                 [6., 8.]]])
+    """
     batch = graph.batch
     if batch is None:
         batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
     return MaskOperator(
-        LowRankStructure(graph.num_graphs),
-        (left, right, batch),
+        LowRankStructure(),
+        (left, right, batch, batch.new_empty(graph.num_graphs)),
         graph.num_nodes,
         max(left.size(1), right.size(1)),
         graph.batch,

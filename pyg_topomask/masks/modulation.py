@@ -3,13 +3,14 @@ r"""Graph node kernels as power series, and the modulations whose convolutions t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 
 import torch
 from torch import Tensor
 
-__all__ = ['KERNELS', 'convolve', 'deconvolve', 'kernel_series', 'modulation', 'series_parameter']
+__all__ = ['KERNELS', 'convolve', 'deconvolve', 'kernel_series', 'modulation', 'naming', 'series_parameter']
 
 
 def convolve(first: Tensor, second: Tensor) -> Tensor:
@@ -177,6 +178,16 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
         tensor([1., 1., 0.], dtype=torch.float64)
     """
     return deconvolve(kernel_series(name, max_walk_length, **parameters))
+
+
+@contextmanager
+def naming(argument: str) -> Iterator[None]:
+    r"""Names the argument of a mask, not that of the functions here, where the kernel given there is refused."""
+    try:
+        yield
+    except ValueError as error:
+        _, _, refusal = str(error).partition(': ')
+        raise ValueError(f'{argument}: {refusal}') from error
 
 
 def series_parameter(name: str, given: Tensor, heads: int, length: int) -> Tensor:

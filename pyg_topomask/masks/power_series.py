@@ -12,7 +12,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, series_parameter
+from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter
 from pyg_topomask.operators import MaskOperator, MaskStructure
 from pyg_topomask.ops.sparse import multiply, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -107,9 +107,12 @@ class PowerSeriesMask(Mask):
         if coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
         elif isinstance(coefficients, str):
-            coefficients = kernel_series(coefficients, length - 1).to(torch.get_default_dtype())
+            with naming('coefficients'):
+                coefficients = kernel_series(coefficients, length - 1).to(torch.get_default_dtype())
         initial = series_parameter('coefficients', coefficients, heads, length)
-        initial = deconvolve(initial) if parameterization == 'f' else initial
+        if parameterization == 'f':
+            with naming('coefficients'):
+                initial = deconvolve(initial)
         if positive and not bool((initial > 0).all()):
             raise ValueError(f'coefficients: got {initial.tolist()} for positive=True; accepted are numbers above 0')
         self.positive = positive

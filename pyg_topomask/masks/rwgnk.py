@@ -161,6 +161,10 @@ class RWGNKMask(Mask):
                 f'lam: got {given.tolist()} with learnable={learnable}; accepted are finite numbers from 0, above 0 where '
                 f'their logarithm is learned'
             )
+        # Entries hold the product of two discounts.
+        limit = torch.finfo(given.dtype).max ** (1 / (2 * max_walk_length + 2))
+        if bool((given > limit).any()):
+            raise ValueError(f'lam: got {given.tolist()}; accepted for walks of {max_walk_length} hops are up to {limit:.3g}')
         self.alpha = alpha
         self.resample = resample
         self.seed = seed
@@ -210,30 +214,14 @@ class RWGNKMask(Mask):
             graph = _weighted(graph, transition)
         if self.exact:
             return self._expect(graph, settings.transition)
-        stored = GRFState.load(graph, settings) if seed is not None else None
-        return GRFState(*sample_ensembles(graph, settings, seed, generator)) if stored is None else self._fit(stored)
+        stored = GRFState.load(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
+        return GRFState(*sample_ensembles(graph, settings, seed, generator)) if stored is None else stored
 
     @torch.no_grad()
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
         hops = AdjacencyMask(1, None, 'rw').prepare(_weighted(graph, weight))
         return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
-
-    def _fit(self, stored: GRFState) -> GRFState:
-        hops, apart = self.walk_settings.max_walk_length, self.walk_settings.independent_ensembles
-        found = min(stored.query.max_walk_length, stored.key.max_walk_length)
-        if found < hops:
-            raise ValueError(
-                f'max_walk_length: got {hops}, but the stored walks end after {found} hops; accepted are at most {found}, or '
-                f'walks that AddRandomWalkKernel stored with a larger max_walk_length'
-            )
-        if apart and stored.key is stored.query:
-            raise ValueError(
-                'independent_ensembles: got True, but the data stores one ensemble; run AddRandomWalkKernel again with '
-                'independent_ensembles=True'
-            )
-        query = stored.query.truncate(hops)
-        return GRFState(query, stored.key.truncate(hops) if apart else query)
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         sizes = graph.num_nodes, self.heads, graph.batch, graph.num_graphs

@@ -13,7 +13,7 @@ from torch_geometric.nn.dense import Linear
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.multi_head import as_graph, check_mask, check_probability, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
 from pyg_topomask.operators import Entries
 
 __all__ = ['ExplicitAttention', 'SparseMaskAttention']
@@ -117,6 +117,7 @@ class ExplicitAttention(MessagePassing, ABC):
                 :obj:`(j, i)`, from source to target of the attention, :obj:`[2, nnz]`, and :math:`\alpha_{ij}`,
                 :obj:`[nnz, heads]`. (default: :obj:`None`)
         """
+        check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, lin.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         looked_at = return_attention_weights or len(self._message_forward_hooks) > 0 or self.explain

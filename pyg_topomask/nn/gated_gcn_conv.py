@@ -13,6 +13,8 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.resolver import activation_resolver
 
+from pyg_topomask.nn.multi_head import check_features
+
 __all__ = ['GatedGCNConv']
 
 
@@ -89,6 +91,7 @@ class GatedGCNConv(MessagePassing):
         Returns:
             (torch.Tensor, torch.Tensor): The node and edge features, of the shapes of before.
         """
+        check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):
             raise ValueError(
                 f'edge_attr: got shape {tuple(edge_attr.shape)}; accepted is {(edge_index.size(1), self.channels)}, a row for '

@@ -144,6 +144,8 @@ class TopoGPSConv(GPSConv):
 
 
 def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
+    if x.size(0) == 0:  # of which to_dense_batch makes no batch
+        return x
     h, mask = to_dense_batch(x, batch)
     if isinstance(attn, MultiheadAttention):
         h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)

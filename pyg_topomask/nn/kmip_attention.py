@@ -177,9 +177,7 @@ class KMIPAttention(ExplicitAttention):
                 out = _AddLoss.apply(out, self.diversity * self._unevenness(alpha, entries, ptr, graph))
         return out, alpha, entries
 
-    def _entries(
-        self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None
-    ) -> Entries:
+    def _entries(self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs found and those to be added."""
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:

@@ -10,7 +10,7 @@ from torch_geometric.nn.dense import Linear
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap, ReLUFeatures
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.nn.multi_head import as_graph, check_mask, check_probability, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
@@ -113,6 +113,7 @@ class MaskedLinearAttention(torch.nn.Module):
             generator (torch.Generator, optional): The source of random numbers of masks that draw any.
                 (default: :obj:`None`)
         """
+        check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)

@@ -2,13 +2,14 @@ r"""What all multi-head attention layers check and accept alike."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
-__all__ = ['as_graph', 'check_mask', 'check_probability', 'resolve_channels']
+__all__ = ['as_graph', 'check_features', 'check_mask', 'check_positive', 'check_probability', 'resolve_channels']
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
@@ -38,6 +39,25 @@ def check_probability(**given: float) -> None:
             raise ValueError(f'{name}: got {value}; accepted are probabilities in [0, 1]')
 
 
+def check_positive(**given: int) -> None:
+    r"""Raises a :class:`ValueError` for a number below 1, by its name."""
+    for name, value in given.items():
+        if value < 1:
+            raise ValueError(f'{name}: got {value}; accepted are numbers from 1')
+
+
+def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
+    r"""Raises a :class:`ValueError` unless node features have so many channels, :obj:`-1` for any number, and the data type of
+    the parameters; under autocast, any data type of floating point numbers.
+    """
+    known = x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
+    if x.dim() != 2 or channels not in (-1, x.size(1)) or not known:
+        raise ValueError(
+            f'x: got shape {tuple(x.shape)} of {x.dtype}; accepted is [N, {"channels" if channels == -1 else channels}] of '
+            f'{dtype}, the data type of the parameters'
+        )
+
+
 def check_mask(mask: Mask, heads: int) -> None:
     r"""Raises a :class:`ValueError` unless the mask has as many heads, or one that all share."""
     if mask.heads not in (1, heads):
@@ -58,6 +78,6 @@ def as_graph(
         graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
     elif not isinstance(graph, Graph):
         graph = Graph.from_data(graph)
-    if x.dim() != 2 or x.size(0) != graph.num_nodes:
+    if x.size(0) != graph.num_nodes:
         raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
     return graph

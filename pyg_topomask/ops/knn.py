@@ -99,7 +99,8 @@ def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
     neighbor[:, :num] = nearest[~itself].view(num_nodes, num) + start
 
 
-def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
+def check_positions(pos: Tensor) -> None:
+    r"""Raises a :class:`ValueError` unless these are positions :obj:`[N, D]` whose distances are finite."""
     if pos.dim() != 2 or pos.size(1) < 1 or not pos.is_floating_point():
         raise ValueError(
             f'pos: got shape {tuple(pos.shape)} of {pos.dtype}; accepted are floating point numbers of shape [N, D]'
@@ -108,6 +109,10 @@ def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
     outside = ~(pos.abs() <= largest)
     if bool(outside.any()):
         raise ValueError(f'pos: got {float(pos[outside][0])}; accepted are numbers of at most {largest:.1e} in absolute value')
+
+
+def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
+    check_positions(pos)
     if k < 1:
         raise ValueError(f'k: got {k}; accepted are numbers from 1')
     if batch is not None:
@@ -115,5 +120,5 @@ def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
             raise ValueError(
                 f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape [{pos.size(0)}]'
             )
-        if bool((batch[1:] < batch[:-1]).any()):
+        if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
             raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')

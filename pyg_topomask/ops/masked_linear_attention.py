@@ -70,6 +70,10 @@ def masked_linear_attention(
         torch.Size([3, 2, 4])
     """
     check_shapes(q, k, v, mask)
+    if mask.parts is not None:
+        heads = [part.heads for part in mask.parts]
+        split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.parts, strict=True)
+        return torch.cat([masked_linear_attention(*own, route) for own in split], dim=1)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
@@ -264,9 +268,7 @@ def _outer(k: Tensor, values: Tensor) -> Tensor:
     mutates_args=(),
     schema='(Tensor q, Tensor k, Tensor v, Tensor[] tensors, str structure) -> (Tensor, Tensor)',
 )
-def _attend_features(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str
-) -> tuple[Tensor, Tensor]:
+def _attend_features(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: str) -> tuple[Tensor, Tensor]:
     mask, values = structure_from_key(structure), _with_ones(v)
     total = torch.zeros_like(values)
     for part in _slices(k, values):

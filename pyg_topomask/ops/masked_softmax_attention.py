@@ -114,9 +114,7 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
     mutates_args=(),
     schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor keep, Tensor[] pattern) -> (Tensor, Tensor)',
 )
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     own = SparsePattern(*pattern)
     row = own.row.long().expand(q.size(1), -1)
     score = sddmm(own, q, k).masked_fill_(mask == 0, -math.inf)
@@ -129,9 +127,7 @@ def _attend(
 
 
 @_attend.register_fake
-def _(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]
-) -> tuple[Tensor, Tensor]:
+def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     return v.new_empty(v.shape), q.new_empty(q.shape[1], mask.shape[1])
 
 

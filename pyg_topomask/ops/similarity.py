@@ -42,7 +42,9 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
     # Norms of half-precision vectors overflow.
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
     if similarity == 'cosine':
-        return q, k * (k.size(-1) ** 0.5 / k.norm(dim=-1, keepdim=True).clamp(min=torch.finfo(k.dtype).tiny ** 0.5))
+        norm = k.norm(dim=-1, keepdim=True)
+        # A key of length zero stays zero, with a gradient that half precision can hold.
+        return q, k * (k.size(-1) ** 0.5 / norm.clamp(min=torch.finfo(k.dtype).tiny ** 0.5).masked_fill(norm == 0, 1.0))
     if similarity == 'distance':
         count = ptr.diff()
         batch = torch.repeat_interleave(count, output_size=k.size(0))

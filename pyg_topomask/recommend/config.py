@@ -108,6 +108,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     except KeyError as error:
         _check_key(cfg, error.args[0].split()[-1])
         raise
+    except AttributeError as error:  # yacs asks a list or a number for its items
+        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
     _check_values(cfg)

@@ -20,11 +20,13 @@ from torch_geometric import seed_everything
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
     load_checkpoint,
+    remove_unfinished,
     rng_state,
     save_checkpoint,
     set_rng_state,
     write_atomically,
 )
+from pyg_topomask.graphgym.distributed import connect, num_processes
 from pyg_topomask.graphgym.metrics import Row, write_metrics
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
@@ -146,11 +148,13 @@ class Training:
         text = self.config.dump()
         if self.run_dir.exists() and not resume:
             print(f'replacing the run in {self.run_dir}', file=sys.stderr)
+            # What a run is resumed from goes first: what is left by who is killed here is not taken for a run.
+            for entry in ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'result.json'):
+                (self.run_dir / entry).unlink(missing_ok=True)
             # Only what a run writes: the folder is the user's, and may hold more.
             shutil.rmtree(self.run_dir / 'checkpoints', ignore_errors=True)
-            for entry in ('config.yaml', 'metrics.csv', 'result.json'):
-                (self.run_dir / entry).unlink(missing_ok=True)
         (self.run_dir / 'checkpoints').mkdir(parents=True, exist_ok=True)
+        remove_unfinished(self.run_dir)
         last = self.run_dir / 'checkpoints' / 'last.pt'
         if resume and last.exists():
             checkpoint = load_checkpoint(last)
@@ -159,6 +163,7 @@ class Training:
             self.optimizer.load_state_dict(checkpoint['optimizer'])
             self.history = checkpoint['history']
             set_rng_state(checkpoint['rng'])
+            write_metrics(self.run_dir / 'metrics.csv', self.history)
         elif resume:
             print(f'no checkpoint in {self.run_dir}: starting with the first epoch', file=sys.stderr)
         write_atomically(self.run_dir / 'config.yaml', text.encode())
@@ -283,11 +288,15 @@ def train(
         The metrics of each model, one dictionary for each seed.
 
     Raises:
-        ValueError: If an option is unknown or out of its range, or the data is not there or broken.
+        ValueError: If an option is unknown or out of its range, the data is not there or broken, or :obj:`torchrun` has started
+            several processes.
         FloatingPointError: If a loss becomes NaN or infinite.
     """
     if repeat < 1:
         raise ValueError(f'repeat must be at least 1, given {repeat}')
+    connect()
+    if num_processes() > 1:
+        raise ValueError(f'torchrun: got {num_processes()} processes; accepted is one, for each batch needs all embeddings')
     config = load_config(cfg_file, options)
     own = config.recommend
     for name in (own.model, *own.baselines):

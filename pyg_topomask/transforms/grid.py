@@ -91,7 +91,7 @@ class ToGridGraph(BaseTransform):
         axes = [torch.arange(size, device=data.device) for size in shape]
         pos = torch.stack(torch.meshgrid(*axes, indexing='ij'), dim=-1).view(-1, len(shape))
         return Data(
-            x=channels_last.reshape(-1, channels_last.size(-1)),
+            x=channels_last.flatten(0, -2),
             edge_index=edge_index[:, torch.argsort(edge_index[0] * max(nodes.numel(), 1) + edge_index[1])],
             pos=pos.to(torch.get_default_dtype()),
             grid_shape=torch.tensor([shape], device=data.device),

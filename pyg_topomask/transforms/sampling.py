@@ -8,6 +8,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.ops.knn import check_positions
+
 __all__ = ['FarthestSampling', 'RandomSampling', 'farthest_points']
 
 
@@ -25,14 +27,13 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
         torch.Tensor: Their numbers in the order in which they are taken, :obj:`[min(num, N)]`.
 
     Raises:
-        ValueError: If a shape does not fit, a position is not finite, or a number is out of range.
+        ValueError: If a shape does not fit, a position is not finite or too large to be squared, or a number is out of range.
 
     Example:
         >>> farthest_points(torch.tensor([[0.0], [1.0], [5.0], [9.0]]), num=3)
         tensor([0, 3, 2])
     """
-    if pos.dim() != 2 or not pos.is_floating_point() or not bool(pos.isfinite().all()):
-        raise ValueError(f'pos: got {pos.dtype} of shape {tuple(pos.shape)}; accepted are finite real numbers [N, D]')
+    check_positions(pos)
     if num < 1:
         raise ValueError(f'num: got {num}; accepted are numbers from 1')
     num = min(num, pos.size(0))
@@ -40,7 +41,8 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
         return torch.empty(0, dtype=torch.long, device=pos.device)
     if not 0 <= start < pos.size(0):
         raise ValueError(f'start: got {start}; accepted are points from 0 to {pos.size(0) - 1}')
-    pos = pos.detach().t().contiguous()  # a row for each coordinate: sums over three columns are slow
+    pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
+    pos = pos.t().contiguous()  # a row for each coordinate: sums over three columns are slow
     chosen = torch.full((num,), start, dtype=torch.long, device=pos.device)
     nearest = torch.full((pos.size(1),), torch.inf, dtype=pos.dtype, device=pos.device)
     for place in range(1, num):

@@ -69,9 +69,7 @@ def test_small_graphs_of_negatives_differ_and_are_joined_with_the_probability_gi
 def test_features_are_the_largest_degrees_of_the_neighbors() -> None:
     data = MotifGraphs(motif='caveman', num_pairs=2, size=30, connect=0.3)[1]
     graph = as_networkx(data.edge_index, data.num_nodes)
-    expected = [
-        (sorted((graph.degree[other] for other in graph[node]), reverse=True) + [0] * 5)[:5] for node in sorted(graph)
-    ]
+    expected = [(sorted((graph.degree[other] for other in graph[node]), reverse=True) + [0] * 5)[:5] for node in sorted(graph)]
     assert data.x.tolist() == expected
     assert max(map(len, graph.adj.values())) > 5
     assert neighbor_degrees(torch.empty(2, 0, dtype=torch.long), 3).tolist() == [[0.0] * 5] * 3

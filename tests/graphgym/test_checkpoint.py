@@ -11,7 +11,9 @@ import torch
 from pyg_topomask.graphgym.checkpoint import (
     SCHEMA_VERSION,
     check_same_experiment,
+    check_same_model,
     load_checkpoint,
+    remove_unfinished,
     rng_state,
     save_checkpoint,
     set_rng_state,
@@ -94,3 +96,29 @@ def test_same_experiment() -> None:
         check_same_experiment(path, saved, saved.replace('GINE+GRF', 'GINE+Linear'))
     with pytest.raises(ValueError, match=r"topomask.transforms was \[\] and is \['X'\]"):
         check_same_experiment(path, saved, saved.replace('[]', '[X]'))
+
+
+def test_same_model() -> None:
+    saved = '{gt: {layer_type: GINE+GRF}, optim: {base_lr: 0.1}, topomask: {progress: True, KMIP: {k: 5}}}'
+    path = Path('best.pt')
+    check_same_model(path, saved, saved.replace('0.1', '0.2').replace('True', 'False'))
+    # Both pairs of models have weights of equal names and shapes.
+    with pytest.raises(ValueError, match=r"best.pt.*another model: gt.layer_type was 'GINE\+GRF' and is 'GINE\+AsymmetricGRF'"):
+        check_same_model(path, saved, saved.replace('GINE+GRF', 'GINE+AsymmetricGRF'))
+    with pytest.raises(ValueError, match=r'another model: topomask.KMIP.k was 5 and is 7'):
+        check_same_model(path, saved, saved.replace('k: 5', 'k: 7'))
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'checkpoints').mkdir()
+    path = tmp_path / 'checkpoints' / 'last.pt'
+    with monkeypatch.context() as patch:
+        patch.setattr(os, 'replace', lambda *args: None)  # killed before it
+        write_atomically(path, b'half')
+    (tmp_path / '.hidden.tmp').write_text('mine')
+    assert len(list(path.parent.iterdir())) == 1
+    assert not path.exists()
+    remove_unfinished(tmp_path)
+    assert not list(path.parent.iterdir())
+    assert (tmp_path / '.hidden.tmp').read_text() == 'mine'
+    remove_unfinished(tmp_path / 'absent')

@@ -85,6 +85,7 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
         (['--cfg', 'DIGITS', 'gt.layers'], 'pairs'),
         (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'known: .*GRF'),
         (['--cfg', 'DIGITS', 'gt.layers', 'three'], 'gt.layers'),
+        (['--cfg', 'DIGITS', 'gt', '3'], 'key: gt'),
     ],
 )
 def test_bad_input_is_one_line(
@@ -97,6 +98,13 @@ def test_bad_input_is_one_line(
     assert re.search(message, captured.err)
     assert captured.err.startswith('error: ')
     assert captured.err.count('\n') == 1
+
+
+@pytest.mark.parametrize('content', ['- 1\n', '3'])
+def test_yaml_without_keys_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
+    (tmp_path / 'own.yaml').write_text(content)
+    assert main(['train', '--cfg', str(tmp_path / 'own.yaml')]) == 2
+    assert 'got a YAML of no keys' in capsys.readouterr().err
 
 
 def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:

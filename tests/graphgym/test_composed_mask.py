@@ -28,6 +28,7 @@ def test_compositions() -> None:
     torch.testing.assert_close(dense({'sum': ['Adjacency', walks, 'Packing']}), adjacency + series + 1)
     torch.testing.assert_close(dense({'transpose': walks}), series.transpose(1, 2))
     torch.testing.assert_close(dense({'scale': [-2, {'transpose': walks}]}), -2 * series.transpose(1, 2))
+    torch.testing.assert_close(dense({'heads': ['Adjacency', walks]}), torch.stack([adjacency[0], series[0]]))
     torch.manual_seed(0)
     learned = LearnedFeaturesMask(2, 6, 1)(GRAPH).to_dense()
     torch.testing.assert_close(dense({'hadamard': [walks, {'LearnedFeatures': {'num_nodes': 6, 'rank': 1}}]}), series * learned)
@@ -41,6 +42,8 @@ def test_compositions() -> None:
         ({'GRF': {}, 'Packing': {}}, 'topomask.mask: got'),
         ({'sum': ['GRF']}, 'topomask.mask: got sum'),
         ({'hadamard': 'GRF'}, 'topomask.mask: got hadamard'),
+        ({'heads': ['GRF']}, 'topomask.mask: got heads'),
+        ({'heads': ['GRF', 'Packing', 'Causal']}, 'topomask.mask: got 3 masks for 2 heads'),
         ({'scale': ['GRF', 2.0]}, 'topomask.mask: got scale'),
         ({'scale': [float('nan'), 'GRF']}, 'topomask.mask: got scale'),
         ('Unknown', 'Unknown'),

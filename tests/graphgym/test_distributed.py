@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader, RandomNodeLoader
 from torch_geometric.nn import GCNConv
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+from torch_geometric.utils import k_hop_subgraph
 
 import pyg_topomask
 from pyg_topomask.graph import Graph
@@ -137,8 +138,14 @@ def large_graph(num_nodes: int = 20_000) -> Data:
 
 
 def parts(kind: str, data: Data) -> Any:
+    num_nodes = int(data.num_nodes)
     if kind == 'random':
         return RandomNodeLoader(data, num_parts=10)
+    if kind == 'partition':
+        return [data.subgraph(nodes) for nodes in torch.arange(num_nodes).chunk(20)]
+    if kind == 'neighborhoods':
+        hops = [k_hop_subgraph(seeds, 2, data.edge_index)[0] for seeds in torch.arange(400).chunk(4)]
+        return [data.subgraph(nodes) for nodes in hops]
     if kind == 'neighbor':
         if not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
             pytest.skip('NeighborLoader needs pyg-lib or torch-sparse')
@@ -150,7 +157,7 @@ def parts(kind: str, data: Data) -> Any:
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('kind', ['random', 'neighbor', 'cluster'])
+@pytest.mark.parametrize('kind', ['random', 'partition', 'neighborhoods', 'neighbor', 'cluster'])
 def test_masks_of_parts_of_a_large_graph(kind: str) -> None:
     torch.manual_seed(0)
     layer = TopoGPSConv(8, GCNConv(8, 8), attn=GRFAttention(8, heads=2), norm='layer_norm')
@@ -167,9 +174,33 @@ def test_masks_of_parts_of_a_large_graph(kind: str) -> None:
     assert all(bool(parameter.grad.isfinite().all()) for parameter in layer.attn.parameters() if parameter.grad is not None)
 
 
-def test_walks_of_the_whole_are_not_taken_for_those_of_a_part() -> None:
+def test_training_on_parts_of_a_large_graph() -> None:
+    data = large_graph(2_000)
+    source, target = data.edge_index
+    data.y = torch.zeros(2_000).index_add_(0, source, data.x[target, 0])
+    layer = TopoGPSConv(8, None, attn=GRFAttention(8, heads=2, resample='forward'), norm='layer_norm')
+    model = torch.nn.ModuleList([layer, torch.nn.Linear(8, 1)])
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    modulation = layer.attn.mask.modulation.detach().clone()
+    epochs = []
+    for _ in range(6):
+        losses = []
+        for part in parts('partition', data):
+            out = model[1](layer(part.x, part.edge_index, graph=Graph.from_data(part))).squeeze(-1)
+            loss = (out - part.y).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        epochs.append(sum(losses) / len(losses))
+    assert epochs[-1] < 0.9 * epochs[0]
+    assert not torch.allclose(layer.attn.mask.modulation, modulation)
+
+
+@pytest.mark.parametrize('kind', ['random', 'partition', 'neighborhoods'])
+def test_walks_of_the_whole_are_not_taken_for_those_of_a_part(kind: str) -> None:
     stored = AddGraphRandomFeatures()(large_graph(2_000))
     layer = GRFAttention(8, heads=2)
-    part = next(iter(RandomNodeLoader(stored, num_parts=4)))
+    part = next(iter(parts(kind, stored)))
     with pytest.raises(ValueError, match='run AddGraphRandomFeatures again'):
         layer(part.x, part.edge_index, graph=Graph.from_data(part))

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import Module
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
@@ -25,7 +24,7 @@ import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.graphgps import GPSLayerHook, MultiLayerHook, hook_graphgps
+from pyg_topomask.graphgym.graphgps import GPSLayerHook, MultiLayerHook, SingleLayerHook, hook_graphgps
 
 STANDIN = Path(__file__).parent / 'graphgps_standin'
 REAL = os.environ.get('GRAPHGPS_DIR')
@@ -52,11 +51,9 @@ def graphgps(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
     try:
         importlib.import_module('graphgps')
         layer = importlib.import_module('graphgps.layer.gps_layer').GPSLayer
-        multi_layer = getattr(sys.modules.get('graphgps.layer.multi_model_layer'), 'MultiLayer', None)
+        fork = sys.modules.get('graphgps.layer.multi_model_layer')
         set_cfg(cfg)
-        yield SimpleNamespace(
-            theirs=layer, module=sys.modules['graphgps.network.gps_model'], multi_layer=multi_layer, folder=request.param
-        )
+        yield SimpleNamespace(theirs=layer, module=sys.modules['graphgps.network.gps_model'], fork=fork, folder=request.param)
     finally:
         sys.path.remove(str(request.param))
         for name in [name for name in sys.modules if name.partition('.')[0] == 'graphgps']:
@@ -301,30 +298,79 @@ def test_options_of_the_k_mip_authors(graphgps: SimpleNamespace) -> None:
     assert (cfg.gt.sparse.k, cfg.gt.layers) == (10, 3)  # both are declared anew
 
 
-def make_multi(types: str) -> Module:
+def fork_layer(name: str, **kwargs: Any) -> Any:
     torch.manual_seed(0)
-    layer_class = sys.modules['graphgps.network.multi_model'].MultiLayer
-    kwargs = {'dropout': 0.0, 'layer_norm': True, 'batch_norm': False, 'bigbird_cfg': None, 'exp_edges_cfg': None}
-    return layer_class(dim_h=CHANNELS, model_types=types.split('+'), num_heads=HEADS, **kwargs)
+    options = {'dropout': 0.0, 'layer_norm': True, 'batch_norm': False, 'bigbird_cfg': None, 'exp_edges_cfg': None}
+    layer_class = getattr(sys.modules['graphgps.network.multi_model'], name)
+    return layer_class(dim_h=CHANNELS, num_heads=HEADS, **{**options, **kwargs}).eval()
+
+
+def assert_attends(model: Any, batch: Batch) -> None:
+    """A global model of Exphormer's repository: norm(x + attention(x)), with an attention of ours."""
+    attended = model.self_attn.attn(batch.x, batch.edge_index, batch=batch.batch, graph=Graph.from_data(batch))
+    torch.testing.assert_close(model(copy.copy(batch)), model.norm1_attn(batch.x + attended, batch.batch))
 
 
 def test_layer_of_many_models(graphgps: SimpleNamespace) -> None:
-    if graphgps.multi_layer is None:
+    if graphgps.fork is None:
         pytest.skip('this checkout has no multi_model_layer')
     batch = batch_of_paths()
-    layer = make_multi('GCN+GRF+Transformer+Linear').eval()
+    layer = fork_layer('MultiLayer', model_types=['GCN', 'GRF', 'Transformer', 'Linear'])
     assert isinstance(layer, MultiLayerHook)
+    for model in (layer.models[1], layer.models[3]):
+        assert_attends(model, batch)
     total = sum(model(copy.copy(batch)) for model in layer.models)
-    for model in layer.models[2:]:
-        attended = model.self_attn.attn(batch.x, batch.edge_index, batch=batch.batch)
-        torch.testing.assert_close(model(copy.copy(batch)), model.norm1_attn(batch.x + attended, batch.batch))
-    torch.testing.assert_close(layer(copy.copy(batch)).x, total + layer.feed_forward(total))
-    ours, theirs = make_multi('GCN+Transformer'), graphgps.multi_layer
-    torch.manual_seed(0)
-    same = theirs(dim_h=CHANNELS, model_types=['GCN', 'Transformer'], num_heads=HEADS, layer_norm=True)
-    assert torch.equal(ours(copy.copy(batch)).x, same(copy.copy(batch)).x)
+    expected = layer.norm2(total + layer._ff_block(total), batch.batch)
+    torch.testing.assert_close(layer(copy.copy(batch)).x, expected)
     with pytest.raises(ValueError, match=r'Nonsense\. Accepted .* GRF'):
-        make_multi('GCN+Nonsense')
+        fork_layer('MultiLayer', model_types=['GCN', 'Nonsense'])
+
+
+def test_layer_of_one_model(graphgps: SimpleNamespace) -> None:
+    if graphgps.fork is None:
+        pytest.skip('this checkout has no multi_model_layer')
+    batch = batch_of_paths()
+    for name in ATTENTIONS:
+        if name == 'Causal':
+            cfg.topomask.Causal.order = None
+        layer = fork_layer('SingleLayer', model_type=name)
+        assert isinstance(layer, SingleLayerHook)
+        assert_attends(layer.model, batch)
+        torch.testing.assert_close(layer(copy.copy(batch)).x, layer.model(copy.copy(batch)).relu())
+    with pytest.raises(ValueError, match=r'Nonsense\. Accepted .* GRF'):
+        fork_layer('SingleLayer', model_type='Nonsense')
+
+
+@pytest.mark.parametrize(('name', 'models'), [('MultiLayer', ['GCN', 'Transformer']), ('SingleLayer', 'GCN')])
+def test_layers_of_the_fork_are_bit_for_bit(graphgps: SimpleNamespace, name: str, models: list[str] | str) -> None:
+    if graphgps.fork is None:
+        pytest.skip('this checkout has no multi_model_layer')
+    argument = {'model_types' if name == 'MultiLayer' else 'model_type': models}
+    hooked = fork_layer(name, **argument)
+    torch.manual_seed(0)
+    theirs = getattr(graphgps.fork, name)(dim_h=CHANNELS, num_heads=HEADS, layer_norm=True, batch_norm=False, **argument).eval()
+    batch = batch_of_paths()
+    assert type(hooked) is not type(theirs)
+    assert repr(hooked) == repr(theirs)
+    assert torch.equal(hooked(copy.copy(batch)).x, theirs(copy.copy(batch)).x)
+
+
+@pytest.mark.parametrize(('network', 'layer_type'), [('MultiModel', 'GCN+GRF+Linear'), ('SingleModel', 'GRF')])
+def test_models_of_the_fork_train(graphgps: SimpleNamespace, network: str, layer_type: str) -> None:
+    if graphgps.fork is None:
+        pytest.skip('this checkout has no multi_model_layer')
+    cfg.gt.update({'layer_type': layer_type, 'layers': 2, 'n_heads': HEADS, 'dim_hidden': CHANNELS})
+    cfg.gnn.update({'head': 'san_graph', 'dim_inner': CHANNELS, 'layers_pre_mp': 1})
+    cfg.dataset.update({'node_encoder': False, 'edge_encoder': False})
+    cfg.model.graph_pooling = 'mean'
+    torch.manual_seed(0)
+    model = register.network_dict[network](dim_in=CHANNELS, dim_out=2)
+    before = {name: parameter.clone() for name, parameter in model.named_parameters() if 'self_attn.attn.' in name}
+    prediction, true = model(batch_of_paths())
+    torch.nn.functional.cross_entropy(prediction, true).backward()
+    torch.optim.Adam(model.parameters(), 0.1).step()
+    changed = {name for name, parameter in model.named_parameters() if name in before and not parameter.equal(before[name])}
+    assert {name.split('.')[1] for name in changed} == {'0', '1'}
 
 
 CONFIG = """

@@ -26,11 +26,12 @@ def configuration(small: list[str], attention: str) -> list[str]:
 def saved_model(cfg_file: Path, options: list[str], path: Path) -> TopoGPSModel:
     """A new model, saved as training saves it."""
     load_config(cfg_file, options)
+    config = cfg.dump()
     cfg.share.dim_in, cfg.share.dim_edge, cfg.share.dim_out, cfg.share.num_splits = 3, 2, 10, 3
     torch.manual_seed(3)
     model = TopoGPSModel(3, 10).eval()
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_checkpoint(path, {'model': model.state_dict(), 'config': '', 'epoch': 1, 'best': None})
+    save_checkpoint(path, {'model': model.state_dict(), 'config': config, 'epoch': 1, 'best': None})
     return model
 
 
@@ -123,7 +124,7 @@ def test_recording_changes_nothing_and_ends() -> None:
     assert records == {}
     hooks = [len(own._forward_hooks) + len(own._forward_pre_hooks) for own in layer.modules()]
     assert sum(hooks) == 0
-    with pytest.raises(RuntimeError), record_attention(layer):
+    with pytest.raises(ValueError, match='x: got shape'), record_attention(layer):
         layer(x[:, :3], edge_index)
     assert sum(len(own._forward_hooks) for own in layer.modules()) == 0
 
@@ -156,7 +157,7 @@ def test_checkpoint_of_another_model(tmp_path: Path, digits: Path, small: list[s
     assert main(['inspect-attention', *arguments, *other]) == 2
     err = capsys.readouterr().err
     assert err.startswith('error: checkpoint: got ')
-    assert 'belongs to another model' in err
+    assert 'belongs to another model: gt.layers was 2 and is 3' in err
     assert err.count('\n') == 1
     with pytest.raises(ValueError, match=r'^graphs: got 0'):
         inspect_attention(digits, options, tmp_path / 'model.pt', graphs=0)

@@ -12,7 +12,7 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask.datasets import digits as digits_module
 from pyg_topomask.graphgym import module, train
 from pyg_topomask.graphgym.checkpoint import load_checkpoint
-from pyg_topomask.graphgym.metrics import best_row, higher_is_better
+from pyg_topomask.graphgym.metrics import best_row, higher_is_better, truncate_stats
 
 
 @pytest.fixture(autouse=True)
@@ -152,6 +152,40 @@ def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.Ca
         train(digits, options, repeat=0, out=tmp_path)
 
 
+@pytest.mark.parametrize(
+    'attention',
+    [
+        'gt.layer_type GINE+GRF',
+        'gt.layer_type None+GRF topomask.transforms [] topomask.GRF.resample forward',
+        'gt.layer_type GINE+KMIP topomask.transforms [] topomask.KMIP.k 4 topomask.KMIP.random_fraction 0.5',
+        'gt.layer_type None+Linear topomask.transforms [] topomask.Linear.feature_map favor',
+        'gt.layer_type GINE+Transformer topomask.transforms [] gt.attn_dropout 0.3',
+    ],
+)
+def test_equal_seeds_are_equal_runs(tmp_path: Path, digits: Path, small: list[str], attention: str) -> None:
+    options = [*small, 'optim.max_epoch', '1', *attention.split()]
+    for name in ('first', 'second'):
+        torch.rand(17)  # the state of the process must not matter
+        train(digits, options, out=tmp_path / name)
+    folders = [run_dir(tmp_path / name) for name in ('first', 'second')]
+    assert read_metrics(folders[0]) == read_metrics(folders[1])
+    first, second = (load_checkpoint(folder / 'checkpoints' / 'last.pt')['model'] for folder in folders)
+    torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+def test_stats_after_the_checkpoint_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / 'stats.json'
+    truncate_stats(path, 1)
+    assert not path.exists()
+    path.write_text('{"epoch": 0}\n{"epoch": 1}\n{"epoch": 2, "lo')
+    truncate_stats(path, 2)
+    assert path.read_text() == '{"epoch": 0}\n{"epoch": 1}\n'
+    truncate_stats(path, 1)
+    assert path.read_text() == '{"epoch": 0}\n'
+    truncate_stats(path, 0)
+    assert path.read_text() == ''
+
+
 def test_epochs_without_validation(tmp_path: Path, digits: Path, small: list[str]) -> None:
     options = [*small, 'train.eval_period', '2', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
     (result,) = train(digits, options, out=tmp_path)
@@ -171,6 +205,7 @@ def test_loss_that_is_not_finite(tmp_path: Path, digits: Path, small: list[str])
         ('model.type nonsense', "unknown model.type 'nonsense'; known: .*TopoGPSModel"),
         ('metric_best nonsense', "unknown metric_best 'nonsense'; known: auto, accuracy, loss"),
         ('accelerator tpu', "unknown accelerator 'tpu'; known: auto, cpu, cuda"),
+        ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
         ("custom_metrics ['nonsense']", "unknown metric in custom_metrics 'nonsense'"),
     ],
 )

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from graphs import small_digraph
 from torch_geometric.data import Data
@@ -37,3 +38,9 @@ def test_32_bit_edges_of_a_graph_whose_square_overflows_them() -> None:
     assert out.nonzero().flatten().tolist() == [70_000, nodes - 1]
     assert out[70_000] == 3
     assert out[nodes - 1] == nodes - 2
+
+
+@pytest.mark.parametrize('self_loop', [float('nan'), float('inf')])
+def test_self_loop_that_is_not_finite_is_named(self_loop: float) -> None:
+    with pytest.raises(ValueError, match=r'^self_loop: got (nan|inf); accepted'):
+        AdjacencyMask(self_loop=self_loop)

@@ -152,24 +152,21 @@ CASES = {
         lambda data: AdjacencyMask(self_loop=None) * torch.tensor([2.0, -1.0]),
         lambda mask, data: np.array([2.0, -1.0]).reshape(2, 1, 1) * weight_matrix(data, None),
     ),
-    'transposed': Case(
-        lambda data: AdjacencyMask(2, None).T, lambda mask, data: np.stack([weight_matrix(data, None).T] * 2)
-    ),
+    'transposed': Case(lambda data: AdjacencyMask(2, None).T, lambda mask, data: np.stack([weight_matrix(data, None).T] * 2)),
     'transposed_grf': Case(
         lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, True).T,
         lambda mask, data: grf_matrix(mask.parts[0], data).transpose(0, 2, 1),
     ),
-    'hadamard': Case(
-        composed_hadamard, lambda mask, data: grf_matrix(mask.parts[0], data) * low_rank_matrix(data)
-    ),
+    'hadamard': Case(composed_hadamard, lambda mask, data: grf_matrix(mask.parts[0], data) * low_rank_matrix(data)),
     'hadamard_low_rank': Case(
         lambda data: low_rank(data) * low_rank(data).T,
         lambda mask, data: low_rank_matrix(data) * low_rank_matrix(data).transpose(0, 2, 1),
     ),
     'nested': Case(
         lambda data: (low_rank(data) * (AdjacencyMask(2, None) + PackingMask())).T + -PackingMask(2),
-        lambda mask, data: (low_rank_matrix(data) * (weight_matrix(data, None) + same_graph(data))).transpose(0, 2, 1)
-        - same_graph(data),
+        lambda mask, data: (
+            (low_rank_matrix(data) * (weight_matrix(data, None) + same_graph(data))).transpose(0, 2, 1) - same_graph(data)
+        ),
     ),
 }
 

@@ -269,9 +269,7 @@ def test_keys_without_walks_make_the_mask_the_series_itself_also_on_the_diagonal
     """Eq. 27: the expected mask is sum_l f_l W^l, of directed graphs too."""
     graph, settings = ONE_HOT[name]
     data = graph()
-    found = scores(
-        make(asymmetric=True, **settings), data, series(data, F, settings.get('normalization', 'sym')), counter=True
-    )
+    found = scores(make(asymmetric=True, **settings), data, series(data, F, settings.get('normalization', 'sym')), counter=True)
     assert np.abs(found).max() < confidence(COMPARISONS)
 
 
@@ -494,8 +492,8 @@ def test_positive_mask_is_the_mask_of_its_modulation() -> None:
         ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, -2.0]), 'positive': True}),
         ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, float('nan')])}),
         ('modulation', {'modulation': 'random_walk', 'positive': True}),
-        ('name', {'modulation': 'unknown'}),
-        ('alpha', {'modulation': 'cosine:2'}),
+        ('modulation', {'modulation': 'unknown'}),
+        ('modulation', {'modulation': 'cosine:2'}),
         ('transition', {'transition': 'unknown'}),
         ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
         ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),

@@ -290,6 +290,7 @@ def test_discount_may_be_fixed_and_zero() -> None:
         ('lam', {'lam': 0.0}),
         ('lam', {'lam': float('nan'), 'learnable': False}),
         ('lam', {'lam': float('inf')}),
+        ('lam', {'lam': 1e30}),
         ('lam', {'lam': torch.ones(3), 'heads': 2}),
         ('alpha', {'alpha': -1.0}),
         ('alpha', {'alpha': float('nan')}),

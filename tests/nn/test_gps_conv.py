@@ -168,3 +168,9 @@ def test_every_graph(name: str) -> None:
     assert out.shape == x.shape
     assert out.isfinite().all()
     assert x.grad.isfinite().all()
+
+
+def test_attention_of_pyg_on_a_batch_without_nodes() -> None:
+    layer = TopoGPSConv(8, None, attn_type='multihead')
+    edge_index, batch = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.long)
+    assert layer(torch.empty(0, 8), edge_index, batch).shape == (0, 8)

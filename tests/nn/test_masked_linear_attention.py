@@ -178,9 +178,7 @@ def test_layers_given_one_graph_share_the_very_same_state() -> None:
 def test_generator_draws_the_walks() -> None:
     data, attention = small_graph(), layer('grf')
     x = features(data)
-    first, again, other = (
-        attention(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
-    )
+    first, again, other = (attention(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -322,6 +320,10 @@ def test_unknown_feature_map_lists_the_known_ones() -> None:
     [
         ('x', {'x': torch.ones(5, CHANNELS), 'graph': Graph.from_data(small_graph())}),
         ('x', {'x': torch.ones(6, 2, CHANNELS)}),
+        ('x', {'x': torch.ones(1, 6, CHANNELS)}),
+        ('x', {'x': torch.ones(6, CHANNELS + 1)}),
+        ('x', {'x': torch.ones(6, CHANNELS, dtype=torch.float64)}),
+        ('x', {'x': torch.ones(6, CHANNELS, dtype=torch.long)}),
         ('edge_index', {'edge_index': torch.tensor([[0], [9]])}),
         ('edge_weight', {'edge_weight': torch.full((14,), float('nan'))}),
         ('batch', {'batch': torch.tensor([0, 0, 0, 1, 0, 1])}),

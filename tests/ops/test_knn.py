@@ -135,6 +135,7 @@ def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> N
         ('batch', {'batch': torch.zeros(2, dtype=torch.long)}),
         ('batch', {'batch': torch.zeros(3)}),
         ('batch', {'batch': torch.tensor([0, 1, 0])}),
+        ('batch', {'batch': torch.tensor([-1, 0, 0])}),
     ],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:

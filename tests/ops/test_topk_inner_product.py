@@ -342,3 +342,10 @@ def test_unknown_similarity() -> None:
     q, k, ptr = tensors([5])
     with pytest.raises(ValueError, match="similarity: got 'l1'"):
         inner_product_features(q, k, ptr, 'l1')
+
+
+def test_gradient_of_the_cosine_of_zero_is_finite_in_half_precision() -> None:
+    q, k = torch.ones(1, 1, 2, dtype=torch.float16), torch.zeros(1, 1, 2, dtype=torch.float16, requires_grad=True)
+    inner_product_features(q, k, torch.tensor([0, 1]), 'cosine')[1].sum().backward()
+    assert k.grad is not None
+    assert k.grad.isfinite().all()

@@ -132,9 +132,7 @@ def padded(target: str) -> Data:
         edges = torch.cat([ring(6), ring(6)], 1)
         data = Data(x=torch.arange(6.0), edge_index=edges[:, :18], num_nodes=6)
         stored = next(
-            own
-            for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
-            if num_visits(own) == 18
+            own for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500)) if num_visits(own) == 18
         )
     assert num_visits(stored) == {'nodes': stored.num_nodes, 'edges': stored.num_edges}[target]
     return stored
@@ -144,9 +142,7 @@ def undirected_padded() -> Data:
     """An undirected graph whose walks have exactly as many visits as it has edges."""
     data = Data(x=torch.arange(6.0), edge_index=ring(6), num_nodes=6)
     return next(
-        own
-        for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
-        if num_visits(own) == 12
+        own for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500)) if num_visits(own) == 12
     )
 
 

@@ -66,3 +66,8 @@ def test_bad_data_is_named() -> None:
             ToGridGraph()(wrong)
     with pytest.raises(ValueError, match=r'^data: got Data'):
         ToGridGraph()(Data(num_nodes=2))
+
+
+def test_image_without_channels_or_pixels() -> None:
+    assert ToGridGraph()(torch.empty(0, 2, 3)).x.shape == (6, 0)
+    assert ToGridGraph()(torch.empty(0, 0, 3)).x.shape == (0, 0)

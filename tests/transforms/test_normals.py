@@ -100,3 +100,8 @@ def test_functional_name_and_repr() -> None:
 def test_bad_input_is_named(argument: str, call: Any) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         call()
+
+
+def test_features_of_no_points_and_normals_have_their_columns() -> None:
+    data = AddNormals(cat=True)(Data(pos=torch.empty(0, 3), x=torch.empty(0, 2)))
+    assert data.x.shape == (0, 5)

@@ -73,6 +73,11 @@ def test_random_sampling_needs_no_positions() -> None:
     assert RandomSampling(3)(Data(x=torch.rand(9, 2))).x.shape == (3, 2)
 
 
+def test_distances_in_half_precision_do_not_overflow() -> None:
+    pos = torch.tensor([[0.0], [400.0], [1000.0], [300.0]], dtype=torch.float16)
+    assert farthest_points(pos, 3).tolist() == [0, 2, 1]
+
+
 def test_functional_names_and_repr() -> None:
     assert {'topo_random_sampling', 'topo_farthest_sampling'} <= set(IterDataPipe.functions)
     assert repr(FarthestSampling(4)) == 'FarthestSampling(4, seed=0)'
@@ -87,6 +92,8 @@ def test_functional_names_and_repr() -> None:
         ('start', lambda: farthest_points(torch.rand(3, 3), 2, start=3)),
         ('pos', lambda: farthest_points(torch.tensor([[torch.nan], [0.0]]), 1)),
         ('pos', lambda: farthest_points(torch.zeros(4), 1)),
+        ('pos', lambda: farthest_points(torch.zeros(4, 0), 1)),
+        ('pos', lambda: farthest_points(torch.full((4, 3), 3e38), 1)),
         ('pos', lambda: FarthestSampling(1)(Data(pos=torch.full((2, 3), torch.inf)))),
         ('data', lambda: FarthestSampling(1)(Data(x=torch.rand(2, 1)))),
         ('data', lambda: RandomSampling(1)(HeteroData())),

@@ -58,9 +58,7 @@ def test_loads_are_those_of_explicit_walks(name: str, p_halt: float, normalizati
     hops=st.integers(0, 5),
     seed=st.integers(0, 100),
 )
-def test_loads_of_random_graphs(
-    num_nodes: int, num_edges: int, num_walks: int, p_halt: float, hops: int, seed: int
-) -> None:
+def test_loads_of_random_graphs(num_nodes: int, num_edges: int, num_walks: int, p_halt: float, hops: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     edges = torch.randint(num_nodes, (2, num_edges), generator=generator)
     weight = torch.randn(num_edges, generator=generator, dtype=torch.float64)

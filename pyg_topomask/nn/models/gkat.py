@@ -13,7 +13,7 @@ from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mea
 
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.multi_head import check_probability
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_probability
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 
@@ -53,9 +53,12 @@ class GKAT(torch.nn.Module):
         explicit (bool): Form mask and attention as matrices: GKAT-0, the brute-force reference of Table 3, in
             :math:`O(N^2)`, with equal parameters and outputs. (default: :obj:`False`)
         dynamic (bool): Each layer has walks of its own, for :meth:`resample`. (default: :obj:`False`)
+        project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
+            as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
+            neither ELU nor linear layer follow. (default: :obj:`True`)
 
     Raises:
-        ValueError: If an argument is outside its range, or a name is unknown.
+        ValueError: If an argument is outside its range, a name is unknown, or several heads are to be the output.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -91,6 +94,7 @@ class GKAT(torch.nn.Module):
         lin_channels: int | None = None,
         explicit: bool = False,
         dynamic: bool = False,
+        project: bool = True,
     ) -> None:
         super().__init__()
         for name, number in (
@@ -107,7 +111,13 @@ class GKAT(torch.nn.Module):
             raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
         if num_features is not None and feature_map != 'favor':
             raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
+        direct = readout is None and not project
+        if direct and heads[-1] != 1:
+            raise ValueError(
+                f'heads: got {tuple(heads)} with readout=None and project=False; accepted is 1 head in the last layer'
+            )
         check_probability(dropout=dropout)
+        self.in_channels = in_channels
         self.readout = readout
         self.dropout = dropout
         self.dynamic = dynamic
@@ -116,29 +126,31 @@ class GKAT(torch.nn.Module):
         channels = in_channels if lin_channels is None else lin_channels
         self.layers = torch.nn.ModuleList()
         for layer, own in enumerate(heads):
+            width = out_channels if direct and layer == len(heads) - 1 else hidden_channels
             features: str | FeatureMap = feature_map
             if feature_map == 'favor':
-                features = FavorFeatures(hidden_channels, num_features)
-            self.layers.append(
-                (_ExplicitAttention if explicit else RWGNKAttention)(
-                    channels,
-                    own,
-                    num_walks,
-                    p_halt,
-                    max_walk_length,
-                    lam,
-                    alpha,
-                    learnable,
-                    resample=resample,
-                    seed=seed + layer if dynamic else seed,
-                    feature_map=features,
-                    out_channels=own * hidden_channels,
-                )
+                features = FavorFeatures(width, num_features)
+            attention = (_ExplicitAttention if explicit else RWGNKAttention)(
+                channels,
+                own,
+                num_walks,
+                p_halt,
+                max_walk_length,
+                lam,
+                alpha,
+                learnable,
+                resample=resample,
+                seed=seed + layer if dynamic else seed,
+                feature_map=features,
+                out_channels=own * width,
             )
-            channels = own * hidden_channels
+            if not project:
+                attention.lin_out = _Concatenation()
+            self.layers.append(attention)
+            channels = own * width
         self.lin_node = torch.nn.Linear(channels, readout_channels) if readout == 'dm' else None
         hidden = {'mf': [channels, readout_channels], 'dm': [readout_channels, readout_channels]}
-        self.lin_out = MLP([*hidden.get(readout or '', [channels]), out_channels], norm=None)
+        self.lin_out = None if direct else MLP([*hidden.get(readout or '', [channels]), out_channels], norm=None)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
@@ -166,15 +178,14 @@ class GKAT(torch.nn.Module):
                 with stored walks where there are any. (default: :obj:`None`)
             generator (torch.Generator, optional): The source of random numbers of the walks. (default: :obj:`None`)
         """
-        if graph is None:
-            graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
-        elif not isinstance(graph, Graph):
-            graph = Graph.from_data(graph)
+        check_features(x, self.in_channels, next(self.parameters()).dtype)
+        graph = as_graph(x, edge_index, edge_weight, batch, graph)
         x = self._first(x)
         for layer in self.layers:
-            x = F.elu(layer(F.dropout(x, self.dropout, self.training), edge_index, graph=graph, generator=generator))
-        out: Tensor = self.lin_out(self._pool(x, graph))
-        return out
+            x = layer(F.dropout(x, self.dropout, self.training), edge_index, graph=graph, generator=generator)
+            if self.lin_out is not None or layer is not self.layers[-1]:
+                x = F.elu(x)
+        return x if self.lin_out is None else self.lin_out(self._pool(x, graph))
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
@@ -214,6 +225,13 @@ class GKAT(torch.nn.Module):
         pool = {'mean': global_mean_pool, 'max': global_max_pool}.get(self.readout, global_add_pool)
         pooled: Tensor = pool(x, batch.long(), graph.num_graphs)
         return pooled
+
+
+class _Concatenation(torch.nn.Identity):
+    r"""The heads side by side, in place of an output projection."""
+
+    def reset_parameters(self) -> None:
+        r"""Does nothing: there are no parameters."""
 
 
 class _ExplicitAttention(RWGNKAttention):

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.nn.multi_head import check_positive
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 
@@ -84,6 +85,7 @@ class TopologicalViT(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
+        check_positive(num_classes=num_classes)
         self.embedding = PatchEmbedding(image_size, patch_size, in_channels, channels)
         self.encoder = GridEncoder(
             *self.embedding.grid, channels, depth, heads, mlp_channels, mask, feature_map, attention, dropout, dense_limit
@@ -124,6 +126,7 @@ class PatchEmbedding(torch.nn.Module):
             raise ValueError(
                 f'patch_size: got {patch_size} for image_size={image_size}; accepted are sizes from 1 that divide the images'
             )
+        check_positive(in_channels=in_channels, channels=channels)
         self.shape = (in_channels, height, width)
         self.grid: tuple[int, int] = (height // rows, width // columns)
         self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
@@ -167,8 +170,7 @@ class GridEncoder(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        if depth < 1:
-            raise ValueError(f'depth: got {depth}; accepted are numbers of layers from 1')
+        check_positive(depth=depth, mlp_channels=mlp_channels)
         if not 0.0 <= dropout <= 1.0:
             raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
         if isinstance(mask, Mask):

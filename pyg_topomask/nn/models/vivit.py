@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
+from pyg_topomask.nn.multi_head import check_positive
 
 __all__ = ['ViViT']
 
@@ -81,6 +82,7 @@ class ViViT(torch.nn.Module):
             raise ValueError(
                 f'tubelet_frames: got {tubelet_frames} for num_frames={num_frames}; accepted are numbers that divide the frames'
             )
+        check_positive(num_classes=num_classes)
         self.num_indices = num_frames // tubelet_frames
         # A tubelet is a patch of an image whose channels are those of its frames.
         self.embedding = PatchEmbedding(image_size, patch_size, tubelet_frames * in_channels, channels)

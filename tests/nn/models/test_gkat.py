@@ -1,5 +1,6 @@
 """GKAT: its options, and the same model with explicit matrices."""
 
+import numpy as np
 import pytest
 import torch
 from graphs import ring, uneven_graphs
@@ -26,7 +27,10 @@ def run(model: GKAT, data: Data) -> Tensor:
     return model(data.x, graph.edge_index, graph=graph)
 
 
-@pytest.mark.parametrize('settings', [{}, {'num_walks': None}, {'feature_map': 'relu', 'alpha': 0.0, 'readout': None}])
+@pytest.mark.parametrize(
+    'settings',
+    [{}, {'num_walks': None}, {'feature_map': 'relu', 'alpha': 0.0, 'readout': None}, {'readout': None, 'project': False}],
+)
 def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, object]) -> None:
     batch = Batch.from_data_list(with_features())
     implicit, explicit = (GKAT(5, 4, 3, (4, 1), explicit=own, **settings) for own in (False, True))
@@ -75,6 +79,18 @@ def test_layers_have_the_heads_channels_and_features_asked_for() -> None:
     after = dict(model.named_parameters())
     assert before
     assert not any(torch.equal(value, after[name]) for name, value in before.items())
+
+
+def test_without_projections_nodes_without_neighbours_keep_their_values() -> None:
+    x, no_edges = torch.randn(6, 5), torch.empty(2, 0, dtype=torch.long)
+    model = GKAT(5, 4, 3, (2, 1), readout=None, project=False)
+    model.reset_parameters()
+    hidden, out = (
+        (layer.lin_v.weight.detach().double().numpy(), layer.lin_v.bias.detach().double().numpy()) for layer in model.layers
+    )
+    value = x.double().numpy() @ hidden[0].T + hidden[1]
+    value = np.where(value > 0, value, np.expm1(value))
+    torch.testing.assert_close(model(x, no_edges).double(), torch.from_numpy(value @ out[0].T + out[1]), rtol=1e-4, atol=1e-4)
 
 
 def test_layers_share_one_ensemble_of_walks() -> None:
@@ -142,6 +158,7 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     [
         ('heads', {'heads': ()}),
         ('heads', {'heads': (0, 1)}),
+        ('heads', {'heads': (2, 2), 'readout': None, 'project': False}),
         ('hidden_channels', {'hidden_channels': 0}),
         ('readout', {'readout': 'unknown'}),
         ('readout_channels', {'readout_channels': 0}),

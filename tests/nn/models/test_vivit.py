@@ -89,6 +89,7 @@ def test_deepcopy_and_reset() -> None:
         ({'tubelet_frames': 4}, 'tubelet_frames: got 4 for num_frames=6; accepted are numbers that divide the frames'),
         ({'tubelet_frames': 0}, 'tubelet_frames: got 0'),
         ({'temporal_depth': 0}, 'depth: got 0'),
+        ({'num_classes': 0}, 'num_classes: got 0'),
         ({'patch_size': 4}, 'patch_size: got 4'),
     ],
 )

@@ -1,4 +1,4 @@
-"""The layer of Exphormer's repository: any number of models, summed, and a feed-forward block."""
+"""The layers of Exphormer's repository: any number of models, summed, and a feed-forward block; and one model alone."""
 
 from typing import Any
 
@@ -78,8 +78,44 @@ class MultiLayer(Module):
                 raise ValueError(f'Unsupported layer type: {name}')
         self.models = ModuleList(models)
         self.feed_forward = Sequential(Linear(dim_h, 2 * dim_h), ReLU(), Linear(2 * dim_h, dim_h))
+        self.norm2 = GraphNorm(dim_h) if layer_norm else None
 
     def forward(self, batch: Batch) -> Batch:
         h = sum(model(batch) for model in self.models)
-        batch.x = h + self.feed_forward(h)
+        h = h + self._ff_block(h)
+        batch.x = h if self.norm2 is None else self.norm2(h, batch.batch)
+        return batch
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.feed_forward(x)
+
+
+class SingleLayer(Module):
+    def __init__(
+        self,
+        dim_h: int,
+        model_type: str,
+        num_heads: int,
+        dropout: float = 0.0,
+        attn_dropout: float = 0.0,
+        layer_norm: bool = False,
+        batch_norm: bool = True,
+        bigbird_cfg: Any = None,
+        exp_edges_cfg: Any = None,
+    ) -> None:
+        super().__init__()
+        self.model_type = model_type
+        self.attn_dropout = attn_dropout
+        if model_type == 'Transformer':
+            self.model: Module = GlobalModel(
+                dim_h, model_type, 'edge_index', True, 'edge_attr', num_heads, dropout, attn_dropout, layer_norm
+            )
+        elif model_type == 'GCN':
+            self.model = LocalModel(dim_h)
+        else:
+            raise ValueError(f'Unsupported layer type: {model_type}')
+        self.activation = ReLU()
+
+    def forward(self, batch: Batch) -> Batch:
+        batch.x = self.activation(self.model(batch))
         return batch

@@ -1,0 +1,71 @@
+r"""The benchmarks by name: where each one is, what it is for, and which tables it writes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ['BENCHMARKS', 'Benchmark', 'find_benchmark']
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    r"""A function :obj:`run(quick, folder)` of a module of this package, its purpose, and the tables that it writes."""
+
+    module: str
+    purpose: str
+    tables: tuple[str, ...]
+    function: str = 'run'
+
+    def load(self) -> Callable[[bool, Path], None]:
+        function: Callable[[bool, Path], None] = getattr(importlib.import_module(f'benchmarks.{self.module}'), self.function)
+        return function
+
+
+BENCHMARKS = {
+    'scaling': Benchmark('scaling', 'time and memory of a GRF layer as graphs grow, beside layers of PyG', ('scaling',)),
+    'memory': Benchmark('memory', 'peak memory of the combine step as features grow', ('memory',)),
+    'sampler': Benchmark('sampler', 'steps of the walk sampler per second, beside torch_sparse', ('sampler',)),
+    'grf_features': Benchmark(
+        'grf_features', 'graph random features and power series, beside fast-graph-gp and SciPy', ('grf_features',)
+    ),
+    'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention beside GATConv', ('asymmetric',)),
+    'toeplitz': Benchmark('toeplitz', 'Toeplitz masks beside dense masks and bare Fourier transforms', ('toeplitz',)),
+    'tree': Benchmark('tree', 'tree masks beside a sparse product, and as trees grow', ('tree', 'tree_distance')),
+    'heat': Benchmark('heat', 'heat kernels beside expm_multiply', ('heat',)),
+    'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),
+    'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention beside GAT in training', ('gkat_speed',)),
+    'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
+    'digits': Benchmark('digits', "what the mask is worth in the README's model", ('digits',)),
+    'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
+    'video': Benchmark('video', 'masks in a video Transformer', ('video',)),
+    'interlacer': Benchmark('interlacer', 'Interlacers on simulated cloth: error and speed', ('interlacer',)),
+    'motifs': Benchmark('motifs', 'GKAT on motifs and induced cycles', ('motifs',)),
+    'citation': Benchmark('citation', 'GKAT and GAT on citation networks', ('citation',)),
+    'tu': Benchmark('tu', 'GKAT on TU sets, beside message passing and no graph', ('tu',)),
+    'gkat_ablations': Benchmark(
+        'gkat_ablations',
+        'GKAT: length of walks, depth, accuracy at equal time',
+        ('gkat_walk_length', 'gkat_depth', 'gkat_equal_time'),
+    ),
+    'topk_search': Benchmark('topk_search', 'backends of the top-k search, beside KeOps and faiss', ('topk_search',)),
+    'ball_tree': Benchmark('ball_tree', 'tree search beside brute force', ('ball_tree', 'ball_tree_time')),
+    'kmip_efficiency': Benchmark('kmip_efficiency', 'k-MIP attention beside full attention', ('kmip_efficiency',)),
+    'kmip_batches': Benchmark(
+        'kmip_efficiency', 'k-MIP attention in batches of small graphs', ('kmip_batches',), 'small_graphs'
+    ),
+    'kmip_million': Benchmark('kmip_efficiency', 'k-MIP attention on a million nodes', ('kmip_million',), 'million'),
+    'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT beside baselines', ('kmip_accuracy',)),
+    'kmip_influence': Benchmark('kmip_accuracy', 'influence of k and of the size of keys', ('kmip_influence',), 'influence'),
+    'kmip_inside': Benchmark('kmip_inside', 'what a trained k-MIP-GT attends to', ('kmip_inside',)),
+    'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
+    'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
+    'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),
+}
+
+
+def find_benchmark(table: str) -> str:
+    r"""Returns the name of the benchmark that writes a table."""
+    return next(name for name, own in BENCHMARKS.items() if table in own.tables)

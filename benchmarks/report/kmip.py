@@ -1,0 +1,232 @@
+r"""What De Schouwer's thesis on k-MIP attention (arXiv 2604.03815) states, and what the tables show of it."""
+
+from __future__ import annotations
+
+from benchmarks.report.claims import Claim, Finding, Section, judge_factor, judge_gaps, judge_holds, judge_trend, not_run
+from benchmarks.report.tables import Estimate, Table, span, times
+
+__all__ = ['KMIP']
+
+FULL, OURS = 'full attention (SDPA)', 'k-MIP, auto'
+PAIRED, REFERENCE = 'minus k-MIP, paired', 'GPS + k-MIP'
+
+
+def _above(table: Table, names: tuple[str, ...]) -> Finding:
+    gaps = {name: _gain(table, name) for name in names}
+    own = table.estimate('test accuracy', {'model': REFERENCE})
+    others = ', '.join(
+        f'{name} {_show(table.estimate("test accuracy", {"model": name}))} ({_than(gap)})' for name, gap in gaps.items()
+    )
+    return Finding(judge_gaps(list(gaps.values())), f'MNIST point clouds: k-MIP-GT {_show(own)}, {others}.')
+
+
+def _not_below(table: Table, name: str, statement: bool) -> Finding:
+    gap, other = _gain(table, name), table.estimate('test accuracy', {'model': name})
+    own = table.estimate('test accuracy', {'model': REFERENCE})
+    return Finding(
+        judge_trend((gap.verdict == 'worse') == statement),
+        f'{name} {_show(other)} ({_than(gap)}), k-MIP-GT {_show(own)}.',
+    )
+
+
+def _speed(table: Table, kind: str, paper: float) -> Finding:
+    size = _largest(table.where({'method': FULL}))
+    ours = table.number(f'{kind} speed-up', {'nodes': size, 'method': OURS})
+    dense = table.number(f'{kind} ms', {'nodes': size, 'method': 'full attention (matrix)'})
+    own = table.number(f'{kind} ms', {'nodes': size, 'method': OURS})
+    return Finding(
+        judge_factor(dense / own, paper),
+        f'At {size:,} nodes {kind} is {times(dense / own)} times as fast as full attention with matrices (the thesis, on a '
+        f'GPU: {paper:g}), and {times(ours)} times as fast as `scaled_dot_product_attention`.',
+    )
+
+
+def _symbolic(table: Table) -> Finding:
+    size = _largest(table.where({'method': 'matmul + torch.topk', 'graphs': 1}), 'nodes per graph')
+    ratio = table.number('KeOps argKmin alone / it', {'graphs': 1, 'nodes per graph': size, 'method': 'matmul + torch.topk'})
+    return Finding(
+        judge_factor(1 / ratio, 10),
+        f'On a CPU the search with KeOps takes {times(ratio)} times as long as matmul and topk at {size:,} nodes.',
+    )
+
+
+def _memory(table: Table) -> Finding:
+    rows = table.where({'method': OURS})
+    sizes, found = rows.numbers('nodes'), rows.numbers('training MB')
+    growth = (found[-1] / found[-2]) / (sizes[-1] / sizes[-2])
+    full = max(table.where({'method': FULL}).numbers('training MB'))
+    base = _largest(table.where({'method': FULL}))
+    own = table.number('training MB', {'nodes': base, 'method': OURS})
+    return Finding(
+        judge_holds(growth < 1.1),
+        f'Training takes {found[-1]:.0f} MB at {sizes[-1]:,.0f} nodes, {times(growth)} times as much per node as at '
+        f'{sizes[-2]:,.0f}; at {base:,} nodes {own:.0f} MB where full attention takes {full:,.0f} MB.',
+    )
+
+
+def _million(table: Table) -> Finding:
+    size, seconds, memory = (table.numbers(column)[0] for column in ('nodes', 'seconds', 'peak GB'))
+    return Finding(
+        judge_holds(size >= 5e5),
+        f'A training step of one head on {size:,.0f} nodes takes {seconds / 60:.1f} minutes and {memory:.2f} GB on a CPU.',
+    )
+
+
+def _visits(table: Table) -> Finding:
+    shares = {int(dim): table.where({'d': dim}).numbers('share') for dim in table.distinct('d')}
+    low, high = min(shares), max(shares)
+    falls = {dim: shares[dim][-1] / shares[dim][0] for dim in (low, high)}
+    return Finding(
+        judge_holds(falls[low] < 0.1 and falls[high] > 0.3, partly=falls[low] < falls[high]),
+        f'As the keys grow to {max(table.numbers("keys")):,.0f}, the share of visited nodes falls to {shares[low][-1]:.2g} in '
+        f'{low} dimensions, and to {shares[high][-1]:.2g} in {high}.',
+    )
+
+
+def _tree_time(table: Table) -> Finding:
+    found = {}
+    for dim in ('3', '10'):
+        rows = table.where({'d': dim}).rows
+        found[dim] = (int(rows[-1]['nodes']), float(rows[-1]['ratio']))
+    slower = [ratio > 1 for _, ratio in found.values()]
+    parts = ', '.join(
+        f'{times(ratio)} times as long in {dim} dimensions ({size:,} nodes)' for dim, (size, ratio) in found.items()
+    )
+    return Finding(
+        judge_holds(all(slower), partly=any(slower)), f'Tree search, beside brute force on the same CPU, takes {parts}.'
+    )
+
+
+def _influence(table: Table, varied: str, statement: str) -> Finding:
+    rows = table.where({'varied': varied}).rows
+    gaps = {row['value']: Estimate.parse(row['minus k = 10, kq_dim = 8, paired']) for row in rows}
+    fine = [gap.verdict == 'not distinguishable' for gap in list(gaps.values())[1:]]
+    parts = ', '.join(f'{value}: {gap.mean:+.3f} ± {gap.error:.3f}' for value, gap in gaps.items())
+    return Finding(
+        judge_trend(2 * sum(fine) > len(fine)),
+        f'Accuracy beside that of the default, by {statement}: {parts}; beyond the smallest {sum(fine)} of {len(fine)} '
+        f'are not distinguishable from it.',
+    )
+
+
+def _tail(table: Table) -> Finding:
+    first, *others = table.numbers('nobody attends to')
+    keys = table.numbers('keys a node')[0]
+    return Finding(
+        judge_trend(first > max(others)),
+        f'With {keys:.0f} keys a node, {first:.0%} of the nodes of the first layer are attended to by nobody, '
+        f'{min(others):.0%} to {max(others):.0%} in deeper ones; the largest out-degree is '
+        f'{max(table.numbers("largest out-degree")):.0f}.',
+    )
+
+
+def _weights(table: Table) -> Finding:
+    found = table.numbers('weight of the first 1')
+    return Finding(
+        judge_trend(found[0] == min(found)),
+        f'The largest coefficient of a node carries {span(found)} of the weight; least in the first layer: '
+        f'{"yes" if found[0] == min(found) else "no"}.',
+    )
+
+
+def _largest(table: Table, column: str = 'nodes') -> int:
+    return int(max(table.numbers(column)))
+
+
+def _gain(table: Table, name: str) -> Estimate:
+    r"""What k-MIP attention is above another model, paired by seed."""
+    gap = table.estimate(PAIRED, {'model': name})
+    return Estimate(-gap.mean, gap.error)
+
+
+def _than(gain: Estimate) -> str:
+    r"""What the other model is, beside k-MIP."""
+    return {'better': 'worse', 'worse': 'better'}.get(gain.verdict, gain.verdict)
+
+
+def _show(value: Estimate) -> str:
+    return f'{value.mean:.3f} ± {value.error:.3f}'
+
+
+KMIP = Section(
+    'De Schouwer, 2024 (arXiv 2604.03815): k-MIP attention for graph Transformers',
+    'https://arxiv.org/abs/2604.03815',
+    [
+        Claim(
+            'Table 6.1',
+            'k-MIP-GT is above GCN, GINE and GAT',
+            'kmip_accuracy',
+            lambda table: _above(table, ('GCN', 'GIN', 'GAT')),
+            'k-MIP-GT',
+        ),
+        Claim(
+            'Table 6.1',
+            'It is above GatedGCN and GPS + Performer',
+            'kmip_accuracy',
+            lambda table: _above(table, ('GatedGCN', 'GPS + Performer')),
+            'k-MIP-GT, strong baselines',
+        ),
+        Claim(
+            'Table 6.1, CIFAR10',
+            'It is below GPS + Transformer',
+            'kmip_accuracy',
+            lambda table: _not_below(table, 'GPS + Transformer', True),
+            'k-MIP-GT, full attention',
+        ),
+        Claim(
+            'Table 6.1',
+            'It is on a par with Exphormer',
+            'kmip_accuracy',
+            lambda table: _not_below(table, 'GPS + expander', False),
+        ),
+        Claim(
+            'Table 6.1',
+            'The same on CIFAR10, MalNet-Tiny, PascalVOC-SP and Peptides-func',
+            '',
+            not_run('`graphgps_configs/kmip` has the configurations; models of 100,000 parameters need a GPU.'),
+        ),
+        Claim(
+            'Fig. 6.1',
+            'k-MIP attention is 5 times as fast as full attention in inference',
+            'kmip_efficiency',
+            lambda table: _speed(table, 'inference', 5),
+        ),
+        Claim(
+            'Fig. 6.2',
+            'It is 10 times as fast in training',
+            'kmip_efficiency',
+            lambda table: _speed(table, 'training', 10),
+        ),
+        Claim('Sec. 6.2', 'Symbolic matrices (KeOps) make the search 10 to 15 times as fast', 'topk_search', _symbolic),
+        Claim('Sec. 6.2', 'Memory is linear in N', 'kmip_efficiency', _memory, 'k-MIP attention, memory'),
+        Claim('Fig. 6.3', 'Tree search visits few nodes in few dimensions alone', 'ball_tree', _visits, 'Tree search'),
+        Claim('Fig. 6.4', 'Brute force is faster than tree search in 3 and in 10 dimensions', 'ball_tree_time', _tree_time),
+        Claim(
+            'Table 6.2',
+            'Accuracy changes little with k but for the smallest',
+            'kmip_influence',
+            lambda table: _influence(table, 'k', 'k'),
+            'Influence of k',
+        ),
+        Claim(
+            'Table 6.4',
+            'Accuracy changes little with the size of keys',
+            'kmip_influence',
+            lambda table: _influence(table, 'kq_dim', 'size of keys'),
+        ),
+        Claim(
+            'Table 6.5',
+            'k-MIP-GT scales to graphs of 500,000 nodes',
+            'kmip_million',
+            _million,
+            'k-MIP attention, a million nodes',
+        ),
+        Claim('Fig. 6.7', 'Few keys carry a small part of the weight, least in the first layer', 'kmip_inside', _weights),
+        Claim(
+            'Fig. 6.10',
+            'Out-degrees have a long tail, most in the first layer',
+            'kmip_inside',
+            _tail,
+        ),
+    ],
+)

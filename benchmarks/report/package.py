@@ -1,0 +1,226 @@
+r"""Speed and memory of this package, beside named baselines in the same run, and what its masks are worth on the digits."""
+
+from __future__ import annotations
+
+from benchmarks.report.claims import MEASURED, Claim, Finding, Section
+from benchmarks.report.tables import Estimate, Table, span, times
+
+__all__ = ['PACKAGE']
+
+EDGES = 'GRF edges route'
+GRAPHS = ('ring', 'random')
+THEIRS = ('Transformer', 'Performer')
+
+
+def _pair(found: list[float]) -> str:
+    return f'{times(found[0])} (ring) and {times(found[1])} (random graph)'
+
+
+def growth(table: Table, memory: str = 'kept') -> list[float]:
+    r"""How much the time per node of a GRF layer grows from 10,000 to 1,000,000 nodes, relative to a CSR product, by graph."""
+    row = {'nodes': 1_000_000, 'method': EDGES, 'memory': memory}
+    return [table.number('growth from 1e4', {'graph': graph, **row}) for graph in GRAPHS]
+
+
+def beside(table: Table, other: str, nodes: int, column: str = 'forward') -> list[float]:
+    r"""The time of a GRF layer over that of another method, by graph."""
+    return [
+        table.number(column, {**row, 'method': EDGES}) / table.number(column, {**row, 'method': other})
+        for row in ({'graph': graph, 'nodes': nodes, 'memory': 'kept'} for graph in GRAPHS)
+    ]
+
+
+def _linear(table: Table) -> Finding:
+    row = {'nodes': 1_000_000, 'method': EDGES}
+    peaks = {
+        memory: max(table.where({**row, 'memory': memory}).numbers('peak memory, bytes per node'))
+        for memory in ('kept', 'default')
+    }
+    kept, default = (f'{peak * 1e6 / 2**30:.1f} GiB' for peak in peaks.values())
+    return Finding(
+        MEASURED,
+        f'From 10,000 to 1,000,000 nodes the time per node of a GRF attention layer grows {_pair(growth(table))} times as much '
+        f"as that of a CSR sparse product on the same graph; with glibc's default allocator "
+        f'{_pair(growth(table, "default"))} times. A training step at 1,000,000 nodes takes {kept} ({default} with the default '
+        f'allocator).',
+    )
+
+
+def _against_layers(table: Table) -> Finding:
+    prepare = [
+        table.number('prepare', row) / table.number('forward', row)
+        for row in ({'graph': graph, 'nodes': 100_000, 'method': EDGES, 'memory': 'kept'} for graph in GRAPHS)
+    ]
+    return Finding(
+        MEASURED,
+        f'Forward at 100,000 nodes a GRF layer takes {_pair(beside(table, "unmasked linear", 100_000))} times as long as '
+        f'unmasked linear attention of this package, {_pair(beside(table, "PerformerAttention", 100_000))} times as long as '
+        f'`PerformerAttention`, which has no mask, and {_pair(beside(table, "GATConv", 100_000))} times as long as `GATConv`, '
+        f'which sees neighbours alone. Walking and pairing, once per graph, takes as long as {span(prepare)} forward passes.',
+    )
+
+
+def _asymmetric(table: Table) -> Finding:
+    own = table.where({'method': 'AsymmetricGRFAttention'})
+    sizes = own.numbers('nodes')
+    grown = own.where({'nodes': int(max(sizes))}).numbers('growth')
+    return Finding(
+        MEASURED,
+        f'It takes {span(own.numbers("forward / GATConv"))} times the time of `GATConv` with the same channels and as many '
+        f'neighbours forward, and {span(own.numbers("training / GATConv"))} times in training, from {min(sizes):,.0f} to '
+        f'{max(sizes):,.0f} nodes; its growth relative to a CSR product is {span(grown)}.',
+    )
+
+
+def saved_memory(table: Table) -> dict[str, float]:
+    r"""How many times the memory of a route plain autograd takes, at the largest number of features."""
+    size = max(int(value) for value in table.distinct('m = d'))
+    peaks = {
+        name: table.number('peak bytes per node and head', {'m = d': size, 'method': name})
+        for name in ('plain autograd', 'features', 'edges')
+    }
+    return {name: peaks['plain autograd'] / peaks[name] for name in ('features', 'edges')}
+
+
+def _combine(table: Table) -> Finding:
+    size, saved = max(map(int, table.distinct('m = d'))), saved_memory(table)
+    return Finding(
+        MEASURED,
+        f'Its memory grows with m + d, not m d: at {size} features plain autograd takes {times(saved["features"])} times the '
+        f'memory of the features route and {times(saved["edges"])} times that of the edges route.',
+    )
+
+
+def _sampler(table: Table) -> Finding:
+    column = 'speed / torch_sparse'
+    found = {
+        kind: [
+            table.number(column, {'graph': graph, 'nodes': nodes, 'method': f'{kind}, Numba'})
+            for graph in GRAPHS
+            for nodes in (200_000, 1_000_000)
+        ]
+        for kind in ('walks', 'features')
+    }
+    small = table.where({'nodes': 10_000, 'method': 'walks, Numba'}).numbers(column)
+    return Finding(
+        MEASURED,
+        f'With Numba it makes {span(found["walks"])} times as many steps per second, with loads, as '
+        f'`torch_sparse.random_walk`, which is compiled and returns no loads, at 200,000 and 1,000,000 nodes, and '
+        f'{span(small)} times as many at 10,000; sorted and added up into features {span(found["features"])} times.',
+    )
+
+
+def faster_features(table: Table, method: str) -> list[float]:
+    r"""How many times as fast as fast-graph-gp walks become features."""
+    return table.where({'task': 'features', 'method': f'pyg_topomask, {method}'}).numbers('speed / baseline')
+
+
+def _features(table: Table) -> Finding:
+    series = table.where({'task': 'series', 'method': 'PowerSeriesMask'}).numbers('speed / baseline')
+    return Finding(
+        MEASURED,
+        f'From the graph to features it is {span(faster_features(table, "numba"))} times as fast as fast-graph-gp with Numba, '
+        f'{span(faster_features(table, "torch"))} times without. Exact power series are {span(series)} times as fast as with '
+        f'scipy.sparse.',
+    )
+
+
+def faster_heat(table: Table) -> list[float]:
+    r"""How many times as fast as SciPy heat kernels are."""
+    return [1 / value for value in table.numbers('time / scipy')]
+
+
+def _heat(table: Table) -> Finding:
+    return Finding(
+        MEASURED, f"To a tolerance of 1e-8 they are {span(faster_heat(table))} times as fast as SciPy's `expm_multiply`."
+    )
+
+
+def _search(table: Table) -> Finding:
+    size = int(max(table.keep(lambda row: row['method'].startswith('KeOps')).numbers('nodes per graph')))
+    row = {'graphs': 1, 'nodes per graph': size}
+    keops, faiss = (table.number('KeOps argKmin alone / it', {**row, 'method': method}) for method in ('auto', 'faiss'))
+    alone = 1 / table.number('faiss alone / it', {**row, 'method': 'faiss'})
+    return Finding(
+        MEASURED,
+        f"At {size:,} nodes `auto` is {times(keops)} times as fast as KeOps' `argKmin`, the faiss backend "
+        f'{times(faiss)} times, and takes {alone:.2f} times the time of faiss alone.',
+    )
+
+
+def _batches(table: Table) -> Finding:
+    rows = table.where({'method': 'k-MIP, auto'}).rows
+    parts = [
+        f'{int(row["graphs"]):,} graphs of {int(row["nodes each"]):,} nodes take '
+        f'{times(float(row["inference time / SDPA"]))} times the time of full attention in inference and '
+        f'{times(float(row["training time / SDPA"]))} times in training'
+        for row in (rows[0], rows[-1])
+    ]
+    return Finding(MEASURED, f'{parts[0]}; {parts[1]}.')
+
+
+def _digits(table: Table) -> Finding:
+    def show(name: str) -> str:
+        row = table.where({'gt.layer_type': name}).rows[0]
+        value = Estimate.parse(row['test accuracy'])
+        return f'{name} {value.mean:.3f} ± {value.error:.3f} ({row["verdict"]})'
+
+    names = table.distinct('gt.layer_type')
+    seeds = len(table.column('seeds')[0].split())
+    return Finding(
+        MEASURED,
+        f'{", ".join(map(show, names))}, {seeds} seeds. A message-passing network on 8x8 images with coordinates as features '
+        f'needs no global attention: the set shows that training works, not that the mask helps.',
+    )
+
+
+def _graphgps(table: Table) -> Finding:
+    own = table.keep(lambda row: row['attention'] not in THEIRS)
+    parts = [f'{span(own.numbers(f"time, {other} = 1"))} times as long as with {other}' for other in THEIRS]
+    return Finding(
+        MEASURED,
+        f'On {len(table.distinct("data set"))} data sets an epoch with an attention of this package takes '
+        f'{" and ".join(parts)}.',
+    )
+
+
+def _scale(table: Table) -> Finding:
+    training = table.where({'step': 'training'})
+    million = training.keep(lambda row: row['GiB'] not in ('', 'nan', 'inf'))
+    grf, dense = (training.number('N in 8 GiB', {'attention': name}) for name in ('GRF, edges route', 'dense softmax (SDPA)'))
+    return Finding(
+        MEASURED,
+        f'{len(million.rows)} of {len(training.rows)} attentions train on 1,000,000 nodes, in '
+        f'{span(million.numbers("GiB"))} GiB and {span(million.numbers("seconds"))} seconds a step. The largest graph in 8 GiB '
+        f'has {grf:,.0f} nodes with GRF attention and {dense:,.0f} with dense softmax.',
+    )
+
+
+def _recommend(table: Table) -> Finding:
+    row = {'model': 'MGFormer, random graph'}
+    return Finding(
+        MEASURED,
+        f'Training on a random bipartite graph of {table.number("nodes", row):,.0f} nodes takes '
+        f'{table.number("peak GB", row):.1f} GB, with loading, encodings and optimizer.',
+    )
+
+
+PACKAGE = Section(
+    'Speed and memory of this package',
+    '',
+    [
+        Claim('GRF attention', 'Time per node beside a sparse product', 'scaling', _linear, 'Linear'),
+        Claim('GRF attention', 'Time beside layers of PyG', 'scaling', _against_layers, 'Against PyG'),
+        Claim('Asymmetric GRF attention', 'Time beside GATConv', 'asymmetric', _asymmetric),
+        Claim('Combine step', 'Memory beside plain autograd', 'memory', _combine),
+        Claim('Walk sampler', 'Speed beside torch_sparse', 'sampler', _sampler),
+        Claim('Graph random features', 'Speed beside fast-graph-gp and SciPy', 'grf_features', _features),
+        Claim('Heat kernels', 'Speed beside expm_multiply', 'heat', _heat),
+        Claim('Top-k search', 'Speed beside KeOps and faiss', 'topk_search', _search),
+        Claim('k-MIP attention', 'Time in batches of graphs', 'kmip_batches', _batches, 'k-MIP attention in batches'),
+        Claim('All attentions', 'The largest graph in 8 GiB', 'scale', _scale, 'A million nodes'),
+        Claim('MGFormer', 'Memory of training on a large graph', 'recommend_speed', _recommend, 'MGFormer on a large graph'),
+        Claim('GraphGPS', 'Seconds per epoch beside its own attentions', 'graphgps', _graphgps, 'In GraphGPS'),
+        Claim('Digits', "What the mask is worth in the README's model", 'digits', _digits, 'Digits'),
+    ],
+)

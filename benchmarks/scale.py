@@ -1,0 +1,217 @@
+r"""The largest graph that each attention takes in a given memory, and a million nodes with each."""
+
+from __future__ import annotations
+
+import math
+import resource
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.nn.functional import scaled_dot_product_attention
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv
+from torch_geometric.nn.attention import PerformerAttention
+
+from benchmarks.graphs import random_graph, ring
+from benchmarks.harness import peak_memory, run_all, write_table
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    HeatKernelMask,
+    Mask,
+    PowerSeriesMask,
+    ToeplitzMask,
+    TreeMask,
+)
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+    SinDegreeAttention,
+)
+from pyg_topomask.transforms import AddGridShape
+
+__all__ = ['run']
+
+CHANNELS, HEADS, DEGREE = 64, 4, 6
+GIB, BUDGETS, SECONDS = 2**30, (2, 4, 8), 60.0
+LADDER = tuple(round(10 ** (step / 2)) for step in range(6, 13))
+# Memory grows with the graph: attention that takes a million nodes within the least budget takes fewer too.
+START = 1_000_000
+# Where a graph of that size would take minutes.
+STARTS = {'KMIP': 10_000, 'dense softmax (SDPA)': 10_000}
+STEPS = ('forward', 'training')
+
+
+def _masked(mask: type[Mask]) -> Callable[[], Module]:
+    return lambda: MaskedLinearAttention(CHANNELS, HEADS, mask(heads=HEADS))
+
+
+#: Name of an attention -> the graph that it runs on, and the layer.
+ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
+    'Linear': ('random', lambda: MaskedLinearAttention(CHANNELS, HEADS)),
+    'Adjacency': ('random', _masked(AdjacencyMask)),
+    'PowerSeries': ('random', _masked(PowerSeriesMask)),
+    'GRF, edges route': ('random', lambda: GRFAttention(CHANNELS, HEADS, route='edges')),
+    'GRF, features route': ('random', lambda: GRFAttention(CHANNELS, HEADS, route='features')),
+    'AsymmetricGRF': ('random', lambda: AsymmetricGRFAttention(CHANNELS, HEADS)),
+    'GRFSoftmax': ('random', lambda: GRFSoftmaxAttention(CHANNELS, HEADS)),
+    'RWGNK': ('random', lambda: RWGNKAttention(CHANNELS, HEADS)),
+    'HeatKernel': ('random', _masked(HeatKernelMask)),
+    'Toeplitz': ('grid', _masked(ToeplitzMask)),
+    'Tree': ('tree', _masked(TreeMask)),
+    'Causal': ('ring', _masked(CausalMask)),
+    'SinDegree': ('random', lambda: SinDegreeAttention(CHANNELS, HEADS)),
+    'Expander': ('random', lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask())),
+    'KMIP': ('random', lambda: KMIPAttention(CHANNELS, HEADS)),
+    'dense softmax (SDPA)': ('none', lambda: _DenseAttention(CHANNELS, HEADS)),
+    'PerformerAttention': ('none', lambda: PerformerAttention(CHANNELS, HEADS, CHANNELS // HEADS)),
+    'GATConv': ('random', lambda: GATConv(CHANNELS, CHANNELS // HEADS, HEADS)),
+}
+
+
+def run(quick: bool, folder: Path) -> None:
+    ladder = LADDER[:2] if quick else LADDER
+    path = folder / f'scale_runs{"_quick" if quick else ""}.json'
+    settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE}
+
+    def cell(name: str, step: str, size: int) -> dict[str, float]:
+        job = (name, step, size)
+        found: dict[str, float] = run_all([job], measure, settings, path)[job]
+        return found
+
+    rows = []
+    for name in ATTENTIONS:
+        for step in STEPS[-1:] if quick else STEPS:
+            start = min(ladder[-1], STARTS.get(name, START))
+            cells = climb(partial(cell, name, step), ladder, start)
+            rows.append({'attention': name, 'graph': ATTENTIONS[name][0], 'step': step, **summarize(cells)})
+    note = (
+        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a call stays within 2, 4 and 8 GiB of '
+        f'resident memory beyond that of the process, with features, graph, walks and all else that is prepared; {CHANNELS} '
+        f'channels, {HEADS} heads, default options, float32, a process for each measurement. Graphs: random ones of mean '
+        f'degree {DEGREE}, rings, square grids, random recursive trees. "training" is forward and backward pass. The ladder '
+        f'ends where a call takes more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller sizes are '
+        f'left out where {START:,} fits in {BUDGETS[0]} GiB. "bytes per node" is the slope between the two largest N within '
+        f'{BUDGETS[-1]} GiB, or the quotient where one was measured. The search of KMIP and dense softmax take quadratic '
+        f'time. "GiB" and "seconds" are those at N = {START:,}, with all that is prepared.'
+    )
+    write_table('scale', 'Largest graph in a given memory, and a million nodes', note, rows, folder)
+
+
+def climb(measure: Callable[[int], Mapping[str, float]], ladder: tuple[int, ...], start: int) -> dict[int, Mapping[str, float]]:
+    r"""Measures the sizes of a ladder, upwards from :obj:`start` until one takes too much memory or time, and downwards until
+    one fits the least budget.
+    """
+    cells: dict[int, Mapping[str, float]] = {}
+    for size in (size for size in ladder if size >= start):
+        cells[size] = measure(size)
+        if cells[size]['GiB'] > BUDGETS[-1] or cells[size]['seconds'] > SECONDS:
+            break
+    for size in reversed([size for size in ladder if size < start]):
+        if _allowed(cells[min(cells)], BUDGETS[0]):
+            break
+        cells[size] = measure(size)
+    return dict(sorted(cells.items()))
+
+
+def summarize(cells: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
+    r"""Returns the columns of one attention."""
+    row: dict[str, object] = {}
+    for budget in BUDGETS:
+        row[f'N in {budget} GiB'] = max((size for size, cell in cells.items() if _allowed(cell, budget)), default=0)
+    fit = [cell for cell in cells.values() if cell['GiB'] <= BUDGETS[-1]]
+    row['bytes per node'] = math.nan
+    if fit:
+        before, last = [{'GiB': 0.0, 'nodes': 0}, *fit][-2:]
+        row['bytes per node'] = (last['GiB'] - before['GiB']) * GIB / (last['nodes'] - before['nodes'])
+    million = cells.get(START, {})
+    return row | {key: million.get(key, math.nan) for key in ('GiB', 'seconds')}
+
+
+def _allowed(cell: Mapping[str, float], budget: float) -> bool:
+    return cell['GiB'] <= budget and cell['seconds'] <= SECONDS
+
+
+def measure(job: tuple[str, str, int]) -> dict[str, float]:
+    r"""Measures one call, from making the graph on, in a process of its own: its peak of memory, :obj:`inf` where that is out
+    of reach, and its seconds.
+    """
+    name, step, size = job
+    _call(name, step, 64)  # loads libraries and compiles, outside what is measured
+    # Beyond the largest budget an allocation fails, rather than the machine.
+    data = int(Path('/proc/self/statm').read_text().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (data + int((BUDGETS[-1] + 0.5) * GIB), resource.RLIM_INFINITY))
+    nodes, seconds = size, math.nan
+
+    def work() -> None:
+        nonlocal nodes, seconds
+        begin = time.process_time()
+        nodes = _call(name, step, size)
+        seconds = time.process_time() - begin
+
+    try:
+        peak = peak_memory(work) / GIB
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and 'alloc' not in str(error).lower():
+            raise
+        peak = math.inf
+    return {'GiB': peak, 'nodes': nodes, 'seconds': seconds}
+
+
+def _call(name: str, step: str, size: int) -> int:
+    r"""Makes graph, features and layer, runs the layer, and returns the number of nodes."""
+    torch.manual_seed(0)
+    kind, make = ATTENTIONS[name]
+    layer, graph = make(), _graph(kind, size)
+    training = step == 'training'
+    x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=training)
+    with torch.set_grad_enabled(training):
+        if isinstance(layer, GATConv):
+            out = layer(x, graph.edge_index)
+        elif isinstance(layer, (PerformerAttention, _DenseAttention)):
+            out = layer(x.unsqueeze(0))
+        else:
+            out = layer(x, graph.edge_index, graph=graph)
+        if training:
+            out.sum().backward()
+    return graph.num_nodes
+
+
+def _graph(kind: str, size: int) -> Graph:
+    if kind == 'random':
+        return Graph.from_tensors(random_graph(size, DEGREE), size)
+    if kind == 'ring':
+        return Graph.from_tensors(ring(size), size)
+    if kind == 'tree':
+        node = torch.arange(1, size)
+        parent = (torch.rand(size - 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * node).long()
+        return Graph.from_tensors(torch.stack([parent, node]), size)
+    if kind == 'grid':
+        side = round(math.sqrt(size))
+        return Graph.from_data(AddGridShape((side, side))(Data(num_nodes=side**2)))
+    return Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), size)
+
+
+class _DenseAttention(Module):
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.lin_in = torch.nn.Linear(channels, 3 * channels)
+        self.lin_out = torch.nn.Linear(channels, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.lin_in(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        out: Tensor = self.lin_out(scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        return out

@@ -1,0 +1,42 @@
+r"""Masks given by their entries."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.sparse_pattern import SparsePattern
+
+__all__ = ['sparse_operator']
+
+
+def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
+    r"""Binds a sparse mask given by its entries, none of them between two graphs of the batch. A product costs :math:`O(nnz)`.
+
+    Args:
+        graph (Graph): The graphs.
+        pattern (SparsePattern): The positions of the entries, see :meth:`SparsePattern.from_sorted`.
+        value (torch.Tensor): Their values, :obj:`[heads, nnz]`, or :obj:`[1, nnz]` for all heads. Gradients flow to them.
+        heads (int, optional): The number of heads. (default: :obj:`None`, as many as :obj:`value` has)
+
+    Example:
+        >>> import torch
+        >>> graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2)
+        >>> pattern = SparsePattern.from_sorted(*graph.edge_index, graph.num_nodes, graph.num_nodes)
+        >>> sparse_operator(graph, pattern, value=torch.tensor([[3.0]])).to_dense()
+        tensor([[[0., 3.],
+                 [0., 0.]]])
+    """
+    return MaskOperator(
+        SparseStructure(),
+        (value, *pattern.tensors),
+        graph.num_nodes,
+        value.size(0) if heads is None else heads,
+        graph.batch,
+        graph.num_graphs,
+        cost=pattern.nnz,
+        entries=lambda: Entries(pattern, value),
+        num_entries=pattern.nnz,
+    )

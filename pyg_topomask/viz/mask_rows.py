@@ -1,0 +1,111 @@
+r"""Pictures of what one node may attend to under different masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.viz.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ['plot_mask_rows']
+
+
+def plot_mask_rows(
+    masks: Mapping[str, Mask], graph: Graph | Data, node: int, pos: Tensor, columns: int = 3, head: int = 0
+) -> Figure:
+    r"""Draws one row of each mask on the nodes of the graph: what the node may attend to, and by what factor its scores are
+    multiplied. Colours are relative to the largest entry of the row off the diagonal, red ones negative; hollow nodes have the
+    entry 0, and the node itself is a star.
+
+    Args:
+        masks (dict of str to Mask): The masks by the titles of their panels.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        node (int): The node :math:`i` whose row :math:`M_{ij}` is drawn.
+        pos (torch.Tensor): The positions of the nodes, :obj:`[N, 2]`.
+        columns (int): The number of panels side by side. (default: :obj:`3`)
+        head (int): The head to draw. (default: :obj:`0`)
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If there is no mask, no such node or head, or :obj:`pos` has another shape.
+
+    Example:
+        >>> from pyg_topomask.masks import AdjacencyMask, PackingMask
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+        >>> masks = {'neighbors': AdjacencyMask(), 'all': PackingMask()}
+        >>> [axis.get_title() for axis in plot_mask_rows(masks, data, node=0, pos=torch.rand(3, 2)).axes]
+        ['neighbors', 'all']
+    """
+    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    if not masks:
+        raise ValueError('masks: got none; accepted are one or more')
+    if not 0 <= node < graph.num_nodes:
+        raise ValueError(f'node: got {node}; accepted are nodes from 0 to {graph.num_nodes - 1}')
+    if pos.shape != (graph.num_nodes, 2):
+        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [{graph.num_nodes}, 2]')
+    if columns < 1:
+        raise ValueError(f'columns: got {columns}; accepted are numbers from 1')
+    rows = {title: _row(mask, graph, node, head) for title, mask in masks.items()}
+    across, down = min(columns, len(rows)), -(-len(rows) // columns)
+    width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()
+    figure = new_figure(3 * across, (3 * min(height / width, 2.0) + 0.25) * down)
+    place = pos.detach().double().cpu()
+    for index, (title, row) in enumerate(rows.items()):
+        axis = figure.add_subplot(down, across, index + 1)
+        _draw_row(axis, row, node, place, graph.edge_index.cpu())
+        axis.set_title(title, fontsize='medium')
+    return figure
+
+
+def _row(mask: Mask, graph: Graph, node: int, head: int) -> Tensor:
+    r"""Returns row :obj:`node` of a mask, by one product of its transpose."""
+    operator = mask(graph)
+    if not 0 <= head < max(operator.heads, 1):
+        raise ValueError(f'head: got {head}; accepted are heads from 0 to {operator.heads - 1}')
+    one_hot = torch.zeros(graph.num_nodes, operator.heads, 1, device=graph.device)
+    one_hot[node] = 1.0
+    row: Tensor = operator.T.matmul(one_hot)[:, head, 0].detach()
+    return row.double().cpu()
+
+
+def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tensor) -> None:
+    from matplotlib.collections import LineCollection
+
+    x, y = pos.unbind(1)
+    others = torch.arange(row.numel()) != node
+    largest = float(row[others].abs().max()) if bool(others.any()) else 0.0
+    signed = bool((row[others] < 0).any())
+    axis.add_collection(LineCollection(list(pos[edge_index.t()].numpy()), colors='0.55', linewidths=0.8, zorder=1))
+    empty = others & (row == 0)
+    axis.scatter(x[empty], y[empty], s=22, facecolors='white', edgecolors='0.7', linewidths=0.8, zorder=2)
+    # The largest entries on top, where nodes overlap.
+    seen = (others & (row != 0)).nonzero().squeeze(1)
+    seen = seen[row[seen].abs().argsort()]
+    axis.scatter(
+        x[seen],
+        y[seen],
+        s=34,
+        c=row[seen] / (largest or 1.0),
+        cmap='RdBu' if signed else 'YlGnBu',
+        vmin=-1.0 if signed else -0.15,
+        vmax=1.0,
+        edgecolors='0.4',
+        linewidths=0.4,
+        zorder=3,
+    )
+    axis.scatter(x[node], y[node], s=110, marker='*', color='C3', edgecolors='black', linewidths=0.5, zorder=4)
+    axis.set_aspect('equal')
+    axis.set_axis_off()

@@ -1,0 +1,357 @@
+"""Every layer and model on graphs of every kind."""
+
+import copy
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from fuzz.strategies import (
+    CHANNELS,
+    DTYPES,
+    NORMALIZATIONS,
+    SAMPLERS,
+    arguments,
+    assert_finite,
+    assert_same,
+    assert_unchanged,
+    attempt,
+    attributed,
+    batches,
+    edges,
+    fuzz,
+    graphs,
+    parameter_names,
+    snapshot,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from pyg_topomask import Graph, masks, nn
+from pyg_topomask.feature_maps import FEATURE_MAPS
+from pyg_topomask.nn import models
+
+HEADS = st.sampled_from([1, 2])
+MAPS = st.sampled_from(sorted(FEATURE_MAPS))
+WALKS: dict[str, st.SearchStrategy[Any]] = {
+    'channels': st.just(CHANNELS),
+    'heads': HEADS,
+    'num_walks': st.sampled_from([2, 4]),
+    'p_halt': st.sampled_from([0.0, 0.5]),
+    'max_walk_length': st.integers(0, 4),
+    'sampler': SAMPLERS,
+}
+
+
+class SelfAttention(nn.ExplicitAttention):
+    """A user's own attention, of every node to itself."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        return v
+
+    def coefficients(
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        return torch.arange(graph.num_nodes).expand(2, -1), v.new_ones(graph.num_nodes, self.heads)
+
+
+def attend(layer: torch.nn.Module, data: Data) -> Tensor:
+    return layer(data.x, data.edge_index, data.get('edge_weight'), data.get('batch'))
+
+
+def attend_with_weights(layer: torch.nn.Module, data: Data) -> Tensor:
+    out, (_, alpha) = layer(data.x, data.edge_index, data.get('edge_weight'), data.get('batch'), return_attention_weights=True)
+    assert alpha.isfinite().all() or not data.x.isfinite().all()
+    return out
+
+
+def attend_to_data(layer: torch.nn.Module, data: Data) -> Tensor:
+    return layer(data.x, data.edge_index, graph=data)
+
+
+def convolve(layer: torch.nn.Module, data: Data) -> Tensor:
+    ends = data.edge_index.long()
+    out, edge = layer(data.x, data.edge_index, (data.x[ends[0]] + data.x[ends[1]]))
+    assert edge.isfinite().all() or not data.x.isfinite().all()
+    return out
+
+
+def gps(layer: torch.nn.Module, data: Data) -> Tensor:
+    # PyG's own convolutions take int64 alone.
+    return layer(data.x, data.edge_index.long(), data.get('batch'))
+
+
+def move(layer: torch.nn.Module, data: Data) -> Tensor:
+    return layer(data.x, data.pos, data.get('batch'))
+
+
+def classify(layer: torch.nn.Module, data: Data) -> Tensor:
+    """An image, or a video of two frames, for each node of the graph."""
+    shape = (2, 1, 4, 4) if isinstance(layer, models.ViViT) else (1, 4, 4)
+    return layer(data.x[:, :1].reshape(-1, *(1 for _ in shape)).expand(-1, *shape))
+
+
+class Case(NamedTuple):
+    make: st.SearchStrategy[torch.nn.Module]
+    call: Callable[[torch.nn.Module, Data], Tensor] = attend
+    base: dict[str, Any] = {'channels': CHANNELS}  # what its constructor needs
+    size: int = CHANNELS
+    per_node: bool = True
+
+
+IMAGES = {'image_size': 4, 'patch_size': 2, 'in_channels': 1, 'num_classes': CHANNELS, 'channels': 4, 'depth': 1, 'heads': 2}
+IMAGES |= {'mlp_channels': 4}
+VIDEOS = IMAGES | {'num_frames': 2, 'tubelet_frames': 1, 'temporal_depth': 1}
+LAYERS = {
+    'AsymmetricGRFAttention': Case(
+        st.builds(nn.AsymmetricGRFAttention, **WALKS, feature_map=MAPS, normalization=NORMALIZATIONS), attend_with_weights
+    ),
+    'ExplicitAttention': Case(
+        st.builds(SelfAttention, st.just(CHANNELS), HEADS), attend_with_weights, {'channels': 4, 'heads': 2}
+    ),
+    'GRFAttention': Case(
+        st.builds(
+            nn.GRFAttention,
+            **WALKS,
+            feature_map=MAPS,
+            normalization=NORMALIZATIONS,
+            asymmetric=st.sampled_from([False, True, 'pairs']),
+            route=st.sampled_from(['auto', 'features', 'edges']),
+        )
+    ),
+    'GRFSoftmaxAttention': Case(
+        st.builds(nn.GRFSoftmaxAttention, **WALKS, asymmetric=st.booleans(), normalization=NORMALIZATIONS)
+    ),
+    'GatedGCNConv': Case(st.builds(nn.GatedGCNConv, st.just(CHANNELS)), convolve),
+    'KMIPAttention': Case(
+        st.builds(
+            nn.KMIPAttention,
+            st.just(CHANNELS),
+            HEADS,
+            k=st.sampled_from([1, 3, 10**6]),
+            similarity=st.sampled_from(['dot', 'cosine', 'distance']),
+            backend=st.sampled_from(['auto', 'dense', 'chunked', 'tree', 'faiss']),
+            extra_edges=st.sampled_from([None, 'input', 'expander', 'both']),
+            deterministic=st.booleans(),
+        ),
+        attend_with_weights,
+    ),
+    'MaskedLinearAttention': Case(
+        st.builds(
+            nn.MaskedLinearAttention,
+            st.just(CHANNELS),
+            st.just(2),
+            mask=st.one_of(
+                st.none(),
+                st.builds(masks.AdjacencyMask),
+                st.builds(masks.CausalMask),
+                st.builds(masks.PowerSeriesMask, normalization=st.sampled_from(['sym', 'rw'])),
+                st.builds(masks.ToeplitzMask, shape_dims=st.just(1)),
+                st.builds(masks.PaddingMask),
+                st.builds(masks.LowRankMask),
+            ),
+            feature_map=MAPS,
+        ),
+        attend_to_data,
+    ),
+    'MaskedSoftmaxAttention': Case(
+        st.builds(
+            nn.MaskedSoftmaxAttention,
+            st.just(CHANNELS),
+            HEADS,
+            mask=st.one_of(st.builds(masks.AdjacencyMask), st.builds(masks.ExpanderMask)),
+        ),
+        attend_with_weights,
+        {'channels': CHANNELS, 'heads': 2, 'mask': masks.ExpanderMask()},
+    ),
+    'RWGNKAttention': Case(st.builds(nn.RWGNKAttention, **WALKS, feature_map=MAPS)),
+    'SinDegreeAttention': Case(
+        st.builds(nn.SinDegreeAttention, st.just(CHANNELS), HEADS, max_degree=st.sampled_from([1, 512]), feature_map=MAPS)
+    ),
+    'TopoGPSConv': Case(
+        st.builds(
+            lambda attn, conv, attn_type: nn.TopoGPSConv(CHANNELS, conv, attn_type=attn_type, attn=attn),
+            st.one_of(st.none(), st.builds(nn.GRFAttention, st.just(CHANNELS)), st.builds(nn.KMIPAttention, st.just(CHANNELS))),
+            st.one_of(st.none(), st.builds(GCNConv, st.just(CHANNELS), st.just(CHANNELS))),
+            st.sampled_from([None, 'multihead']),
+        ),
+        gps,
+        {'channels': CHANNELS, 'conv': None},
+    ),
+    'GKAT': Case(
+        st.builds(
+            models.GKAT,
+            st.just(CHANNELS),
+            st.just(3),
+            st.just(CHANNELS),
+            st.just((2, 1)),
+            readout=st.sampled_from([None, 'sum', 'mean', 'max', 'mf', 'dm']),
+            num_walks=st.sampled_from([None, 2]),
+            explicit=st.booleans(),
+        ),
+        attend_to_data,  # a batch vector alone tells nothing of graphs without nodes at the end
+        {'in_channels': CHANNELS, 'hidden_channels': 3, 'out_channels': CHANNELS},
+        per_node=False,
+    ),
+    'Interlacer': Case(
+        st.builds(
+            models.Interlacer,
+            st.just(CHANNELS),
+            st.just(4),
+            local=st.sampled_from(['grf', 'message_passing', None]),
+            num_neighbors=st.sampled_from([1, 3, 50]),
+            num_walks=st.just(4),
+        ),
+        move,
+        {'in_channels': CHANNELS, 'channels': 4},
+        size=3,
+    ),
+    'MGFormer': Case(
+        st.nothing(), lambda layer, data: torch.cat(layer(data)), {'num_users': 2, 'num_items': 2, 'svd_dim': 0}, size=64
+    ),
+    'TopologicalViT': Case(
+        st.builds(
+            lambda **settings: models.TopologicalViT(**IMAGES, **settings),
+            attention=st.sampled_from(['linear', 'softmax']),
+            feature_map=MAPS,
+            mask=st.sampled_from([None, lambda layer: masks.GRFMask(2, seed=layer, positive=True)]),
+            dense_limit=st.sampled_from([0, 256]),
+        ),
+        classify,
+        IMAGES,
+    ),
+    'ViViT': Case(
+        st.builds(
+            lambda **settings: models.ViViT(**VIDEOS, **settings),
+            attention=st.sampled_from(['linear', 'softmax']),
+            mask=st.sampled_from([None, lambda layer: masks.GRFMask(2, seed=layer, positive=True)]),
+        ),
+        classify,
+        VIDEOS,
+    ),
+}
+KINDS_OF = {**{name: getattr(nn, name) for name in nn.__all__}, **{name: getattr(models, name) for name in models.__all__}}
+KINDS_OF['ExplicitAttention'] = SelfAttention
+DRAWN = sorted(set(LAYERS) - {'MGFormer'})  # which has embeddings for so many nodes
+# Layers that read the arguments edge_index, edge_weight and batch, each checked alike.
+CHECKED = sorted(
+    name for name, kind in KINDS_OF.items() if issubclass(kind, nn.ExplicitAttention | nn.MaskedLinearAttention | models.GKAT)
+)
+
+
+def test_every_public_name_is_fuzzed() -> None:
+    assert set(LAYERS) == {*nn.__all__, *models.__all__}
+
+
+def shape(own: Case, layer: torch.nn.Module, data: Data) -> tuple[int, int]:
+    pooled = not own.per_node and layer.readout is not None
+    return (data.num_graphs if 'batch' in data else 1) if pooled else data.num_nodes, own.size
+
+
+@pytest.mark.parametrize('name', DRAWN)
+@fuzz(8)
+@given(st.data())
+def test_outputs_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
+    own, dtype = LAYERS[name], data.draw(st.sampled_from(DTYPES))
+    graph = data.draw(st.one_of(graphs(dtype=dtype), batches(graphs(dtype=dtype))))
+    layer = data.draw(own.make).to(dtype).train(data.draw(st.booleans()))
+    graph.x = (graph.x * data.draw(st.sampled_from([0.0, 1.0, 30.0]))).requires_grad_()
+    before, again = snapshot(graph), copy.deepcopy(layer)
+    torch.manual_seed(1)
+    out = own.call(layer, graph)
+    torch.manual_seed(1)
+    assert torch.equal(out, own.call(again, graph))
+    assert out.shape == shape(own, layer, graph)
+    assert out.dtype == dtype
+    assert_unchanged(graph, before)
+    assert_finite(out, graph.x, *layer.parameters())
+    with torch.no_grad():
+        own.call(layer, graph)
+    assert_unchanged(graph, before)
+
+
+@pytest.mark.parametrize('name', DRAWN)
+@fuzz(5)
+@given(st.data())
+def test_outputs_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObject) -> None:
+    own = LAYERS[name]
+    batch = data.draw(batches(graphs(dtype=torch.float64)))
+    layer = data.draw(own.make).double().eval()
+    expected = [own.call(layer, graph) for graph in batch.to_data_list()]
+    assert_same(own.call(layer, batch), torch.cat(expected))
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf'), -float('inf')])
+@pytest.mark.parametrize('name', DRAWN)
+def test_what_is_not_finite_is_refused_or_stays_in_its_graph(name: str, value: float) -> None:
+    own = LAYERS[name]
+
+    @fuzz(2)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        batch = data.draw(batches())
+        layer = data.draw(own.make).eval()
+        if batch.num_nodes == 0:
+            return
+        bad = data.draw(st.integers(0, batch.num_nodes - 1))
+        others = torch.ones(batch.num_graphs, dtype=torch.bool)
+        others[batch.batch[bad]] = False
+        expected = own.call(layer, batch)
+        if own.per_node or layer.readout is None:
+            others = others[batch.batch]
+        batch.x[bad, 0] = value
+        out = attempt(lambda: own.call(layer, batch), ['x', 'q', 'k'])
+        if out is not None:
+            assert_same(out[others], expected[others])
+
+    check()
+
+
+WRONG: list[tuple[str, Callable[[Data], Tensor]]] = [
+    ('x', lambda data: data.x[:, 1:]),
+    ('x', lambda data: data.x[0]),
+    ('x', lambda data: data.x.unsqueeze(0)),
+    ('x', lambda data: data.x.long()),
+    ('x', lambda data: data.x.double()),
+    ('edge_index', lambda data: data.edge_index + 3),
+    ('edge_index', lambda data: data.edge_index - 1),
+    ('edge_index', lambda data: data.edge_index.float()),
+    ('edge_index', lambda data: data.edge_index.t()),
+    ('edge_index', lambda data: data.edge_index[0]),
+    ('edge_weight', lambda data: torch.ones(1)),
+    ('edge_weight', lambda data: torch.full((8,), float('nan'))),
+    ('edge_weight', lambda data: torch.ones(8, 1)),
+    ('edge_weight', lambda data: torch.ones(8, dtype=torch.long)),
+    ('batch', lambda data: torch.tensor([0, 1, 0, 1])),
+    ('batch', lambda data: torch.tensor([-1, 0, 0, 0])),
+    ('batch', lambda data: torch.zeros(3, dtype=torch.long)),
+    ('batch', lambda data: torch.zeros(4)),
+]
+
+
+@pytest.mark.parametrize(('key', 'wrong'), WRONG)
+@pytest.mark.parametrize('name', CHECKED)
+def test_wrong_inputs_are_named(name: str, key: str, wrong: Callable[[Data], Tensor]) -> None:
+    graph = attributed(edges('ring', 4, 0), 4, 0)
+    graph[key] = wrong(graph)
+    layer = KINDS_OF[name](**LAYERS[name].base)
+    with pytest.raises(ValueError, match=rf'^{key}: got '):
+        attend(layer, graph)
+
+
+# The constructor of TopoGPSConv is PyG's, with PyG's messages.
+@pytest.mark.parametrize('name', sorted(set(LAYERS) - {'TopoGPSConv'}))
+@fuzz(25)
+@given(st.data())
+def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
+    kind, own = KINDS_OF[name], LAYERS[name]
+    given_arguments = data.draw(arguments(kind, own.base))
+    names = [*parameter_names(kind), 'x', 'edge_attr', 'pos', 'images', 'videos', 'graph', 'Could not resolve']
+    layer = attempt(lambda: kind(**given_arguments), names)
+    graph = attributed(edges('ring', 4, 0), 4, 0)
+    out = None if layer is None else attempt(lambda: own.call(layer, graph), names)
+    if out is not None:
+        assert_finite(out, *layer.parameters())

@@ -1,0 +1,286 @@
+"""The numerics by themselves: search, sparse products, attention, and the series of masks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fuzz.strategies import (
+    DTYPES,
+    arguments,
+    assert_finite,
+    attempt,
+    attributed,
+    edges,
+    fuzz,
+    graphs,
+    lay_out,
+    parameter_names,
+    random,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from pyg_topomask import Graph, masks, ops
+from pyg_topomask.masks import AdjacencyMask, convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import knn_graph, topk_inner_product
+
+# By the test that each is drawn in.
+FUZZED = {
+    'attend_softmax': 'test_attention_is_finite_and_repeatable_and_overwrites_nothing',
+    'choose_route': 'test_arguments_are_refused_by_name_or_do',
+    'choose_topk_backend': 'test_arguments_are_refused_by_name_or_do',
+    'inner_product_features': 'test_similarities_are_finite_and_refused_by_name',
+    'knn_graph': 'test_neighbors_are_of_the_same_graph',
+    'masked_linear_attention': 'test_attention_is_finite_and_repeatable_and_overwrites_nothing',
+    'masked_softmax_attention': 'test_attention_is_finite_and_repeatable_and_overwrites_nothing',
+    'sddmm': 'test_sparse_products_are_those_of_the_matrix',
+    'spmm': 'test_sparse_products_are_those_of_the_matrix',
+    'topk_inner_product': 'test_search_finds_the_largest_products',
+}
+
+
+def test_every_public_name_is_fuzzed() -> None:
+    assert set(ops.__all__) == set(FUZZED)
+    assert set(FUZZED.values()) <= set(globals())
+
+
+@st.composite
+def clouds(draw: st.DrawFn, dtypes: st.SearchStrategy[torch.dtype] | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Two sets of vectors [N, H, d] and where the graphs begin; with many equal numbers, or none."""
+    sizes = draw(st.lists(st.integers(0, 6), max_size=4))
+    heads, channels = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    dtype = draw(st.sampled_from(DTYPES) if dtypes is None else dtypes)
+    scale = draw(st.sampled_from([0.0, 1e-20, 1.0, 1e3]))
+    vectors = [scale * random(seed, sum(sizes), heads, channels, dtype=torch.float64) for seed in (0, 1)]
+    if draw(st.booleans()):
+        vectors = [own.round() for own in vectors]
+    how = draw(st.sampled_from(['contiguous', 'strided']))
+    q, k = (lay_out(own.to(dtype), how).requires_grad_() for own in vectors)
+    return q, k, torch.tensor([0, *sizes]).cumsum(0)
+
+
+@pytest.mark.parametrize('backend', ['auto', 'dense', 'chunked', 'tree', 'faiss'])
+@fuzz(15)
+@given(st.data())
+def test_search_finds_the_largest_products(backend: str, data: st.DataObject) -> None:
+    q, k, ptr = data.draw(clouds())
+    num, deterministic = data.draw(st.sampled_from([1, 2, 5, 60])), data.draw(st.booleans())
+    before = q.detach().clone(), k.detach().clone()
+    index, valid = topk_inner_product(q, k, num, ptr, backend, deterministic)
+    again = topk_inner_product(q, k, num, ptr.int(), backend, deterministic)
+    assert torch.equal(index, again[0])
+    assert torch.equal(valid, again[1])
+    assert torch.equal(q, before[0])
+    assert torch.equal(k, before[1])
+    assert index.shape == valid.shape == (*q.shape[:2], num)
+    query, key = (own.detach().to(torch.promote_types(own.dtype, torch.float32)).numpy() for own in (q, k))
+    for first, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
+        scores = np.einsum('nhd,khd->nhk', query[first:end], key[first:end])
+        found = min(num, end - first)
+        own, used = index[first:end].numpy(), valid[first:end].numpy()
+        assert (used == (np.arange(num) < found)).all()
+        assert ((own >= first) & (own < end)).all()
+        assert all(len(set(row[:found])) == found for row in own.reshape(-1, num))
+        largest = -np.sort(-scores, axis=-1)[..., :found]
+        actual = np.take_along_axis(scores, own[..., :found] - first, axis=-1)
+        np.testing.assert_allclose(actual, largest, rtol=1e-5, atol=1e-6 * np.abs(scores).max(initial=0.0))
+
+
+@pytest.mark.parametrize(
+    ('name', 'change'),
+    [
+        ('q', {'q': torch.ones(4, 3)}),
+        ('q', {'q': torch.full((4, 1, 3), float('nan'))}),
+        ('q', {'q': torch.full((4, 1, 3), 1e30)}),
+        ('q', {'q': torch.ones(4, 1, 3, dtype=torch.long)}),
+        ('q', {'q': torch.ones(4, 1, 0)}),
+        ('k', {'k': torch.ones(3, 1, 3)}),
+        ('k', {'k': torch.full((4, 1, 3), -float('inf'))}),
+        ('k', {'k': torch.ones(4, 1, 3, dtype=torch.double)}),
+        ('num', {'num': 0}),
+        ('num', {'num': -3}),
+        ('memory', {'memory': 0}),
+        ('backend', {'backend': 'nonsense'}),
+        ('ptr', {'ptr': torch.tensor([0, 3])}),
+        ('ptr', {'ptr': torch.tensor([0, 3, 2, 4])}),
+        ('ptr', {'ptr': torch.tensor([1, 4])}),
+        ('ptr', {'ptr': torch.tensor([0.0, 4.0])}),
+        ('ptr', {'ptr': torch.empty(0, dtype=torch.long)}),
+    ],
+)
+@pytest.mark.parametrize('backend', ['auto', 'dense', 'chunked', 'tree', 'faiss'])
+def test_what_search_does_not_accept_is_named(backend: str, name: str, change: dict[str, Any]) -> None:
+    accepted = {'q': torch.ones(4, 1, 3), 'k': torch.ones(4, 1, 3), 'num': 2, 'backend': backend}
+    with pytest.raises(ValueError, match=f'^{name}: got '):
+        topk_inner_product(**{**accepted, **change})
+
+
+@fuzz(30)
+@given(st.data())
+def test_similarities_are_finite_and_refused_by_name(data: st.DataObject) -> None:
+    q, k, ptr = data.draw(clouds())
+    similarity = data.draw(st.sampled_from(['dot', 'cosine', 'distance', 'nonsense']))
+    out = attempt(lambda: ops.inner_product_features(q, k, ptr, similarity), ['similarity'])
+    assert (out is None) == (similarity == 'nonsense')
+    if out is not None:
+        assert_finite(torch.cat(out), q, k)
+
+
+@fuzz(40)
+@given(st.data())
+def test_neighbors_are_of_the_same_graph(data: st.DataObject) -> None:
+    q, _, ptr = data.draw(clouds())
+    batch = torch.repeat_interleave(ptr.diff())
+    num, loop = data.draw(st.sampled_from([1, 2, 100])), data.draw(st.booleans())
+    pos = q.detach()[:, 0]
+    row, col = knn_graph(pos, num, data.draw(st.sampled_from([batch, batch.int()])), loop)
+    assert torch.equal(batch[row], batch[col])
+    assert loop or not (row == col).any()
+    assert torch.unique(torch.stack([row, col]), dim=1).size(1) == row.numel()
+    for first, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
+        count = torch.bincount(row, minlength=pos.size(0))[first:end]
+        assert (count == min(num, end - first if loop else end - first - 1)).all()
+        alone = knn_graph(pos[first:end], num, loop=loop) + first
+        assert torch.equal(alone, torch.stack([row, col])[:, (row >= first) & (row < end)])
+
+
+@pytest.mark.parametrize(
+    ('name', 'change'),
+    [
+        ('pos', {'pos': torch.ones(4)}),
+        ('pos', {'pos': torch.ones(4, 0)}),
+        ('pos', {'pos': torch.full((4, 2), float('inf'))}),
+        ('pos', {'pos': torch.full((4, 2), float('nan'))}),
+        ('pos', {'pos': torch.full((4, 2), 1e38)}),
+        ('pos', {'pos': torch.ones(4, 2, dtype=torch.long)}),
+        ('k', {'k': 0}),
+        ('k', {'k': -1}),
+        ('batch', {'batch': torch.tensor([0, 1, 0, 1])}),
+        ('batch', {'batch': torch.tensor([0, 1])}),
+        ('batch', {'batch': torch.zeros(4)}),
+        ('batch', {'batch': torch.tensor([-1, 0, 0, 0])}),
+    ],
+)
+def test_what_has_no_neighbors_is_named(name: str, change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got '):
+        knn_graph(**{'pos': torch.ones(4, 2), 'k': 1, **change})
+
+
+@fuzz(40)
+@given(st.data())
+def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    dtype, heads, num_nodes = data.draw(st.sampled_from(DTYPES)), data.draw(st.integers(1, 2)), graph.num_nodes
+    scale = data.draw(st.sampled_from([0.0, 1e-20, 1.0, 50.0]))
+    sizes = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))
+    q, k, v = (
+        (scale * random(seed, num_nodes, heads, size)).to(dtype).requires_grad_()
+        for seed, size in enumerate((sizes[0], sizes[0], sizes[1]))
+    )
+    before = [own.detach().clone() for own in (q, k, v)]
+    self_loop, normalization = data.draw(st.sampled_from([None, 1.0])), data.draw(st.sampled_from(['sym', None]))
+    mask = AdjacencyMask(heads, self_loop, normalization)(graph)
+    entries = mask.entries
+    assert entries is not None
+    attend: Callable[[], Tensor] = data.draw(
+        st.sampled_from(
+            [
+                *(lambda r=route: ops.masked_linear_attention(q, k, v, mask, r) for route in ('auto', 'features', 'edges')),
+                *(lambda r=route: ops.masked_softmax_attention(q, k, v, mask, route=r) for route in ('entries', 'dense')),
+                lambda: ops.attend_softmax(q, k, v, entries())[0],
+            ]
+        )
+    )
+    out = attend()
+    assert out.shape == v.shape
+    assert out.dtype == dtype
+    assert torch.equal(out, attend())
+    assert all(torch.equal(own, was) for own, was in zip((q, k, v), before, strict=True))
+    assert_finite(out, q, k, v)
+
+
+@pytest.mark.parametrize('attend', [ops.masked_linear_attention, ops.masked_softmax_attention])
+@pytest.mark.parametrize(
+    ('name', 'shapes'),
+    [
+        ('k', [(4, 1, 3), (4, 1, 2), (4, 1, 3)]),
+        ('k', [(4, 3), (4, 3), (4, 1, 3)]),
+        ('v', [(4, 1, 3), (4, 1, 3), (3, 1, 3)]),
+        ('v', [(4, 1, 3), (4, 1, 3), (4, 3)]),
+        ('mask', [(3, 1, 3), (3, 1, 3), (3, 1, 3)]),
+        ('mask', [(4, 3, 3), (4, 3, 3), (4, 3, 3)]),
+    ],
+)
+def test_shapes_of_attention_are_named(attend: Callable[..., Tensor], name: str, shapes: list[tuple[int, ...]]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got '):
+        attend(*(torch.ones(shape) for shape in shapes), small_mask(2))
+
+
+def small_mask(heads: int = 1) -> MaskOperator:
+    return AdjacencyMask(heads)(attributed(edges('ring', 4, 0), 4, 0))
+
+
+@fuzz(40)
+@given(st.data())
+def test_sparse_products_are_those_of_the_matrix(data: st.DataObject) -> None:
+    graph = data.draw(graphs(weighted=False))
+    heads, num_nodes = data.draw(st.integers(1, 2)), graph.num_nodes
+    mask = AdjacencyMask(heads, self_loop=None)(graph)
+    assert mask.entries is not None
+    pattern = mask.entries().pattern
+    row, col = pattern.row.long().numpy(), pattern.col.long().numpy()
+    value = random(0, heads, row.size, dtype=torch.float64).requires_grad_()
+    a, b = (random(seed, num_nodes, heads, 2, dtype=torch.float64).requires_grad_() for seed in (1, 2))
+    matrix = np.zeros((heads, num_nodes, num_nodes))
+    matrix[:, row, col] = value.detach().numpy()
+    transpose = data.draw(st.booleans())
+    out = ops.spmm(pattern, value, a, transpose)
+    expected = np.einsum('hkn,khc->nhc' if transpose else 'hnk,khc->nhc', matrix, a.detach().numpy())
+    np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
+    scores = ops.sddmm(pattern, a, b)
+    expected = np.einsum('nhc,khc->hnk', a.detach().numpy(), b.detach().numpy())[:, row, col]
+    np.testing.assert_allclose(scores.detach().numpy(), expected, atol=1e-12)
+    assert_finite(out, value, a)
+    assert_finite(scores, a, b)
+
+
+CALLS: dict[Callable[..., Any], dict[str, Any]] = {
+    ops.choose_route: {'mask': small_mask(), 'num_features': 4, 'num_channels': 4},
+    ops.choose_topk_backend: {'num_nodes': 10, 'dim': 4},
+    masks.expander_edges: {'graph': Graph.from_tensors(edges('ring', 4, 0), 4), 'degree': 2},
+    modulation: {'name': 'heat', 'max_walk_length': 3},
+    kernel_series: {'name': 'heat', 'order': 3},
+}
+
+
+@pytest.mark.parametrize('function', CALLS, ids=lambda function: function.__name__)
+@fuzz(20)
+@given(st.data())
+def test_arguments_are_refused_by_name_or_do(function: Callable[..., Any], data: st.DataObject) -> None:
+    drawn = data.draw(arguments(function, CALLS[function]))
+    attempt(lambda: function(**drawn), [*parameter_names(function), 'order', 'alpha'])
+
+
+@pytest.mark.parametrize('kernel', [*sorted(masks.KERNELS), 'nonsense'])
+@fuzz(20)
+@given(order=st.integers(-1, 30), scale=st.sampled_from(['', ':0.5', ':0', ':-1', ':1e300', ':nan', ':x', ':', ':1:2']))
+def test_series_are_finite_or_refused_by_name(kernel: str, order: int, scale: str) -> None:
+    series = attempt(lambda: kernel_series(kernel + scale, order), ['name', 'order'])
+    assert series is None or (series.shape == (order + 1,) and series.isfinite().all())
+    f = attempt(lambda: modulation(kernel + scale, order), ['name', 'order', 'alpha'])
+    assert f is None or (f.shape == (order + 1,) and f.isfinite().all())
+
+
+@fuzz(40)
+@given(alpha=st.lists(st.sampled_from([0.0, 1.0, -0.5, 2.0, 1e-8, 1e3]), max_size=6))
+def test_deconvolution_is_undone_by_convolution(alpha: list[float]) -> None:
+    series = torch.tensor(alpha, dtype=torch.float64)
+    f = attempt(lambda: deconvolve(series), ['alpha'])
+    assert (f is None) == (len(alpha) == 0 or alpha[0] <= 0)
+    if f is not None:  # up to rounding of the terms, which may be far larger than their sum
+        rounding = 1e-13 * convolve(f.abs(), f.abs())[: len(alpha)]
+        assert ((convolve(f, f)[: len(alpha)] - series).abs() <= rounding).all()

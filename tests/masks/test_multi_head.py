@@ -1,0 +1,96 @@
+"""Masks side by side, each with heads of its own."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from dense_attention import assert_dense_attention
+from graphs import GRAPHS, small_graph, trailing_empty_graphs, uneven_graphs
+from oracles import masked_attention, power_series, same_graph, weight_matrix
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, MultiHeadMask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
+from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+
+ALPHA = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
+
+
+def make() -> MultiHeadMask:
+    return MultiHeadMask(PackingMask(), PowerSeriesMask(2, 2, ALPHA), AdjacencyMask(1, 3.0))
+
+
+def matrix(data: Data) -> np.ndarray:
+    adjacency = weight_matrix(data, None) + 3.0 * np.eye(data.num_nodes or 0)
+    series = [power_series(weight_matrix(data, 'sym'), alpha) for alpha in ALPHA.double().numpy()]
+    return np.stack([same_graph(data), *series, adjacency])
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+def test_every_mask_has_heads_of_its_own(name: str) -> None:
+    data = GRAPHS[name]()
+    torch.testing.assert_close(make()(data).to_dense().detach().double(), torch.from_numpy(matrix(data)), check_dtype=False)
+    assert_mask_operator(make(), data)
+
+
+@pytest.mark.parametrize('route', ['auto', 'features'])
+def test_attention_under_it_is_that_of_the_matrix(route: str) -> None:
+    data = small_graph()
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.rand(data.num_nodes, 4, size, generator=generator, dtype=torch.float64) for size in (3, 3, 5))
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix(data))
+    out = masked_linear_attention(q, k, v, make().double()(data), route)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-6)
+
+
+def test_gradients_flow_to_every_part() -> None:
+    data, mask = small_graph(), make().double()
+    operator = mask(data)
+    learned = list(mask.parameters())
+    assert len(learned) == 2
+    assert_dense_attention(operator, operator.to_dense(), learned)
+
+
+def test_algebra_goes_on() -> None:
+    data, mask = small_graph(), make()
+    dense = mask(data).to_dense()
+    torch.testing.assert_close(mask.T(data).to_dense(), dense.transpose(1, 2))
+    added = (2.0 * mask + AdjacencyMask(4, None))(data).to_dense()
+    torch.testing.assert_close(added, 2 * dense + AdjacencyMask(4, None)(data).to_dense())
+    scale = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    torch.testing.assert_close((mask * scale)(data).to_dense(), dense * scale.view(-1, 1, 1))
+
+
+def test_every_head_may_walk_its_own_walks() -> None:
+    data = small_graph()
+    mask = MultiHeadMask(*(GRFMask(num_walks=2, seed=head) for head in range(3)))
+    heads = mask(data).to_dense()
+    for seed, own in enumerate(heads):
+        assert torch.equal(own, GRFMask(num_walks=2, seed=seed)(data).to_dense()[0])
+    assert not torch.equal(heads[0], heads[1])
+
+
+def test_masks_of_equal_walks_share_them() -> None:
+    graph = Graph.from_data(small_graph())
+    GRFMask(2, seed=1)(graph)
+    MultiHeadMask(GRFMask(2, seed=1), GRFMask(1, seed=1))(graph)
+    assert sum(isinstance(state, GRFState) for state in graph._states.values()) == 1
+
+
+@pytest.mark.parametrize('graphs', [uneven_graphs, trailing_empty_graphs])
+def test_graphs_of_a_batch_do_not_meet(graphs: Callable[[], list[Data]]) -> None:
+    own = graphs()
+    for index, data in enumerate(own):
+        data.x = torch.randn(data.num_nodes or 0, 4, generator=torch.Generator().manual_seed(index))
+    assert_batch_invariant(MaskedLinearAttention(4, heads=4, mask=make()), own)
+
+
+def test_bad_parts_are_refused() -> None:
+    with pytest.raises(ValueError, match='parts: got 1 masks; accepted are two or more'):
+        MultiHeadMask(PackingMask())
+    with pytest.raises(ValueError, match='heads'):
+        MaskedLinearAttention(6, heads=3, mask=make())

@@ -1,0 +1,132 @@
+"""Short types in every layer: what rounding the projections costs, and nothing that grows with the graph."""
+
+import copy
+import inspect
+from collections.abc import Callable
+
+import pytest
+import torch
+from graphs import ring
+from torch import Tensor
+from torch.nn import Module
+from torch_geometric.nn import GCNConv
+
+import pyg_topomask.nn
+from pyg_topomask import Graph
+from pyg_topomask.masks import ExpanderMask
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GatedGCNConv,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+    SinDegreeAttention,
+    TopoGPSConv,
+)
+
+CHANNELS, HEADS, SMALL, LARGE = 16, 2, 100, 20_000
+TYPES = [torch.bfloat16, torch.float16]
+#: In eps, for eight roundings of eps / 2 each: input, weights, queries, keys, values, what they give, bias and output.
+BOUND = 4
+
+# Positive features: where ReLU leaves a query next to nothing, rounding decides about the output, in any type.
+LAYERS: dict[str, Callable[[], Module]] = {
+    'linear': lambda: MaskedLinearAttention(CHANNELS, HEADS, feature_map='elu'),
+    'grf_edges': lambda: GRFAttention(CHANNELS, HEADS, route='edges', feature_map='elu'),
+    'grf_features': lambda: GRFAttention(CHANNELS, HEADS, route='features', feature_map='elu'),
+    'asymmetric_grf': lambda: AsymmetricGRFAttention(CHANNELS, HEADS, feature_map='elu'),
+    'grf_softmax': lambda: GRFSoftmaxAttention(CHANNELS, HEADS),
+    'expander': lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask(degree=4)),
+    'rwgnk': lambda: RWGNKAttention(CHANNELS, HEADS, feature_map='elu'),
+    'sin_degree': lambda: SinDegreeAttention(CHANNELS, HEADS),
+    'kmip': lambda: KMIPAttention(CHANNELS, HEADS, k=SMALL),
+    'gps': lambda: TopoGPSConv(
+        CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=GRFAttention(CHANNELS, HEADS, feature_map='elu'), norm='layer_norm'
+    ),
+    'gated_gcn': lambda: GatedGCNConv(CHANNELS),
+}
+#: The search of k-MIP attention in a large graph would take minutes, and finds as many pairs a row in any graph.
+GROWING = [name for name in LAYERS if name != 'kmip']
+
+
+def run(layer: Module, x: Tensor) -> Tensor:
+    edges = ring(x.size(0))
+    if isinstance(layer, GatedGCNConv):
+        nodes: Tensor = layer(x, edges, x[edges[0]])[0]
+        return nodes
+    out: Tensor = layer(x, edges, graph=Graph.from_tensors(edges, x.size(0)))
+    return out
+
+
+def error(layer: Module, x: Tensor, dtype: torch.dtype) -> float:
+    r"""Returns the error of autocast relative to the largest output, against float64."""
+    with torch.no_grad():
+        expected = run(copy.deepcopy(layer).double(), x.double())
+        with torch.autocast('cpu', dtype):
+            actual = run(layer, x)
+    return float((actual.double() - expected).abs().max() / expected.abs().max())
+
+
+def test_all_layers_are_here() -> None:
+    public = {getattr(pyg_topomask.nn, name) for name in pyg_topomask.nn.__all__}
+    assert {layer for layer in public if not inspect.isabstract(layer)} <= {type(make()) for make in LAYERS.values()}
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', LAYERS)
+def test_error_is_that_of_rounding_a_few_times(name: str, dtype: torch.dtype) -> None:
+    """Each rounding is by eps / 2 of what is rounded, and changes the largest output by about as much at most: a weighted mean
+    moves with its values, and with its weights no more than the values differ. The bound is the sum of them all.
+    """
+    assert error(LAYERS[name](), torch.randn(SMALL, CHANNELS), dtype) < BOUND * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', GROWING)
+def test_error_does_not_grow_with_the_graph(name: str, dtype: torch.dtype) -> None:
+    """A sum of 20,000 terms in the short type would stand still at 256 (bfloat16) or 2,048 (float16) of them, and miss the
+    second half of the nodes, which has another mean.
+    """
+    x = torch.randn(LARGE, CHANNELS) + torch.tensor([1.0, -1.0]).repeat_interleave(LARGE // 2).unsqueeze(1)
+    assert error(LAYERS[name](), x, dtype) < BOUND * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', LAYERS)
+def test_gradients_are_finite_under_autocast(name: str, dtype: torch.dtype) -> None:
+    layer, x = LAYERS[name](), torch.randn(SMALL, CHANNELS, requires_grad=True)
+    with torch.autocast('cpu', dtype):
+        out = run(layer, x)
+    out.float().square().mean().backward()
+    used = [tensor for tensor in (x, *layer.parameters()) if tensor.grad is not None]
+    assert len(used) > 2
+    assert all(tensor.grad.isfinite().all() for tensor in used)
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_large_inputs_do_not_overflow_in_float16(name: str) -> None:
+    """Products of queries and keys of size 1e3, 8 channels, are about 1e7; the largest number of float16 is 65,504."""
+    layer, x = LAYERS[name](), 1e3 * torch.randn(SMALL, CHANNELS)
+    with torch.autocast('cpu', torch.float16):
+        out = run(layer, x)
+    assert out.isfinite().all()
+    out.float().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters() if parameter.grad is not None)
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', LAYERS)
+def test_layers_of_a_short_type(name: str, dtype: torch.dtype) -> None:
+    layer, x = LAYERS[name](), torch.randn(SMALL, CHANNELS)
+    expected = run(copy.deepcopy(layer).double(), x.double())
+    short = layer.to(dtype)
+    out = run(short, x.to(dtype))
+    assert out.dtype == dtype
+    assert (
+        float((out.double() - expected).detach().abs().max() / expected.detach().abs().max()) < BOUND * torch.finfo(dtype).eps
+    )
+    out.float().square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in short.parameters() if parameter.grad is not None)

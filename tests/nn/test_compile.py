@@ -1,0 +1,201 @@
+"""torch.compile on every layer and model: what eager computes, with the combine step as one operator of the graph."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from graphs import ring
+from torch import Tensor
+from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn import Module
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn import GCNConv
+
+import pyg_topomask.nn
+import pyg_topomask.nn.models
+from pyg_topomask import Graph
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    GRFMask,
+    HeatKernelMask,
+    PackingMask,
+    PowerSeriesMask,
+    SinDegreeMask,
+    ToeplitzMask,
+    TreeMask,
+)
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GatedGCNConv,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+    SinDegreeAttention,
+    TopoGPSConv,
+)
+from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
+from pyg_topomask.operators import _STRUCTURES
+
+CHANNELS, HEADS = 8, 2
+COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py')
+
+pytestmark = [
+    pytest.mark.filterwarnings('ignore:.*:DeprecationWarning'),
+    pytest.mark.filterwarnings('ignore:.*:UserWarning:torch'),
+]
+
+
+def path(num_nodes: int) -> Tensor:
+    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
+
+
+def on_graph(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    out: Tensor = layer(x, graph.edge_index, batch=graph.batch, graph=graph)
+    return out
+
+
+def gated(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    nodes, edges = layer(x, graph.edge_index, x[graph.edge_index[0].long()])
+    return torch.cat([nodes, edges])
+
+
+def recommend(model: Module, x: Tensor, graph: Graph) -> Tensor:
+    return torch.cat(model(graph))
+
+
+class Case(NamedTuple):
+    make: Callable[[], Module]
+    call: Callable[[Module, Tensor, Graph], Tensor] = on_graph
+    edges: Callable[[int], Tensor] = ring
+
+
+def linear(*mask: Any, **options: Any) -> Module:
+    return MaskedLinearAttention(CHANNELS, HEADS, *mask, **options)
+
+
+#: One graph, from the projections to the output, on a Graph that is prepared.
+WHOLE = {
+    'linear': Case(linear),
+    'linear_favor': Case(lambda: linear(feature_map='favor')),
+    'adjacency': Case(lambda: linear(AdjacencyMask(HEADS))),
+    'power_series': Case(lambda: linear(PowerSeriesMask(HEADS))),
+    'causal': Case(lambda: linear(CausalMask(HEADS))),
+    'tree': Case(lambda: linear(TreeMask(HEADS)), edges=path),
+    'sum': Case(lambda: linear(0.5 * AdjacencyMask(HEADS) + PackingMask())),
+    'hadamard': Case(lambda: linear(AdjacencyMask(HEADS) * SinDegreeMask(HEADS))),
+    'transposed': Case(lambda: linear(GRFMask(HEADS, asymmetric=True).T)),
+    'grf_edges': Case(lambda: GRFAttention(CHANNELS, HEADS, route='edges')),
+    'grf_features': Case(lambda: GRFAttention(CHANNELS, HEADS, route='features')),
+    'asymmetric_grf': Case(lambda: AsymmetricGRFAttention(CHANNELS, HEADS)),
+    'grf_softmax': Case(lambda: GRFSoftmaxAttention(CHANNELS, HEADS)),
+    'expander': Case(lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask(degree=2))),
+    'rwgnk': Case(lambda: RWGNKAttention(CHANNELS, HEADS)),
+    'sin_degree': Case(lambda: SinDegreeAttention(CHANNELS, HEADS)),
+    'kmip': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3)),
+    'gated_gcn': Case(lambda: GatedGCNConv(CHANNELS), gated),
+    'gps': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=GRFAttention(CHANNELS, HEADS))),
+    'gkat': Case(lambda: GKAT(CHANNELS, 4, 2, heads=(2, 1))),
+}
+
+#: What depends on numbers, as the number of terms of a series, the size of a Fourier transform or walks drawn anew, breaks
+#: the graph before the combine step.
+IN_PARTS = {
+    'heat_kernel': Case(lambda: linear(HeatKernelMask(HEADS))),
+    'toeplitz': Case(lambda: linear(ToeplitzMask(HEADS, shape_dims=1))),
+    'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
+    'interlacer': Case(lambda: Interlacer(CHANNELS, 4, CHANNELS), lambda model, x, graph: model(x, x, graph.batch)),
+    'mgformer': Case(lambda: MGFormer(5, 7, CHANNELS, svd_dim=0, heads=HEADS), recommend),
+    'vit': Case(
+        lambda: TopologicalViT(8, 4, 1, 2, CHANNELS, 1, HEADS, 16, attention='linear', dense_limit=1),
+        lambda model, x, graph: model(x[:8].view(1, 1, 8, 8)),
+    ),
+    'vivit': Case(
+        lambda: ViViT(8, 4, 2, 1, 1, 2, CHANNELS, 1, 1, HEADS, 16),
+        lambda model, x, graph: model(x[:8].view(1, 1, 1, 8, 8).repeat(1, 2, 1, 1, 1)),
+    ),
+}
+
+
+def batch(case: Case, sizes: Sequence[int] = (5, 7)) -> tuple[Tensor, Graph]:
+    data = [Data(edge_index=case.edges(n), num_nodes=n, grid_shape=torch.tensor([[n]])) for n in sizes]
+    return torch.randn(sum(sizes), CHANNELS), Graph.from_data(Batch.from_data_list(data))
+
+
+def outputs(function: Callable[..., Tensor], layer: Module, x: Tensor, graph: Graph) -> list[Tensor]:
+    r"""Returns output and gradients."""
+    leaf = x.clone().requires_grad_()
+    out = function(layer, leaf, graph)
+    grads = torch.autograd.grad(out.square().sum(), [leaf, *layer.parameters()], allow_unused=True)
+    return [out, *(grad for grad in grads if grad is not None)]
+
+
+def assert_equal(compiled: Callable[..., Tensor], case: Case, layer: Module, x: Tensor, graph: Graph) -> None:
+    actual = outputs(compiled, layer, x, graph)
+    expected = outputs(case.call, layer, x, graph)
+    assert len(actual) == len(expected) > 1
+    for own, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    torch._dynamo.reset()
+
+
+def test_all_layers_and_models_are_here() -> None:
+    listed = {type(case.make()) for case in (WHOLE | IN_PARTS).values()}
+    for module in (pyg_topomask.nn, pyg_topomask.nn.models):
+        public = {getattr(module, name) for name in module.__all__}
+        assert {thing for thing in public if not inspect.isabstract(thing)} <= listed
+
+
+@pytest.mark.parametrize('name', WHOLE)
+def test_one_graph_and_equal_to_eager(name: str) -> None:
+    case = WHOLE[name]
+    layer, (x, graph) = case.make(), batch(case)
+    case.call(layer, x, graph)  # prepares the graph; what else it leaves behind must not help what is compiled
+    _STRUCTURES.clear()
+    compiled = torch.compile(case.call, fullgraph=True, backend='aot_eager')
+    assert_equal(compiled, case, layer, x, graph)
+
+
+@pytest.mark.parametrize('name', ['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'])
+def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
+    case, counter = WHOLE[name], CompileCounterWithBackend('aot_eager')
+    layer = case.make()
+    compiled = torch.compile(case.call, fullgraph=True, backend=counter)
+    for sizes in ((5, 7), (11, 3, 6), (9, 13, 4, 2), (6, 8)):
+        x, graph = batch(case, sizes)
+        case.call(layer, x, graph)
+        assert_equal(compiled, case, layer, x, graph)
+    assert counter.frame_count <= 2
+
+
+@pytest.mark.parametrize('name', IN_PARTS)
+def test_equal_to_eager_in_parts(name: str) -> None:
+    case = IN_PARTS[name]
+    layer, (x, graph) = case.make().eval(), batch(case)
+    if name in ('resampled', 'interlacer'):
+        torch.manual_seed(1)
+        expected = case.call(layer, x, graph)
+        torch.manual_seed(1)
+        torch.testing.assert_close(torch.compile(case.call, backend='aot_eager')(layer, x, graph), expected)
+    else:
+        assert_equal(torch.compile(case.call, backend='aot_eager'), case, layer, x, graph)
+
+
+@pytest.mark.parametrize('name', ['adjacency', 'grf_edges', 'grf_features', 'grf_softmax', 'heat_kernel', 'kmip', 'toeplitz'])
+def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None:
+    case = (WHOLE | IN_PARTS)[name]
+    layer, (x, graph) = case.make(), batch(case)
+    found = torch._dynamo.explain(case.call)(layer, x, graph)
+    operators = [str(node.target) for module in found.graphs for node in module.graph.nodes if node.op == 'call_function']
+    assert sum(target.startswith('pyg_topomask.attend_') for target in operators) == 1
+    assert not [reason for reason in found.break_reasons if reason.user_stack[-1].filename.endswith(COMBINE)]

@@ -1,0 +1,244 @@
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from explicit_layers import (
+    CHANNELS,
+    HEADS,
+    LAYERS,
+    features,
+    graph_named,
+    softmax,
+)
+from graphs import small_graph
+from torch import Tensor
+from torch_geometric.nn import GCNConv, Sequential
+
+from pyg_topomask import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask, PowerSeriesMask
+from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention, TopoGPSConv
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
+
+# Modules --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_deepcopy_and_state_dict(name: str) -> None:
+    data, layer = small_graph(), LAYERS[name]()
+    x = features(data)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.1)
+    expected = layer(x, data.edge_index)
+    copied = copy.deepcopy(layer)
+    other = LAYERS[name]()
+    assert not torch.equal(other(x, data.edge_index), expected)
+    other.load_state_dict(layer.state_dict())
+    with torch.no_grad():
+        layer.lin_q.weight.zero_()
+    assert torch.equal(copied(x, data.edge_index), expected)
+    assert torch.equal(other(x, data.edge_index), expected)
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_reset_changes_the_weights_and_restores_the_mask(name: str) -> None:
+    layer = LAYERS[name]()
+    before = copy.deepcopy(layer.state_dict())
+    with torch.no_grad():
+        for parameter in layer.mask.parameters():
+            parameter.fill_(0.125)
+    layer.reset_parameters()
+    after = layer.state_dict()
+    for key in before:
+        if key.startswith('mask'):
+            assert torch.equal(before[key], after[key]), key
+        elif key.endswith(('weight', 'projection')):
+            assert not torch.equal(before[key], after[key]), key
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda: MaskedSoftmaxAttention(-1, HEADS, AdjacencyMask(), out_channels=4),
+        lambda: GRFSoftmaxAttention(-1, HEADS, out_channels=4),
+        lambda: AsymmetricGRFAttention(-1, HEADS, out_channels=4),
+    ],
+)
+def test_channels_are_inferred_at_the_first_call(make: Callable[[], ExplicitAttention]) -> None:
+    layer, data = make(), small_graph()
+    copied = copy.deepcopy(layer)
+    x = features(data, 5)
+    assert layer(x, data.edge_index).shape == (6, 4)
+    assert layer.lin_q.weight.shape == (4, 5)
+    copied.load_state_dict(layer.state_dict())
+    assert torch.equal(copied(x, data.edge_index), layer(x, data.edge_index))
+    assert copied(x, data.edge_index, return_attention_weights=True)[0].shape == (6, 4)
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_inside_a_gps_layer_and_sequential(name: str) -> None:
+    data, attn = graph_named('batch'), LAYERS[name]()
+    x = features(data)
+    layer = TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=attn, norm=None)
+    out = layer(x, data.edge_index, data.batch, edge_weight=data.edge_weight)
+    h = layer.conv(x, data.edge_index, edge_weight=data.edge_weight) + x
+    h = h + attn(x, data.edge_index, data.edge_weight, data.batch) + x
+    torch.testing.assert_close(out, h + layer.mlp(h))
+    out.sum().backward()
+    assert all(parameter.grad is not None for parameter in attn.parameters())
+    model = Sequential('x, edge_index, edge_weight, batch', [(attn, 'x, edge_index, edge_weight, batch -> x'), torch.nn.ReLU()])
+    expected = attn(x, data.edge_index, data.edge_weight, data.batch).relu()
+    torch.testing.assert_close(model(x, data.edge_index, data.edge_weight, data.batch), expected)
+
+
+def test_parameters_of_a_given_mask_are_kept() -> None:
+    mask = GRFMask(HEADS, positive=True)
+    with torch.no_grad():
+        mask.modulation.fill_(0.25)
+    softmax(mask)
+    assert (mask.modulation == 0.25).all()
+
+
+def test_softmax_under_walks_is_the_layer_with_their_mask() -> None:
+    data = graph_named('weighted')
+    settings = {'num_walks': 6, 'p_halt': 0.2, 'max_walk_length': 3, 'modulation': 'heat', 'sampler': 'antithetic', 'seed': 4}
+    settings |= {'normalization': 'rw', 'walk_length': 'poisson:1.5', 'asymmetric': True}
+    layer = GRFSoftmaxAttention(CHANNELS, HEADS, **settings)
+    other = softmax(GRFMask(HEADS, positive=True, **settings))
+    other.load_state_dict(layer.state_dict())
+    arguments = (features(data), data.edge_index, data.edge_weight)
+    assert torch.equal(layer(*arguments), other(*arguments))
+    assert layer.mask.walk_settings == other.mask.walk_settings
+
+
+def test_settings_of_the_asymmetric_layer_reach_its_mask() -> None:
+    settings = {'num_walks': 6, 'p_halt': 0.2, 'max_walk_length': 3, 'modulation': 'heat', 'sampler': 'antithetic', 'seed': 4}
+    settings |= {'normalization': 'rw', 'walk_length': 'poisson:1.5'}
+    layer, data = AsymmetricGRFAttention(CHANNELS, HEADS, **settings), graph_named('weighted')
+    expected = GRFMask(HEADS, asymmetric=True, **settings)
+    assert torch.equal(layer.mask(data).to_dense(), expected(data).to_dense())
+    by_weight = AsymmetricGRFAttention(CHANNELS, HEADS, transition='weight', resample='forward').mask
+    assert by_weight.walk_settings.transition == 'weight'
+    assert by_weight.resample == 'forward'
+
+
+def test_representation_names_mask_and_channels() -> None:
+    text = repr(LAYERS['softmax'](out_channels=6))
+    assert text.startswith('MaskedSoftmaxAttention(8, 6, heads=2, mask=AdjacencyMask(')
+
+
+# Dropout --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('looked_at', [False, True])
+@pytest.mark.parametrize('name', LAYERS)
+def test_dropout_of_the_output_in_training_only(name: str, looked_at: bool) -> None:
+    data, layer = small_graph(), LAYERS[name](dropout=0.5)
+    x = features(data)
+
+    def run() -> Tensor:
+        out = layer(x, data.edge_index, return_attention_weights=looked_at)
+        return out[0] if looked_at else out
+
+    dropped = run()
+    assert (dropped == 0).any()
+    layer.eval()
+    whole = run()
+    assert not (whole == 0).any()
+    torch.testing.assert_close(dropped[dropped != 0], 2 * whole[dropped != 0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize('name', ['softmax', 'grf_softmax'])
+def test_dropout_of_the_coefficients_in_training_only(name: str) -> None:
+    data, layer = small_graph(), LAYERS[name](attention_dropout=0.5)
+    x = features(data)
+    torch.manual_seed(1)
+    dropped = layer(x, data.edge_index)
+    torch.manual_seed(1)
+    shown, (_, alpha) = layer(x, data.edge_index, return_attention_weights=True)
+    torch.testing.assert_close(shown, dropped)
+    layer.eval()
+    whole, (_, kept) = layer(x, data.edge_index, return_attention_weights=True)
+    torch.testing.assert_close(layer(x, data.edge_index), whole)
+    assert not torch.allclose(whole, shown)
+    assert (alpha == 0).any()
+    assert not (kept == 0).any()
+    torch.testing.assert_close(alpha[alpha != 0], 2 * kept[alpha != 0])
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('heads', {'heads': 3}),
+        ('heads', {'heads': 0}),
+        ('heads', {'out_channels': 7}),
+        ('heads', {'channels': 0}),
+        ('out_channels', {'channels': -1}),
+        ('mask', {'mask': GRFMask(4)}),
+        ('dropout', {'dropout': 1.5}),
+        ('dropout', {'dropout': -0.1}),
+        ('attention_dropout', {'attention_dropout': 1.5}),
+        ('attention_dropout', {'attention_dropout': -0.1}),
+    ],
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        MaskedSoftmaxAttention(**{'channels': CHANNELS, 'heads': HEADS, 'mask': AdjacencyMask()} | arguments)
+
+
+@pytest.mark.parametrize('layer', [GRFSoftmaxAttention, AsymmetricGRFAttention])
+@pytest.mark.parametrize(
+    ('name', 'arguments'),
+    [
+        ('heads', {'heads': 3}),
+        ('num_walks', {'num_walks': 0}),
+        ('p_halt', {'p_halt': 1.0}),
+        ('modulation', {'modulation': torch.ones(3)}),
+        ('normalization', {'normalization': 'unknown'}),
+        ('dropout', {'dropout': 1.5}),
+    ],
+)
+def test_bad_arguments_of_walks_are_named(layer: type[ExplicitAttention], name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        layer(CHANNELS, **{'heads': HEADS} | arguments)
+
+
+def test_bad_feature_maps_and_modulations_are_named() -> None:
+    with pytest.raises(ValueError, match=r'^feature_map: got'):
+        AsymmetricGRFAttention(CHANNELS, HEADS, feature_map='unknown')
+    with pytest.raises(ValueError, match=r'^modulation: got .*positive'):
+        GRFSoftmaxAttention(CHANNELS, HEADS, max_walk_length=1, modulation=torch.tensor([1.0, -1.0]))
+
+
+@pytest.mark.parametrize(
+    ('name', 'inputs'),
+    [
+        ('x', {'x': torch.ones(5, CHANNELS), 'graph': Graph.from_data(small_graph())}),
+        ('x', {'x': torch.ones(6, 2, CHANNELS)}),
+        ('edge_index', {'edge_index': torch.tensor([[0], [9]])}),
+        ('edge_weight', {'edge_weight': torch.full((14,), float('nan'))}),
+        ('batch', {'batch': torch.tensor([0, 0, 0, 1, 0, 1])}),
+    ],
+)
+@pytest.mark.parametrize('layer', LAYERS)
+def test_bad_inputs_are_named(layer: str, name: str, inputs: dict[str, object]) -> None:
+    valid = {'x': torch.ones(6, CHANNELS), 'edge_index': small_graph().edge_index}
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        LAYERS[layer]()(**valid | inputs)
+
+
+@pytest.mark.parametrize('looked_at', [False, True])
+def test_masks_that_do_not_fit_are_refused(looked_at: bool) -> None:
+    data = small_graph()
+    x, settings = features(data), {'return_attention_weights': looked_at}
+    for mask in (PackingMask(), PowerSeriesMask(HEADS)):
+        with pytest.raises(ValueError, match=r'(?s)^mask: got .*no sparse entries'):
+            softmax(mask)(x, data.edge_index, **settings)
+    with pytest.raises(ValueError, match=r'^mask: got the entry -'):
+        softmax(AdjacencyMask(HEADS, -1.0))(x, data.edge_index, **settings)
+    with pytest.raises(ValueError, match=r'^mask: got the entry -'):
+        LAYERS['grf_softmax']()(x, data.edge_index, torch.full((14,), -1.0), **settings)

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip('yacs')
+pytest.importorskip('pytorch_lightning')
+
+from benchmarks import recommend
+from pyg_topomask.recommend.config import default_config
+from pyg_topomask.recommend.models import RECOMMENDERS
+
+
+@pytest.fixture
+def small_lastfm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Twelve users and thirty items in the files of LastFM; every user has three test interactions."""
+    folder = tmp_path / 'recsys' / 'lastfm'
+    folder.mkdir(parents=True)
+    generator = torch.Generator().manual_seed(0)
+    liked = [torch.randperm(30, generator=generator)[:15].tolist() for _ in range(12)]
+    for name, part in (('data1', slice(3, None)), ('test1', slice(3))):
+        lines = [f'{user}\t{item}\t1' for user, items in enumerate(liked, 1) for item in items[part]]
+        (folder / f'{name}.txt').write_text('\n'.join(lines) + '\n')
+    monkeypatch.setenv('PYG_TOPOMASK_DATA', str(tmp_path))
+    return tmp_path
+
+
+def test_every_model_has_the_same_number_of_trials() -> None:
+    defaults = default_config().recommend
+    assert set(recommend.TRIALS) == set(RECOMMENDERS) == {own.model for own in recommend.VARIANTS.values()}
+    assert len({len(set(values)) for _, values in recommend.TRIALS.values()}) == 1
+    for model, (setting, values) in recommend.TRIALS.items():
+        assert defaults[model][setting] in values
+        assert recommend.VARIANTS[recommend.TUNED[model]].settings == {}
+    for study in recommend.STUDIES.values():
+        assert {recommend.REFERENCE, recommend.OURS} <= set(study.variants) <= set(recommend.VARIANTS)
+
+
+def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, scale, runs = ('DirectAU', 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
+    whole = recommend._train(job, 'lastfm', scale, runs)
+    assert list(runs.iterdir()) == []
+
+    epochs: list[int] = []
+    epoch = recommend.Training._epoch
+
+    def interrupted(self: recommend.Training, bar: object) -> None:
+        if len(epochs) == 2:
+            epochs.append(-1)
+            raise KeyboardInterrupt
+        epochs.append(len(self.history))
+        epoch(self, bar)
+
+    monkeypatch.setattr(recommend.Training, '_epoch', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        recommend._train(job, 'lastfm', scale, runs)
+    resumed = recommend._train(job, 'lastfm', scale, runs)
+    assert epochs == [0, 1, -1, 2]
+    assert list(runs.iterdir()) == []
+    for result in (whole, resumed):
+        del result['seconds_per_epoch']
+    assert resumed == whole
+
+
+def test_the_value_that_is_tried_reaches_the_model(small_lastfm: Path) -> None:
+    config = recommend._config('lastfm', 'DirectAU, MF', recommend.QUICK, 0.3)
+    assert (config.recommend.DirectAU.weight, config.recommend.DirectAU.layers) == (0.3, 0)
+    assert config.recommend.embedding_dim == config.recommend.MGFormer.svd_dim == recommend.QUICK.embedding_dim
+
+
+def test_rows_pair_seeds_with_the_reference() -> None:
+    jobs = [(variant, 1.0, seed) for seed in range(2) for variant in ('DirectAU', 'MGFormer')]
+    recall = dict(zip(jobs, (0.10, 0.20, 0.30, 0.42), strict=True))
+    keys = ['test_recall@20', 'test_ndcg@20', *(f'test_{group} recall@20' for group in recommend.GROUPS)]
+    results = {job: {**dict.fromkeys(keys, recall[job]), 'epochs': 5, 'best_epoch': 3} for job in jobs}
+    reference, ours = recommend._rows('beauty', jobs, results)
+    assert reference['verdict'] == 'reference'
+    # Differences of 0.10 and 0.12: 0.11 with a standard error of 0.01; unpaired it would be lost in that of 0.1.
+    assert ours['Recall minus DirectAU, paired by seed'] == '+0.1100 ± 0.0100'
+    assert (ours['verdict'], ours['Recall'], ours['paper, Recall'], ours['epochs']) == (
+        'better',
+        '0.3100 ± 0.1100',
+        '0.1531',
+        '5 5',
+    )
+    assert recommend._rows('lastfm', jobs, results)[1]['paper, Recall'] == ''
+
+
+def test_random_dataset_has_every_node() -> None:
+    dataset = recommend._random_dataset(2_000)
+    assert (dataset.num_users, dataset.num_items) == (1_000, 1_000)
+    assert 0.99 * recommend.DEGREE * 1_000 < dataset.train.size(1) <= recommend.DEGREE * 1_000
+
+
+def test_unknown_data_sets_are_named(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('RECOMMEND_DATA', 'lastfm nonsense')
+    with pytest.raises(ValueError, match=r"RECOMMEND_DATA: got \['nonsense'\]; accepted are lastfm"):
+        recommend.run(True, small_lastfm)

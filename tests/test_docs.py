@@ -1,0 +1,199 @@
+"""The documents: their code runs, and the files, options and names that they mention exist."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import inspect
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+import yaml
+from graphs import GRAPHS
+
+pytest.importorskip('yacs')
+
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask import masks as masks_module
+from pyg_topomask import nn
+from pyg_topomask.__main__ import _parser, main
+from pyg_topomask.graphgym import register_mask
+from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.composed_mask import MASKS, build_mask
+from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.recommend.config import is_recommendation
+from pyg_topomask.recommend.config import load_config as load_recommendation
+from pyg_topomask.testing import assert_mask_operator
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / 'README.md'
+WRITE_A_MASK = ROOT / 'docs' / 'write_a_mask.md'
+DOCUMENTS = [README, ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md')), ROOT / 'graphgps_configs' / 'README.md']
+
+#: What makes a run of the digits short enough for a test.
+SHORT = shlex.split("""
+optim.max_epoch 1 optim.num_warmup_epochs 0 gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 train.batch_size 256
+topomask.progress False
+""")
+
+every_document = pytest.mark.parametrize('document', DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@pytest.fixture(autouse=True)
+def _as_found() -> Iterator[None]:
+    """Names that a document registers are gone after its test."""
+    with mock.patch.dict(ATTENTIONS), mock.patch.dict(MASKS):
+        yield
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in where the configurations lie as in a checkout."""
+    (tmp_path / 'graphgps_configs').symlink_to(ROOT / 'graphgps_configs')
+    (tmp_path / 'docs').mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """The fenced blocks of a language, each after as many empty lines as put it where it stands."""
+    text = document.read_text()
+    found = re.finditer(rf'^```{language}\n(.*?)^```$', text, re.DOTALL | re.MULTILINE)
+    return ['\n' * text.count('\n', 0, match.start(1)) + match[1] for match in found]
+
+
+def execute(document: Path) -> dict[str, Any]:
+    """Runs the Python blocks of a document one after the other in one namespace."""
+    space: dict[str, Any] = {'__name__': document.stem}
+    for block in blocks(document, 'python'):
+        exec(compile(block, str(document), 'exec'), space)
+    return space
+
+
+def commands(document: Path) -> list[list[str]]:
+    """The words of every command of this package in a document, without those that are cut short."""
+    text = document.read_text()
+    lines = [line for block in blocks(document, 'bash') for line in block.splitlines()]
+    lines += re.findall(r'`([^`\n]+)`', re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE))
+    pattern = re.compile(r'python (?:-m pyg_topomask|hop_mask\.py) (.+)')
+    found = [match[1] for match in map(pattern.search, lines) if match is not None]
+    return [shlex.split(line, comments=True) for line in found if '...' not in line]
+
+
+@pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'python')], ids=lambda path: path.name)
+def test_python_runs(document: Path, checkout: Path) -> None:
+    assert execute(document).keys() > {'__name__'}
+
+
+def test_all_kinds_of_examples_are_found() -> None:
+    assert len(blocks(README, 'python')) >= 2
+    assert len(blocks(README, 'yaml')) == 1
+    assert {words[0] for words in commands(README)} == {'train', 'graphgps', 'recommend', 'inspect', 'list'}
+
+
+def test_yaml_of_the_readme_trains(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks(README, 'yaml')
+    config = yaml.safe_load((ROOT / 'graphgps_configs' / 'digits-GPS+GRF.yaml').read_text())
+    for group, options in yaml.safe_load(block).items():
+        config.setdefault(group, {}).update(options)
+    path = checkout / 'changed.yaml'
+    path.write_text(yaml.safe_dump(config))
+    assert main(['train', '--cfg', str(path), *SHORT]) == 0
+    assert cfg.gt.layer_type == config['gt']['layer_type'] != 'GINE+None'
+    assert re.fullmatch(r'test accuracy [01]\.\d{4}', capsys.readouterr().out.splitlines()[-1])
+
+
+@every_document
+def test_commands_name_options_and_files_that_exist(document: Path, checkout: Path) -> None:
+    execute(document)
+    for words in commands(document):
+        if words[0] == 'graphgps':  # its YAMLs lie in GraphGPS, but the option is of both
+            load_config(ROOT / 'graphgps_configs' / 'digits-GPS+GRF.yaml', words[3:])
+            continue
+        arguments, rest = _parser().parse_known_args(words)
+        assert not any(word.startswith('--') for word in rest), words
+        options = [*getattr(arguments, 'options', []), *rest]
+        if 'cfg' in arguments:
+            load: Callable[..., Any] = load_recommendation if is_recommendation(arguments.cfg) else load_config
+            load(arguments.cfg, options)
+        else:
+            assert not options, words
+
+
+@every_document
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r'\]\(([^)\s]+)\)', document.read_text())
+    missing = [link for link in links if '://' not in link and not (document.parent / link.partition('#')[0]).exists()]
+    assert not missing
+
+
+def test_installation_names_extras_that_exist() -> None:
+    extras = importlib.metadata.metadata('pyg_topomask').get_all('Provides-Extra')
+    text = ''.join(document.read_text() for document in DOCUMENTS)
+    named = set(re.findall(r'(?:\.|pyg_topomask)\[(\w+)\]', text))
+    assert {'graphgym', 'test'} <= named <= set(extras or [])
+
+
+def table_cells(column: int) -> str:
+    rows = [line.split(' | ') for line in README.read_text().splitlines() if line.startswith('| `')]
+    return '\n'.join(row[column] for row in rows if len(row) == 5)
+
+
+def test_table_holds_every_attention_and_mask() -> None:
+    names = set(re.findall(r'`([\w ]+)`', table_cells(0)))
+    assert names == {*ATTENTIONS, *ATTN_TYPES, *MASKS}
+    classes = set(re.findall(r'`(\w+(?:Mask|Attention))\b', table_cells(1)))
+    # What is made of other masks, and the layers that take any, are no rows of their own.
+    masks = {name for name in masks_module.__all__ if name.endswith('Mask')}
+    masks -= {'Mask', 'HadamardMask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask'}
+    attentions = {name for name in nn.__all__ if name.endswith('Attention')}
+    attentions -= {'ExplicitAttention', 'MaskedLinearAttention', 'MaskedSoftmaxAttention'}
+    assert classes == masks | attentions
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
+    mask = execute(WRITE_A_MASK)['HopMask'](heads=2, hops=2)
+    torch.nn.init.normal_(mask.log_weight)
+    data = GRAPHS[graph]()
+    assert_mask_operator(mask, data)
+    num_nodes = data.num_nodes or 0
+    adjacency = torch.eye(num_nodes, dtype=torch.long)
+    if data.edge_index is not None:
+        adjacency[tuple(data.edge_index)] = 1
+    weight = mask.log_weight.detach().exp()
+    for i, row in enumerate(adjacency):
+        reached = torch.stack([torch.arange(num_nodes) == i, row > 0, (row @ adjacency) > 0])
+        expected = torch.where(reached.any(0), weight[:, reached.int().argmax(0)], 0.0)
+        torch.testing.assert_close(mask(data).to_dense()[:, i].detach(), expected)
+
+
+def test_written_mask_trains_by_its_name(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    execute(WRITE_A_MASK)
+    (words,) = (words for words in commands(WRITE_A_MASK) if words[0] == 'train')
+    assert 'GINE+Hop' in words
+    assert main([*words, *SHORT]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith('test accuracy ')
+    assert cfg.topomask.Hop.hops == 3
+
+
+def test_written_mask_composes_in_a_yaml(checkout: Path) -> None:
+    mask = execute(WRITE_A_MASK)['HopMask']
+    composed = build_mask({'sum': [{'Hop': {'hops': 1}}, 'Packing']}, heads=2)
+    assert [type(part) for part in composed.parts] == [mask, masks_module.PackingMask]
+
+
+def test_name_of_a_mask_can_be_taken() -> None:
+    register_mask('Tree', masks_module.TreeMask)
+    with pytest.raises(ValueError, match="name: got 'GRF', which is taken"):
+        register_mask('GRF', masks_module.TreeMask)
+    with pytest.raises(ValueError, match='taken'):
+        register_mask('Transformer', masks_module.TreeMask)
+    options = inspect.signature(ATTENTIONS['Tree']).parameters
+    assert options['kind'].default == 'exp'

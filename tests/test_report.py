@@ -1,0 +1,551 @@
+"""The report and the README's results: what the tables say, by rules that can say no."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import runner
+from benchmarks.harness import Unavailable
+from benchmarks.registry import BENCHMARKS, Benchmark, find_benchmark
+from benchmarks.report import README, RESULTS, write_report
+from benchmarks.report.claims import (
+    MEASURED,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    TREND,
+    Claim,
+    judge_factor,
+    judge_gaps,
+    judge_holds,
+    judge_trend,
+)
+from benchmarks.report.document import SECTIONS, render_report
+from benchmarks.report.readme import END, HEADLINES, START, insert, render_results
+from benchmarks.report.tables import Estimate, Missing, Table, span, times
+
+CLAIMS = [claim for section in SECTIONS for claim in section.claims]
+BETTER, WORSE, UNCLEAR = '+0.200 ± 0.010', '-0.200 ± 0.010', '+0.010 ± 0.010'
+
+
+def decide(folder: Path, where: str, table: str, statement: str = '') -> tuple[str, str]:
+    (claim,) = (own for own in CLAIMS if own.where == where and own.table == table and statement in own.statement)
+    return claim.decide(folder)
+
+
+def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    with (folder / f'{name}.csv').open('w', newline='') as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def table(columns: str, *rows: tuple[object, ...]) -> list[dict[str, object]]:
+    return [dict(zip(columns.split('|'), row, strict=True)) for row in rows]
+
+
+# --- What lies in the repository
+
+
+def test_readme_and_report_are_those_of_the_tables():
+    readme = README.read_text()
+    assert readme == insert(readme, render_results(RESULTS))
+    assert (RESULTS / 'REPORT.md').read_text() == render_report(RESULTS)
+
+
+def test_every_table_has_a_benchmark_and_every_benchmark_can_be_loaded():
+    for name in {claim.table for claim in CLAIMS} | {row.table for row in HEADLINES}:
+        assert not name or find_benchmark(name) in BENCHMARKS
+    for benchmark in BENCHMARKS.values():
+        assert f'def {benchmark.function}(quick: bool, folder: Path)' in (
+            Path(runner.__file__).with_name(f'{benchmark.module}.py').read_text()
+        )
+
+
+def test_links_of_the_readme_lead_somewhere():
+    text = render_results(RESULTS)
+    targets = {part.partition(')')[0] for part in text.split('](')[1:]}
+    assert targets
+    assert [target for target in targets if not (README.parent / target).exists()] == []
+
+
+# --- Rules
+
+
+@pytest.mark.parametrize(
+    ('gaps', 'other_data', 'same_data'),
+    [
+        ([BETTER, BETTER], TREND, REPRODUCED),
+        ([BETTER, BETTER, UNCLEAR], TREND, TREND),
+        ([BETTER, UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([BETTER, BETTER, WORSE], NOT_REPRODUCED, NOT_REPRODUCED),
+        (['+0.000 ± 0.000'], NOT_REPRODUCED, NOT_REPRODUCED),
+    ],
+)
+def test_gaps(gaps, other_data, same_data):
+    parsed = [Estimate.parse(gap) for gap in gaps]
+    assert judge_gaps(parsed) == other_data
+    assert judge_gaps(parsed, same_data=True) == same_data
+
+
+@pytest.mark.parametrize(
+    ('ours', 'paper', 'verdict'),
+    [(9.5, 9.5, REPRODUCED), (8.0, 10, REPRODUCED), (7.9, 10, TREND), (1.0, 10, NOT_REPRODUCED), (0.9, 1.06, NOT_REPRODUCED)],
+)
+def test_factors(ours, paper, verdict):
+    assert judge_factor(ours, paper) == verdict
+
+
+def test_shapes():
+    assert [judge_holds(True), judge_holds(False, partly=True), judge_holds(False)] == [REPRODUCED, TREND, NOT_REPRODUCED]
+    assert [judge_trend(True), judge_trend(False)] == [TREND, NOT_REPRODUCED]
+
+
+def test_two_standard_errors_are_the_border():
+    verdicts = [Estimate(mean, 0.01).verdict for mean in (0.0201, 0.0199, -0.0201)]
+    assert verdicts == ['better', 'not distinguishable', 'worse']
+    assert Estimate(3.0, 3.0).minus(Estimate(1.0, 4.0)) == (2.0, 5.0)
+
+
+# --- Tables
+
+
+def test_tables_give_numbers_and_estimates(tmp_path):
+    write(tmp_path, 'made', table('a|b', ('x', '1.5'), ('y', 'nan'), ('y', ''), ('z', '-1.2 ± 2.6: not distinguishable')))
+    made = Table.read(tmp_path, 'made')
+    assert made.number('b', {'a': 'x'}) == 1.5
+    assert made.estimate('b', {'a': 'z'}) == (-1.2, 2.6)
+    assert made.distinct('a') == ['x', 'y', 'z']
+    for values in ({'a': 'y'}, {'a': 'w'}, {'c': 'x'}):
+        with pytest.raises(Missing):
+            made.number('b', values)
+    with pytest.raises(Missing, match='no table other'):
+        Table.read(tmp_path, 'other')
+    with pytest.raises(Missing):
+        Estimate.parse('0.5')
+
+
+def test_ratios_have_two_digits_or_more():
+    assert [times(value) for value in (153.6, 45.29, 9.03, 0.8654, 0.0088)] == ['154', '45', '9.0', '0.87', '0.0088']
+    assert span([2, 1, 12.4]) == '1.0 to 12'
+
+
+# --- Claims
+
+
+@pytest.mark.parametrize('claim', CLAIMS, ids=lambda claim: f'{claim.where}-{claim.table}')
+def test_without_tables_nothing_was_run(claim: Claim, tmp_path):
+    verdict, sentence = claim.decide(tmp_path)
+    assert verdict == NOT_RUN
+    assert sentence.endswith('.')
+
+
+@pytest.mark.parametrize('claim', [claim for claim in CLAIMS if claim.table], ids=lambda claim: f'{claim.where}-{claim.table}')
+def test_a_table_without_the_rows_is_no_result(claim: Claim, tmp_path):
+    write(tmp_path, claim.table, table('other', ('1',)))
+    assert claim.decide(tmp_path).verdict == NOT_RUN
+
+
+MOTIFS = 'task|model|layers|minus GKAT, paired|verdict'
+
+
+@pytest.mark.parametrize(
+    ('gaps', 'verdict'),
+    [((WORSE, WORSE), REPRODUCED), ((WORSE, UNCLEAR), NOT_REPRODUCED), ((WORSE, BETTER), NOT_REPRODUCED)],
+)
+def test_motifs(gaps, verdict, tmp_path):
+    rows = [
+        (task, model, 2, gap, 'x')
+        for task in ('circle', 'induced cycle')
+        for model, gap in zip(('GCN', 'GAT'), gaps, strict=True)
+    ]
+    reference = [(task, 'GKAT', 2, '+0.000 ± 0.000', 'reference') for task in ('circle', 'induced cycle')]
+    # A deep GAT is not part of the statement, a deep GCN is.
+    deep = [('induced cycle', 'GAT', 4, BETTER, 'x'), ('induced cycle', 'GCN', 6, WORSE, 'x')]
+    write(tmp_path, 'motifs', table(MOTIFS, *reference, *rows, *deep))
+    assert decide(tmp_path, 'Fig. 6', 'motifs')[0] == verdict
+    found, sentence = decide(tmp_path, 'Fig. 7', 'motifs')
+    assert found == (verdict if verdict != NOT_REPRODUCED or BETTER in gaps else TREND)
+    assert 'of 3 GCNs' in sentence
+
+
+def test_depth_and_equal_time(tmp_path):
+    rows = [('GKAT', 2, BETTER, 'better'), ('small GKAT', 2, '+0.000 ± 0.000', 'reference'), ('GCN', 6, WORSE, 'worse')]
+    rows += [('GAT', 3, WORSE, 'worse'), ('ChebNet', 5, BETTER, 'better')]
+    columns = 'model|layers|difference, paired|verdict'
+    write(tmp_path, 'gkat_depth', table(columns, *rows))
+    verdict, sentence = decide(tmp_path, 'Fig. 7, Table 5', 'gkat_depth')
+    assert verdict == REPRODUCED
+    assert '2 of 2' in sentence
+    write(tmp_path, 'gkat_equal_time', table(columns, *rows))
+    assert decide(tmp_path, 'Table 4', 'gkat_equal_time')[0] == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(('longest', 'verdict'), [('0.900 ± 0.010', REPRODUCED), ('0.990 ± 0.010', NOT_REPRODUCED)])
+def test_walk_length(longest, verdict, tmp_path):
+    rows = [('circle', 1, '0.500 ± 0.010'), ('circle', 3, '0.900 ± 0.010'), ('circle', 5, longest)]
+    write(tmp_path, 'gkat_walk_length', table('task|hops|validation accuracy', *rows))
+    found, sentence = decide(tmp_path, 'Fig. 9', 'gkat_walk_length')
+    assert found == verdict
+    assert f'0.900 with 3, {longest[:5]} with 5' in sentence
+
+
+@pytest.mark.parametrize(('gap', 'verdict'), [(UNCLEAR, REPRODUCED), (WORSE, REPRODUCED), (BETTER, NOT_REPRODUCED)])
+def test_tu(gap, verdict, tmp_path):
+    rows = [('NCI1', 'GKAT', '+0.000 ± 0.000', 'reference'), ('NCI1', 'no graph', gap, 'x'), ('NCI1', 'GIN', gap, 'x')]
+    rows += [('IMDB-MULTI', 'no graph', BETTER, 'better')]
+    write(tmp_path, 'tu', table('data|model|minus GKAT, paired|verdict', *rows))
+    assert decide(tmp_path, 'Tables 1, 2', 'tu', 'baseline')[0] == verdict
+    assert decide(tmp_path, 'Tables 1, 2', 'tu', 'message')[0] == (REPRODUCED if gap == WORSE else NOT_REPRODUCED)
+
+
+@pytest.mark.parametrize(('cora', 'verdict'), [(WORSE, REPRODUCED), (UNCLEAR, TREND)])
+def test_citation(cora, verdict, tmp_path):
+    rows = []
+    for data, gap in (('Cora', cora), ('CiteSeer', BETTER), ('PubMed', BETTER)):
+        rows.append((data, 'GAT', '0.800 ± 0.010', '+0.000 ± 0.000', '0.800 ± 0.010'))
+        rows.append((data, 'GKAT, 4 hops', '0.810 ± 0.010', gap, '0.790 ± 0.010'))
+        # Chosen by validation, and not by test accuracy.
+        rows.append((data, 'GKAT, 2 hops', '0.990 ± 0.010', WORSE, '0.700 ± 0.010'))
+    write(tmp_path, 'citation', table('data|model|test accuracy|minus GAT, paired|validation accuracy', *rows))
+    found, sentence = decide(tmp_path, 'Table 10', 'citation')
+    assert found == verdict
+    assert 'Cora GKAT 0.810 ± 0.010, GAT 0.800 ± 0.010' in sentence
+
+
+@pytest.mark.parametrize(('factor', 'verdict'), [(9.0, REPRODUCED), (4.0, TREND), (0.5, NOT_REPRODUCED)])
+def test_rwgnk_speed(factor, verdict, tmp_path):
+    row = ('RWGNK, 4 walks, 256 random features', factor, 0.25, 0.05)
+    columns = 'layer|speed-up over dense-masked GAT|speed-up over GATConv|memory / dense-masked GAT'
+    write(tmp_path, 'gkat_speed', table(columns, row))
+    found, sentence = decide(tmp_path, 'Table 3', 'gkat_speed', '9.5')
+    assert found == verdict
+    assert f'{factor} times' in sentence
+    assert '4.0 times as fast as that' in sentence
+
+
+def images(masked: str, ad_hoc: str, many: str) -> list[dict[str, object]]:
+    rows = [
+        ('linear, ReLU', '0.500 ± 0.010', '+0.000 ± 0.000'),
+        ('GRF, n=20, 10 hops', '0.700 ± 0.010', masked),
+        ('GRF, n=20, 10 hops, positive f', '0.700 ± 0.010', masked),
+        ('Toeplitz', '0.700 ± 0.010', masked),
+        ('softmax', '0.700 ± 0.010', masked),
+        ('linear, FAVOR+', '0.500 ± 0.010', UNCLEAR),
+        ('GRF, n=20, 10 hops, FAVOR+', '0.700 ± 0.010', masked),
+        ('ad-hoc, n=100, p_halt=0.5', '0.500 ± 0.010', ad_hoc),
+        ('learned features', '0.510 ± 0.010', UNCLEAR),
+        *((f'GRF, n={n}, p_halt=0.5', f'0.{5 + i}00 ± 0.010', many) for i, n in enumerate((1, 10, 100))),
+    ]
+    return table('data|attention|test accuracy|minus linear, ReLU, paired by seed', *(('digits', *row) for row in rows))
+
+
+def test_images(tmp_path):
+    places = [('Table 1', 'On images'), ('Table 1', 'Softmax'), ('Fig. 6', ''), ('App. C.2', '')]
+    places += [('Table 3', 'importance'), ('Table 3', 'Learned'), ('Fig. 8', 'Toeplitz')]
+    write(tmp_path, 'images', images(BETTER, UNCLEAR, BETTER))
+    verdicts = [decide(tmp_path, where, 'images', statement)[0] for where, statement in places]
+    assert verdicts == [TREND] * 4 + [REPRODUCED] * 2 + [TREND]
+    write(tmp_path, 'images', images(WORSE, UNCLEAR, UNCLEAR))
+    verdicts = [decide(tmp_path, where, 'images', statement)[0] for where, statement in places]
+    assert verdicts == [NOT_REPRODUCED, NOT_REPRODUCED, TREND, TREND, NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED]
+
+
+@pytest.mark.parametrize(
+    ('gap', 'ratio', 'verdicts'),
+    [(BETTER, '1.10', (TREND, REPRODUCED)), (UNCLEAR, '0.57', (NOT_REPRODUCED, NOT_REPRODUCED))],
+)
+def test_interlacer(gap, ratio, verdicts, tmp_path):
+    columns = 'local layer|error at 6, mm|at 6 minus GRF, paired by seed|training steps/s (to message passing), 32768 points'
+    rows = [('GRF', '72.5 ± 2.1', '', f'0.2 ({ratio})'), ('unmasked', '76.2 ± 0.8', gap, '0.9 (2.3)')]
+    write(tmp_path, 'interlacer', table(columns, *rows))
+    (better, sentence), (speed, _) = decide(tmp_path, 'Fig. 4', 'interlacer'), decide(tmp_path, 'Sec. 4.4', 'interlacer')
+    assert (better, speed) == verdicts
+    assert ('unmasked 76.2 ± 0.8 (worse)' in sentence) == (gap == BETTER)
+
+
+def estimation(last: str, before: str) -> list[dict[str, object]]:
+    columns = 'sweep|nodes|edge probability|sampler|relative error|share of nonzero features'
+    rows = [
+        ('nodes', n, 0.5, 'iid', e, f'{4 / n:.5f} ± 0.00001') for n, e in ((25, '0.100 ± 0.001'), (50, before), (100, last))
+    ]
+    rows += [
+        ('edge probability', 100, p, name, e, '')
+        for p, name, e in ((0.1, 'iid', '0.100 ± 0.001'), (0.1, 'repelling', '0.090 ± 0.001'), (0.9, 'iid', last))
+    ]
+    return table(columns, *rows)
+
+
+@pytest.mark.parametrize(
+    ('last', 'before', 'verdicts'),
+    [
+        ('0.110 ± 0.001', '0.110 ± 0.001', [REPRODUCED] * 3),
+        ('0.100 ± 0.001', '0.100 ± 0.001', [NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED]),
+        ('0.200 ± 0.001', '0.150 ± 0.001', [TREND, NOT_REPRODUCED, REPRODUCED]),
+    ],
+)
+def test_estimation(last, before, verdicts, tmp_path):
+    write(tmp_path, 'estimation', estimation(last, before))
+    places = [('Fig. 8', ''), ('Fig. 9', 'error'), ('Fig. 9', 'share')]
+    assert [decide(tmp_path, where, 'estimation', statement)[0] for where, statement in places] == verdicts
+
+
+@pytest.mark.parametrize(('power', 'verdict'), [(1, REPRODUCED), (2, NOT_REPRODUCED)])
+def test_operations(power, verdict, tmp_path):
+    columns = 'sweep|nodes|walks|softmax|linear|GRF, features|GRF, features / linear'
+    rows = [('nodes', n, 4, 9 * n**2, 10 * n, 30 * n**power, 3) for n in (2, 4, 8)]
+    rows += [('walks', 64, n, 1, 1, n**power, 1) for n in (1, 8)]
+    # One size at which masked attention takes fewer operations than softmax attention, at any power.
+    rows.insert(0, ('nodes', 1, 4, 31, 10, 30, 3))
+    write(tmp_path, 'flops', table(columns, *rows))
+    assert decide(tmp_path, 'Fig. 7', 'flops')[0] == verdict
+    assert decide(tmp_path, 'Fig. 3', 'flops')[0] == verdict
+
+
+def test_operations_name_where_they_become_fewer(tmp_path):
+    columns = 'sweep|nodes|walks|softmax|linear|GRF, features|GRF, features / linear'
+    write(tmp_path, 'flops', table(columns, *(('nodes', n, 4, 9 * n**2, 10 * n, 30 * n, 3) for n in (2, 4, 8))))
+    assert 'from 4 nodes on' in decide(tmp_path, 'Fig. 3', 'flops')[1]
+
+
+@pytest.mark.parametrize(
+    ('slope', 'ratio', 'verdicts'), [(1.2, 12, [REPRODUCED] * 3), (1.9, 40, [TREND, NOT_REPRODUCED, TREND])]
+)
+def test_structured_masks(slope, ratio, verdicts, tmp_path):
+    rows = [('path', 1000, 'fft', 'fft', ''), ('path', 4000, 'fft', 'fft', slope), ('path', 4000, 'rings', 'fft', 9.9)]
+    write(tmp_path, 'tree_distance', table('tree|nodes|method|auto|slope', *rows))
+    rows = [(1000, f'TreeMask, {name}', ratio) for name in ('numba', 'torch')]
+    write(tmp_path, 'tree', table('nodes|method|time / baseline', *rows))
+    rows = [('8x8', 0.1, 9.0), ('64x64', 2.0, 1.5), ('64x64', 12.0 / ratio + 0.1, 1.5)]
+    write(tmp_path, 'toeplitz', table('grid|dense / ours|ours / two FFTs', *rows))
+    places = [('Lemma 6.2', 'tree_distance'), ('Lemma 3.5', 'tree'), ('Sec. 3.2', 'toeplitz')]
+    assert [decide(tmp_path, *place)[0] for place in places] == verdicts
+
+
+RECOMMEND = 'data|model|Recall|Recall of unpopular items|Recall minus DirectAU, paired by seed|paper, Recall'
+
+
+@pytest.mark.parametrize(
+    ('own', 'gap', 'verdicts'),
+    [
+        ('0.300 ± 0.001', BETTER, [TREND, REPRODUCED, TREND, TREND]),
+        ('0.200 ± 0.001', UNCLEAR, [NOT_REPRODUCED] * 4),
+    ],
+)
+def test_recommend(own, gap, verdicts, tmp_path):
+    rows = [('beauty', name, '0.200 ± 0.001', '0.200 ± 0.001', WORSE, 0.1) for name in ('LightGCN', 'DirectAU')]
+    rows += [('beauty', 'MGFormer', own, own, gap, 0.1531), ('beauty', 'MGFormer without SVD', '0.200 ± 0.001', '', WORSE, 0.1)]
+    write(tmp_path, 'recommend', table(RECOMMEND, *rows))
+    places = [('Table 2', 'baselines'), ('Table 2, Beauty', ''), ('Fig. 2', ''), ('Table 3', '')]
+    assert [decide(tmp_path, where, 'recommend', statement)[0] for where, statement in places] == verdicts
+
+
+@pytest.mark.parametrize(('ratio', 'verdict'), [(2.4, REPRODUCED), (8, TREND), (37, NOT_REPRODUCED)])
+def test_recommend_speed(ratio, verdict, tmp_path):
+    write(tmp_path, 'recommend_speed', table('model|times DirectAU', ('MGFormer', ratio)))
+    assert decide(tmp_path, 'Sec. 4.2', 'recommend_speed')[0] == verdict
+
+
+def test_kmip_accuracy(tmp_path):
+    gaps = {'GCN': WORSE, 'GIN': WORSE, 'GAT': WORSE, 'GatedGCN': UNCLEAR, 'GPS + Performer': WORSE}
+    gaps |= {'GPS + Transformer': BETTER, 'GPS + expander': UNCLEAR, 'GPS + k-MIP': '+0.000 ± 0.000'}
+    rows = [(name, '0.900 ± 0.010', gap) for name, gap in gaps.items()]
+    write(tmp_path, 'kmip_accuracy', table('model|test accuracy|minus k-MIP, paired', *rows))
+    places = [('Table 6.1', 'GCN, GINE'), ('Table 6.1', 'GatedGCN'), ('Table 6.1, CIFAR10', ''), ('Table 6.1', 'Exphormer')]
+    found = [decide(tmp_path, where, 'kmip_accuracy', statement) for where, statement in places]
+    assert [verdict for verdict, _ in found] == [TREND, NOT_REPRODUCED, TREND, TREND]
+    assert 'GCN 0.900 ± 0.010 (worse)' in found[0].sentence
+    assert 'GPS + Transformer 0.900 ± 0.010 (better)' in found[2].sentence
+
+
+@pytest.mark.parametrize(('seconds', 'verdicts'), [(20, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])
+def test_kmip_efficiency(seconds, verdicts, tmp_path):
+    columns = 'nodes|method|inference ms|training ms|training MB|inference speed-up|training speed-up'
+    rows = [(1000, f'full attention ({name})', 100, 300, 500, 1, 1) for name in ('SDPA', 'matrix')]
+    rows += [(n, 'k-MIP, auto', seconds, seconds, n / 100, 5, 15) for n in (1000, 10_000)]
+    write(tmp_path, 'kmip_efficiency', table(columns, *rows))
+    assert [decide(tmp_path, where, 'kmip_efficiency')[0] for where in ('Fig. 6.1', 'Fig. 6.2')] == verdicts
+    verdict, sentence = decide(tmp_path, 'Sec. 6.2', 'kmip_efficiency')
+    assert verdict == REPRODUCED
+    assert '10 MB where full attention takes 500 MB' in sentence
+
+
+def test_kmip_search(tmp_path):
+    rows = [(2, 100, 0.5), (2, 10_000, 0.01), (10, 100, 1.0), (10, 10_000, 0.5)]
+    write(tmp_path, 'ball_tree', table('d|keys|share', *rows))
+    assert decide(tmp_path, 'Fig. 6.3', 'ball_tree')[0] == REPRODUCED
+    write(tmp_path, 'ball_tree', table('d|keys|share', *rows[:3], (10, 10_000, 0.01)))
+    assert decide(tmp_path, 'Fig. 6.3', 'ball_tree')[0] == NOT_REPRODUCED
+    write(tmp_path, 'ball_tree_time', table('d|nodes|ratio', (3, 100, 9), (3, 1000, 0.2), (10, 1000, 8)))
+    assert decide(tmp_path, 'Fig. 6.4', 'ball_tree_time')[0] == TREND
+    columns = 'method|graphs|nodes per graph|KeOps argKmin alone / it'
+    write(tmp_path, 'topk_search', table(columns, ('matmul + torch.topk', 1, 10_000, 4.63)))
+    assert decide(tmp_path, 'Sec. 6.2', 'topk_search')[0] == NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(('gap', 'verdict'), [(UNCLEAR, TREND), (WORSE, NOT_REPRODUCED)])
+def test_influence(gap, verdict, tmp_path):
+    rows = [(name, value, gap) for name in ('k', 'kq_dim') for value in (1, 10, 20)]
+    write(tmp_path, 'kmip_influence', table('varied|value|minus k = 10, kq_dim = 8, paired', *rows))
+    assert [decide(tmp_path, where, 'kmip_influence')[0] for where in ('Table 6.2', 'Table 6.4')] == [verdict] * 2
+
+
+@pytest.mark.parametrize(('alone', 'verdict'), [(0.6, TREND), (0.1, NOT_REPRODUCED)])
+def test_inside(alone, verdict, tmp_path):
+    columns = 'layer|keys a node|largest out-degree|nobody attends to|weight of the first 1'
+    write(tmp_path, 'kmip_inside', table(columns, (1, 10, 64, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.6)))
+    assert [decide(tmp_path, where, 'kmip_inside')[0] for where in ('Fig. 6.10', 'Fig. 6.7')] == [verdict] * 2
+
+
+@pytest.mark.parametrize(('size', 'verdict'), [(1_000_000, REPRODUCED), (20_000, NOT_REPRODUCED)])
+def test_million(size, verdict, tmp_path):
+    write(tmp_path, 'kmip_million', table('nodes|seconds|peak GB', (size, 600, 1.8)))
+    found, sentence = decide(tmp_path, 'Table 6.5', 'kmip_million')
+    assert found == verdict
+    assert '10.0 minutes and 1.80 GB' in sentence
+
+
+@pytest.mark.parametrize(('gap', 'verdict'), [(BETTER, TREND), (UNCLEAR, NOT_REPRODUCED)])
+def test_video(gap, verdict, tmp_path):
+    rows = [(name, '0.300 ± 0.010', gap) for name in ('softmax', 'softmax + GRF')]
+    write(tmp_path, 'video', table('attention|test accuracy|minus softmax, paired by seed', *rows))
+    assert decide(tmp_path, 'Table 4', 'video')[0] == verdict
+
+
+def test_what_the_package_measures_of_itself(tmp_path):
+    columns = 'data set|attention|time, Transformer = 1|time, Performer = 1'
+    write(
+        tmp_path, 'graphgps', table(columns, ('cora', 'Transformer', 1, 9), ('cora', 'GRF', 0.5, 1.2), ('cora', 'KMIP', '', ''))
+    )
+    verdict, sentence = decide(tmp_path, 'GraphGPS', 'graphgps')
+    assert verdict == MEASURED
+    assert '0.5 times as long as with Transformer and 1.2 times as long as with Performer' in sentence
+    columns = 'attention|step|N in 8 GiB|GiB|seconds'
+    rows = [('GRF, edges route', 'training', 1_000_000, 4.0, 6.0), ('dense softmax (SDPA)', 'training', 10_000, 'nan', 'nan')]
+    write(tmp_path, 'scale', table(columns, *rows, ('GRF, edges route', 'forward', 1_000_000, 2.0, 2.0)))
+    sentence = decide(tmp_path, 'All attentions', 'scale')[1]
+    assert sentence.startswith('1 of 2 attentions train on 1,000,000 nodes, in 4.0 GiB and 6.0 seconds')
+    assert '10,000 with dense softmax' in sentence
+    write(
+        tmp_path,
+        'recommend_speed',
+        table('model|nodes|peak GB', ('MGFormer', 9, 1), ('MGFormer, random graph', 1_000_000, 9.84)),
+    )
+    assert 'of 1,000,000 nodes takes 9.8 GB' in decide(tmp_path, 'MGFormer', 'recommend_speed')[1]
+
+
+# --- The texts
+
+
+def test_a_report_shows_their_figures_beside_ours(tmp_path):
+    write(tmp_path, 'video', table('attention|paper', ('softmax', 0.754)))
+    (tmp_path / 'video.md').write_text('# Video\n\nA note.\n\nMachine: this.\n\n| attention | paper | seeds |\n'
+                                       '| --- | --- | --- |\n| softmax |  | 0.1 |\n')  # fmt: skip
+    (tmp_path / 'video.png').touch()
+    write(tmp_path, 'extra', table('a', (1,)))
+    (tmp_path / 'extra.md').write_text('# Extra\n\nMore.\n\nMachine: this.\n\n| a |\n| --- |\n| 1 |\n')
+    text = render_report(tmp_path)
+    assert '### Video\n\nA note.\n\nMachine: this.\n\n![video](video.png)\n\n| attention | paper |\n' in text
+    assert '| softmax |  |' in text
+    assert '## Other tables\n\n### Extra\n\nMore.' in text
+    assert 'There is no table motifs. `python -m benchmarks --full motifs`' in text
+
+
+def test_results_stand_between_the_markers():
+    assert insert(f'a\n{START}\nold\n{END}\nb', 'new') == f'a\n{START}\nnew\n{END}\nb'
+    for broken in ('none', f'{END}{START}', f'{START}{START}{END}'):
+        with pytest.raises(ValueError, match='readme: lacks'):
+            insert(broken, 'new')
+
+
+def test_headlines_follow_the_tables(tmp_path):
+    write(tmp_path, 'heat', table('time / scipy', (0.25,), (0.05,)))
+    text = render_results(tmp_path)
+    assert "| Heat kernel, to 1e-8 | SciPy's `expm_multiply` | 4.0 to 20 times as fast |" in text
+    assert '| Tree mask' not in text
+    assert '- Not run: Tree masks; Motifs' in text
+
+
+# --- The runner
+
+
+def test_a_failure_is_reported_after_the_others(tmp_path, monkeypatch, capsys):
+    ran = []
+    monkeypatch.setattr(command, 'run', lambda name, quick, folder: ran.append((name, quick)) or name != 'heat')
+    assert command.main(['heat', 'tree', '--out', str(tmp_path)]) == 1
+    assert ran == [('heat', True), ('tree', True)]
+    assert 'failed: heat' in capsys.readouterr().err
+    assert 'A smoke run' in (tmp_path / 'REPORT.md').read_text()
+    assert command.main(['tree', '--full', '--out', str(tmp_path)]) == 0
+    assert 'A smoke run' not in (tmp_path / 'REPORT.md').read_text()
+    assert ran[-1] == ('tree', False)
+
+
+def test_the_report_alone_runs_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, 'run', lambda *_: pytest.fail('ran'))
+    assert command.main(['report', '--out', str(tmp_path)]) == 0
+    assert (tmp_path / 'REPORT.md').is_file()
+
+
+def test_an_unknown_name_is_refused(capsys):
+    with pytest.raises(SystemExit, match='2'):
+        command.main(['heta'])
+    assert 'got heta; accepted are scaling' in capsys.readouterr().err
+
+
+def test_the_list_names_all(capsys):
+    assert command.main(['--list']) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in BENCHMARKS)
+
+
+@pytest.mark.parametrize('error', [Unavailable('no data'), ModuleNotFoundError("No module named 'faiss'", name='faiss')])
+def test_what_cannot_run_here_says_so_in_one_line(error, tmp_path, monkeypatch, capsys):
+    def unavailable(self):
+        raise error
+
+    monkeypatch.setattr(Benchmark, 'load', unavailable)
+    with pytest.raises(SystemExit, match=str(runner.UNAVAILABLE)):
+        runner.work('heat', True, tmp_path)
+    assert capsys.readouterr().err == f'heat: cannot run here: {error}\n'
+
+
+def test_a_broken_import_of_ours_is_a_failure(tmp_path, monkeypatch):
+    def broken(self):
+        raise ModuleNotFoundError(name='pyg_topomask.nowhere')
+
+    monkeypatch.setattr(Benchmark, 'load', broken)
+    with pytest.raises(ModuleNotFoundError):
+        runner.work('heat', True, tmp_path)
+
+
+def test_a_process_of_its_own(tmp_path):
+    # A crash in the first: its table cannot be written.
+    (tmp_path / 'toeplitz.csv').mkdir()
+    environment = {key: value for key, value in os.environ.items() if key != 'GRAPHGPS_DIR'}
+    done = subprocess.run(
+        [sys.executable, '-m', 'benchmarks', 'toeplitz', 'graphgps', 'heat', '--out', tmp_path],
+        cwd=README.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert 'IsADirectoryError' in done.stderr
+    assert 'graphgps: cannot run here: GRAPHGPS_DIR is not set' in done.stderr
+    assert done.stderr.endswith('failed: toeplitz\n')
+    assert '[3/3] heat' in done.stdout
+    assert list(runner.read_durations(tmp_path)) == ['heat']
+    assert "times as fast as SciPy's `expm_multiply`" in (tmp_path / 'REPORT.md').read_text()
+
+
+def test_other_folders_leave_the_readme_alone(tmp_path):
+    before = README.read_text()
+    write_report(tmp_path)
+    assert README.read_text() == before

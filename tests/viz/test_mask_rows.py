@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, small_digraph
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from oracles import weight_matrix
+
+from pyg_topomask.masks import AdjacencyMask, PackingMask
+from pyg_topomask.viz import plot_mask_rows
+
+POS = torch.tensor([[0.0, 0.0], [1.0, 0.5], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0], [5.0, 2.0]])
+NODE = 3
+
+
+def panel(axis: Axes) -> tuple[Any, Any, Any]:
+    """The hollow nodes, the coloured ones and the star."""
+    empty, seen, star = (part for part in axis.collections if not isinstance(part, LineCollection))
+    return empty, seen, star
+
+
+def test_row_is_that_of_the_matrix() -> None:
+    data = small_digraph()
+    row = weight_matrix(data, None)[NODE]
+    (axis,) = plot_mask_rows({'edges': AdjacencyMask()}, data, NODE, POS).axes
+    empty, seen, star = panel(axis)
+    others = np.arange(6) != NODE
+    np.testing.assert_allclose(empty.get_offsets(), POS[others & (row == 0)])
+    np.testing.assert_allclose(star.get_offsets(), POS[[NODE]])
+    colours = {tuple(place): value for place, value in zip(seen.get_offsets().tolist(), seen.get_array(), strict=True)}
+    wanted = {tuple(POS[i].tolist()): row[i] / np.abs(row[others]).max() for i in np.flatnonzero(others & (row != 0))}
+    assert len(wanted) == 2
+    assert colours == pytest.approx(wanted)
+
+
+def test_colours_are_signed_where_entries_are() -> None:
+    data = small_digraph()
+    axes = plot_mask_rows({'plain': PackingMask(), 'signed': PackingMask() * -1.0}, data, NODE, POS).axes
+    assert [panel(axis)[1].get_clim()[0] < -0.5 for axis in axes] == [False, True]
+
+
+def test_edges_and_panels() -> None:
+    data = small_digraph()
+    figure = plot_mask_rows(dict.fromkeys('abcde', AdjacencyMask()), data, NODE, POS, columns=2)
+    assert [axis.get_title() for axis in figure.axes] == list('abcde')
+    assert figure.axes[0].get_subplotspec().get_gridspec().get_geometry() == (3, 2)
+    (lines,) = (part for part in figure.axes[0].collections if isinstance(part, LineCollection))
+    assert len(lines.get_segments()) == data.num_edges
+
+
+def test_head_is_the_one_asked_for() -> None:
+    data = small_digraph()
+    mask = AdjacencyMask(self_loop=None) * torch.tensor([1.0, -1.0])
+    rows = [panel(plot_mask_rows({'': mask}, data, NODE, POS, head=head).axes[0])[1] for head in range(2)]
+    value = [dict(zip(map(tuple, row.get_offsets().tolist()), row.get_array().tolist(), strict=True)) for row in rows]
+    assert value[1] == pytest.approx({place: -entry for place, entry in value[0].items()})
+
+
+@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+def test_any_graph_can_be_drawn(name: str) -> None:
+    data = GRAPHS[name]()
+    figure = plot_mask_rows({'edges': AdjacencyMask(), 'all': PackingMask()}, data, 0, torch.rand(data.num_nodes, 2))
+    figure.canvas.draw()
+    empty, seen, _ = panel(figure.axes[1])
+    assert len(empty.get_offsets()) + len(seen.get_offsets()) == data.num_nodes - 1
+
+
+@pytest.mark.parametrize(
+    ('argument', 'change'),
+    [
+        ('masks', {'masks': {}}),
+        ('node', {'node': 6}),
+        ('pos', {'pos': POS[:, :1]}),
+        ('columns', {'columns': 0}),
+        ('head', {'head': 1}),
+    ],
+)
+def test_bad_arguments_are_named(argument: str, change: dict[str, Any]) -> None:
+    arguments = {'masks': {'edges': AdjacencyMask()}, 'graph': small_digraph(), 'node': NODE, 'pos': POS}
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        plot_mask_rows(**arguments | change)
+
+
+def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
+    with pytest.raises(ImportError, match=r'pyg_topomask\[viz\]'):
+        plot_mask_rows({'edges': AdjacencyMask()}, small_digraph(), NODE, POS)
