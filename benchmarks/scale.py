@@ -51,7 +51,6 @@ LADDER = tuple(round(10 ** (step / 2)) for step in range(6, 13))
 START = 1_000_000
 # Where a graph of that size would take minutes.
 STARTS = {'KMIP': 10_000, 'dense softmax (SDPA)': 10_000}
-STEPS = ('forward', 'training')
 
 
 def _masked(mask: type[Mask]) -> Callable[[], Module]:
@@ -86,23 +85,22 @@ def run(quick: bool, folder: Path) -> None:
     path = folder / f'scale_runs{"_quick" if quick else ""}.json'
     settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE}
 
-    def cell(name: str, step: str, size: int) -> dict[str, float]:
-        job = (name, step, size)
+    def cell(name: str, size: int) -> dict[str, float]:
+        job = (name, size)
         found: dict[str, float] = run_all([job], measure, settings, path)[job]
         return found
 
     rows = []
     for name in ATTENTIONS:
-        for step in STEPS[-1:] if quick else STEPS:
-            start = min(ladder[-1], STARTS.get(name, START))
-            cells = climb(partial(cell, name, step), ladder, start)
-            rows.append({'attention': name, 'graph': ATTENTIONS[name][0], 'step': step, **summarize(cells)})
+        start = min(ladder[-1], STARTS.get(name, START))
+        cells = climb(partial(cell, name), ladder, start)
+        rows.append({'attention': name, 'graph': ATTENTIONS[name][0], **summarize(cells)})
     note = (
-        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a call stays within 2, 4 and 8 GiB of '
+        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step stays in 2, 4 and 8 GiB of '
         f'resident memory beyond that of the process, with features, graph, walks and all else that is prepared; {CHANNELS} '
         f'channels, {HEADS} heads, default options, float32, a process for each measurement. Graphs: random ones of mean '
-        f'degree {DEGREE}, rings, square grids, random recursive trees. "training" is forward and backward pass. The ladder '
-        f'ends where a call takes more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller sizes are '
+        f'degree {DEGREE}, rings, square grids, random recursive trees. The ladder ends '
+        f'with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller sizes are '
         f'left out where {START:,} fits in {BUDGETS[0]} GiB. "bytes per node" is the slope between the two largest N within '
         f'{BUDGETS[-1]} GiB, or the quotient where one was measured. The search of KMIP and dense softmax take quadratic '
         f'time. "GiB" and "seconds" are those at N = {START:,}, with all that is prepared.'
@@ -120,7 +118,7 @@ def climb(measure: Callable[[int], Mapping[str, float]], ladder: tuple[int, ...]
         if cells[size]['GiB'] > BUDGETS[-1] or cells[size]['seconds'] > SECONDS:
             break
     for size in reversed([size for size in ladder if size < start]):
-        if _allowed(cells[min(cells)], BUDGETS[0]):
+        if cells[min(cells)]['GiB'] <= BUDGETS[0]:
             break
         cells[size] = measure(size)
     return dict(sorted(cells.items()))
@@ -130,7 +128,7 @@ def summarize(cells: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
     r"""Returns the columns of one attention."""
     row: dict[str, object] = {}
     for budget in BUDGETS:
-        row[f'N in {budget} GiB'] = max((size for size, cell in cells.items() if _allowed(cell, budget)), default=0)
+        row[f'N in {budget} GiB'] = max((size for size, cell in cells.items() if cell['GiB'] <= budget), default=0)
     fit = [cell for cell in cells.values() if cell['GiB'] <= BUDGETS[-1]]
     row['bytes per node'] = math.nan
     if fit:
@@ -140,16 +138,12 @@ def summarize(cells: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
     return row | {key: million.get(key, math.nan) for key in ('GiB', 'seconds')}
 
 
-def _allowed(cell: Mapping[str, float], budget: float) -> bool:
-    return cell['GiB'] <= budget and cell['seconds'] <= SECONDS
-
-
-def measure(job: tuple[str, str, int]) -> dict[str, float]:
-    r"""Measures one call, from making the graph on, in a process of its own: its peak of memory, :obj:`inf` where that is out
+def measure(job: tuple[str, int]) -> dict[str, float]:
+    r"""Measures one step, from making the graph on, in a process of its own: its peak of memory, :obj:`inf` where that is out
     of reach, and its seconds.
     """
-    name, step, size = job
-    _call(name, step, 64)  # loads libraries and compiles, outside what is measured
+    name, size = job
+    _call(name, 64)  # loads libraries and compiles, outside what is measured
     # Beyond the largest budget an allocation fails, rather than the machine.
     data = int(Path('/proc/self/statm').read_text().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (data + int((BUDGETS[-1] + 0.5) * GIB), resource.RLIM_INFINITY))
@@ -158,7 +152,7 @@ def measure(job: tuple[str, str, int]) -> dict[str, float]:
     def work() -> None:
         nonlocal nodes, seconds
         begin = time.process_time()
-        nodes = _call(name, step, size)
+        nodes = _call(name, size)
         seconds = time.process_time() - begin
 
     try:
@@ -170,22 +164,19 @@ def measure(job: tuple[str, str, int]) -> dict[str, float]:
     return {'GiB': peak, 'nodes': nodes, 'seconds': seconds}
 
 
-def _call(name: str, step: str, size: int) -> int:
-    r"""Makes graph, features and layer, runs the layer, and returns the number of nodes."""
+def _call(name: str, size: int) -> int:
+    r"""Makes graph, features and layer, runs the layer forward and backward, and returns the number of nodes."""
     torch.manual_seed(0)
     kind, make = ATTENTIONS[name]
     layer, graph = make(), _graph(kind, size)
-    training = step == 'training'
-    x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=training)
-    with torch.set_grad_enabled(training):
-        if isinstance(layer, GATConv):
-            out = layer(x, graph.edge_index)
-        elif isinstance(layer, (PerformerAttention, _DenseAttention)):
-            out = layer(x.unsqueeze(0))
-        else:
-            out = layer(x, graph.edge_index, graph=graph)
-        if training:
-            out.sum().backward()
+    x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=True)
+    if isinstance(layer, GATConv):
+        out = layer(x, graph.edge_index)
+    elif isinstance(layer, (PerformerAttention, _DenseAttention)):
+        out = layer(x.unsqueeze(0))
+    else:
+        out = layer(x, graph.edge_index, graph=graph)
+    out.sum().backward()
     return graph.num_nodes
 
 

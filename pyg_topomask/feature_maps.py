@@ -75,15 +75,10 @@ class ReLUFeatures(_Elementwise):
 
     Args:
         channels (int): The channels :math:`d` of a head.
-        inplace (bool): Overwrite queries and keys where no gradient is recorded. (default: :obj:`False`)
     """
 
-    def __init__(self, channels: int, inplace: bool = False) -> None:
-        super().__init__(channels)
-        self.inplace = inplace
-
     def _map(self, x: Tensor) -> Tensor:
-        return x.relu_() if self.inplace and not torch.is_grad_enabled() else x.relu()
+        return x.relu()
 
 
 class EluFeatures(_Elementwise):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_edge_index
 
 from pyg_topomask.ops.splitmix import splitmix
 
@@ -24,7 +25,7 @@ def check_normalization(normalization: str | None) -> None:
 
 class Graph:
     r"""A batch of graphs, checked once. Masks are prepared on it, and layers that are given the same object share what was
-    prepared.
+    prepared. Tensors that are changed in place afterwards are not looked at again.
 
     Args:
         edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Row 0 holds the node that attends (or walks), row 1 the node
@@ -54,6 +55,7 @@ class Graph:
         self.batch = batch
         self.data = data
         self._states: dict[Hashable, Any] = {}
+        self._users: dict[Hashable, set[int]] = {}
         self._check()
         found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
         self.num_graphs = found if num_graphs is None else num_graphs
@@ -73,18 +75,21 @@ class Graph:
 
     @classmethod
     def from_data(cls, data: Data) -> Graph:
-        r"""Makes a graph from a :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`. Data without
-        edges has an empty :obj:`edge_index`.
+        r"""Makes a graph from a :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
+        :obj:`edge_index` or else of :obj:`adj_t`; data without either has none.
         """
         if not isinstance(data, Data):
             raise ValueError(f'data: got {type(data).__name__}; accepted are torch_geometric.data.Data and Batch')
         num_nodes = data.num_nodes or 0
         batch = data.batch if 'batch' in data else None
         edge_index = data.edge_index if 'edge_index' in data else None
+        edge_weight = data.edge_weight if 'edge_weight' in data else None
+        if edge_index is None and 'adj_t' in data:
+            edge_index, edge_weight = to_edge_index(data.adj_t)
+            edge_index = edge_index.flip(0)
         if edge_index is None:
             device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
-        edge_weight = data.edge_weight if 'edge_weight' in data else None
         num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
         return cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
 
@@ -104,6 +109,13 @@ class Graph:
         return torch.ones(self.num_edges, device=self.device)
 
     @property
+    def graph_id(self) -> Tensor:
+        r"""The graph of each node, in int64, :obj:`[N]`."""
+        if self.batch is None:
+            return torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
+        return self.batch.long()
+
+    @property
     def local_id(self) -> Tensor:
         r"""The position of each node within its graph, :obj:`[N]`."""
         position = torch.arange(self.num_nodes, device=self.device)
@@ -115,9 +127,7 @@ class Graph:
     @property
     def fingerprint(self) -> Tensor:
         r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`."""
-        batch, local_id = self.batch, self.local_id
-        if batch is None:
-            batch = torch.zeros_like(local_id)
+        batch, local_id = self.graph_id, self.local_id
         source, target = self.edge_index.long()
         edges = (local_id[source] << 32) ^ local_id[target]
         if self.edge_weight is not None:
@@ -153,8 +163,16 @@ class Graph:
         inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
         return (inverse * positive)[end]
 
-    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
-        r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call."""
+    def prepared(self, settings: Hashable, prepare: Callable[[], State], user: object = None) -> State:
+        r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call. A state that has a
+        user serves it once: at its second call the state is prepared anew, for all.
+        """
+        if user is not None:
+            users = self._users.setdefault(settings, set())
+            if id(user) in users:
+                users.clear()
+                del self._states[settings]
+            users.add(id(user))
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.
             with torch.inference_mode(False):

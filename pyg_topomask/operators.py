@@ -217,8 +217,14 @@ class MaskOperator:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, other: Tensor | float) -> MaskOperator:
+        return self * (1.0 / other)
+
     def __neg__(self) -> MaskOperator:
         return self * -1.0
+
+    def __sub__(self, other: MaskOperator) -> MaskOperator:
+        return self + (-other) if isinstance(other, MaskOperator) else NotImplemented
 
     def _scaled(self, scale: Tensor) -> MaskOperator:
         if scale.dim() > 1 or (scale.numel() != 1 and self.heads not in (1, scale.numel())):

@@ -106,10 +106,12 @@ def asymmetric_attention(
 def explicit_walks(
     edges: Array, num_nodes: int, num_walks: int, survival: Array, uniform: Callable[[int, int], float]
 ) -> list[list[list[int]]]:
-    """The edges that every walk takes, from a uniform number for its length (step 0) and for each of its hops."""
+    """The edges that every walk takes, from a uniform number for its length (step 0) and for each of its hops, which choose
+    among the edges of a node in the order of their targets.
+    """
     out_edges: list[list[int]] = [[] for _ in range(num_nodes)]
-    for e, i in enumerate(edges[0]):
-        out_edges[i].append(e)
+    for e in np.argsort(edges[1], kind='stable'):
+        out_edges[edges[0, e]].append(e)
     walks: list[list[list[int]]] = []
     for start in range(num_nodes):
         own = []

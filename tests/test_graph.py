@@ -5,6 +5,7 @@ from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
 from oracles import as_numpy, edge_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import ToSparseTensor
 
 from pyg_topomask import Graph
 
@@ -121,3 +122,30 @@ def test_states_are_prepared_once_for_each_setting() -> None:
 
 def test_representation_tells_the_sizes() -> None:
     assert repr(Graph(ring(3), 3)) == 'Graph(num_nodes=3, num_edges=6, num_graphs=1)'
+
+
+@pytest.mark.filterwarnings('ignore:Sparse invariant checks')
+def test_transposed_adjacency_matrices_stand_for_the_edges() -> None:
+    data = Data(edge_index=torch.tensor([[0, 0, 2], [1, 2, 1]]), edge_weight=torch.tensor([1.0, 2.0, 3.0]), num_nodes=3)
+    graph = Graph.from_data(ToSparseTensor(attr='edge_weight', layout=torch.sparse_csr)(data.clone()))
+    assert 'edge_index' not in graph.data
+    torch.testing.assert_close(dense(graph), dense(Graph.from_data(data)))
+
+
+def dense(graph: Graph) -> Tensor:
+    return torch.zeros(3, 3).index_put(tuple(graph.edge_index), graph.weight, accumulate=True)
+
+
+@pytest.mark.parametrize('batch', [None, torch.tensor([0, 0, 1, 3], dtype=torch.int32)])
+def test_graph_ids(batch: Tensor | None) -> None:
+    ids = Graph.from_tensors(no_edges(), 4, batch=batch).graph_id
+    assert ids.dtype == torch.int64
+    assert ids.tolist() == ([0] * 4 if batch is None else batch.tolist())
+
+
+def test_a_user_is_served_once() -> None:
+    graph, first, second = Graph.from_tensors(no_edges(), 2), object(), object()
+    states = [graph.prepared('setting', object, user) for user in (first, second, first, second, second)]
+    assert states[0] is states[1]
+    assert states[2] is states[3]
+    assert len(set(map(id, states))) == 3

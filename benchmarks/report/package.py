@@ -185,12 +185,11 @@ def _graphgps(table: Table) -> Finding:
 
 
 def _scale(table: Table) -> Finding:
-    training = table.where({'step': 'training'})
-    million = training.keep(lambda row: row['GiB'] not in ('', 'nan', 'inf'))
-    grf, dense = (training.number('N in 8 GiB', {'attention': name}) for name in ('GRF, edges route', 'dense softmax (SDPA)'))
+    million = table.keep(lambda row: row['GiB'] not in ('', 'nan', 'inf'))
+    grf, dense = (table.number('N in 8 GiB', {'attention': name}) for name in ('GRF, edges route', 'dense softmax (SDPA)'))
     return Finding(
         MEASURED,
-        f'{len(million.rows)} of {len(training.rows)} attentions train on 1,000,000 nodes, in '
+        f'{len(million.rows)} of {len(table.rows)} attentions train on 1,000,000 nodes, in '
         f'{span(million.numbers("GiB"))} GiB and {span(million.numbers("seconds"))} seconds a step. The largest graph in 8 GiB '
         f'has {grf:,.0f} nodes with GRF attention and {dense:,.0f} with dense softmax.',
     )

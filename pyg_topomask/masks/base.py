@@ -52,6 +52,11 @@ class Mask(torch.nn.Module, ABC):
     def bind(self, graph: Graph, state: Any) -> MaskOperator:
         r"""Applies the parameters to a prepared state."""
 
+    @property
+    def fresh(self) -> bool:
+        r"""Whether every call prepares anew, as where walks are drawn in every forward pass."""
+        return False
+
     def settings(self) -> Hashable:
         r"""Masks with equal settings prepare equal states, and share them on a common :class:`~pyg_topomask.graph.Graph`.
         The default shares nothing.
@@ -74,7 +79,7 @@ class Mask(torch.nn.Module, ABC):
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
         if generator is not None or learned:
             return self.prepare(graph, generator)
-        return graph.prepared(self.settings(), partial(self.prepare, graph))
+        return graph.prepared(self.settings(), partial(self.prepare, graph), user=self if self.fresh else None)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -92,8 +97,14 @@ class Mask(torch.nn.Module, ABC):
 
     __rmul__ = __mul__
 
+    def __truediv__(self, other: Tensor | float) -> Mask:
+        return self * (1.0 / other)
+
     def __neg__(self) -> Mask:
         return ScaledMask(self, -1.0)
+
+    def __sub__(self, other: Mask) -> Mask:
+        return self + (-other) if isinstance(other, Mask) else NotImplemented
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}'
@@ -112,6 +123,10 @@ class _ComposedMask(Mask):
     @property
     def _masks(self) -> list[Mask]:
         return cast('list[Mask]', list(self.parts))
+
+    @property
+    def fresh(self) -> bool:
+        return any(part.fresh for part in self._masks)
 
     def settings(self) -> Hashable:
         return (type(self).__name__, *(part.settings() for part in self._masks))
@@ -149,6 +164,8 @@ class MultiHeadMask(_ComposedMask):
     r"""Masks side by side, each with heads of its own. Heads may have masks of different families, or, as in the vision
     Transformers of `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
     (Sec. 4.2), each its own walks.
+
+    Walks that a transform has stored on the data are the same for all heads, whatever their :obj:`seed`.
 
     Args:
         *parts (Mask): Two or more masks; the heads of the first come first.
@@ -188,6 +205,9 @@ class ScaledMask(_ComposedMask):
             gradient.
     """
 
+    scale: Tensor
+    initial: Tensor
+
     def __init__(self, mask: Mask, scale: Tensor | float) -> None:
         super().__init__(mask)
         if not isinstance(scale, Tensor):
@@ -200,8 +220,15 @@ class ScaledMask(_ComposedMask):
         self.heads = max(mask.heads, scale.numel())
         if isinstance(scale, torch.nn.Parameter):
             self.scale = scale
+            self.register_buffer('initial', scale.detach().clone(), persistent=False)
         else:
             self.register_buffer('scale', scale)
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        if isinstance(self.scale, torch.nn.Parameter):
+            with torch.no_grad():
+                self.scale.copy_(self.initial)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile takes a product with a tensor for one of two tensors.

@@ -138,7 +138,7 @@ class CausalMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
         order = torch.arange(graph.num_nodes, device=graph.device)
-        batch = torch.zeros_like(order) if graph.batch is None else graph.batch.long()
+        batch = graph.graph_id
         if self.order is not None:
             order = self._sorted(graph, batch)
         # The order backwards, with the graphs as they are.

@@ -50,6 +50,7 @@ class DenseMask(Mask):
                  [2., 3.]]])
     """
 
+    initial: Tensor
     matrix: Tensor
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
@@ -59,8 +60,14 @@ class DenseMask(Mask):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix
+            self.register_buffer('initial', matrix.detach().clone(), persistent=False)
         else:
             self.register_buffer('matrix', matrix)
+
+    def reset_parameters(self) -> None:
+        if isinstance(self.matrix, torch.nn.Parameter):
+            with torch.no_grad():
+                self.matrix.copy_(self.initial)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

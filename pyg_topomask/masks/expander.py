@@ -44,7 +44,7 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     if degree < 2 or degree % 2:
         raise ValueError(f'degree: got {degree}; accepted are even numbers from 2')
     nodes = torch.arange(graph.num_nodes, device=graph.device)
-    batch = torch.zeros_like(nodes) if graph.batch is None else graph.batch.long()
+    batch = graph.graph_id
     count = torch.bincount(batch, minlength=graph.num_graphs)
     # A cycle through each graph: its nodes in the order of random numbers that their place in the graph decides.
     uniform = counter_uniform(seed, graph.local_id, 1)

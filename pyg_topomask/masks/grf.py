@@ -2,6 +2,7 @@ r"""Masks estimated by graph random features."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -117,12 +118,17 @@ class GRFState:
 
 _NAMES = ('grf', 'grf_key')
 _CODES = {'sym': 0, 'rw': 1, None: 2}
-_COUNTED = 4  # added for visits that are counted, not weighed
+_COUNTED = 4  # a multiple of it is added for visits that are counted, not weighed
 _PARTS = ('index', 'length', 'load', 'sizes')
 
 
 def _code(settings: WalkSettings) -> int:
-    return _CODES[settings.normalization] + (0 if settings.importance else _COUNTED)
+    code = _CODES[settings.normalization]
+    if settings.importance:
+        return code
+    # What is counted depends on how walks are drawn.
+    drawn = settings.p_halt if settings.walk_length is None else settings.walk_length, settings.transition
+    return code + _COUNTED * (1 + zlib.crc32(repr(drawn).encode()))
 
 
 def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform: str) -> WalkFeatures:
@@ -140,8 +146,10 @@ def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform
         )
     if bool((codes != _code(settings)).any()):
         raise ValueError(
-            f'normalization: got {settings.normalization!r} with importance={settings.importance}, but walks were stored with '
-            f'other settings; accepted are those of {transform}, or run it again with these'
+            f'data: got walks stored with other settings than normalization={settings.normalization!r}, '
+            f'importance={settings.importance} and, for walks that are counted, p_halt={settings.p_halt}, '
+            f'walk_length={settings.walk_length} and transition={settings.transition!r}; accepted are those of {transform}, or '
+            f'run it again with these'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
@@ -304,14 +312,14 @@ class GRFMask(Mask):
         return (own.exp() if self.positive else own).expand(self.heads, -1)
 
     @property
-    def _fresh(self) -> bool:
+    def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.walk_settings, self.seed, self._fresh
+        return type(self).__name__, self.walk_settings, self.seed, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
-        if generator is None and not self._fresh:
+        if generator is None and not self.fresh:
             stored = GRFState.load(graph, self.walk_settings)
             return GRFState(*sample_ensembles(graph, self.walk_settings, self.seed)) if stored is None else stored
         return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))

@@ -171,12 +171,10 @@ class HeatKernelMask(Mask):
             raise ValueError(f'lam: got {lam.tolist()}; accepted on this graph are numbers up to {limit:.6g}')
         make = chebyshev_coefficients if state.method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance)
-        batch = graph.batch
-        if batch is None:
-            batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
+        value, graphs = state.value.to(lam.dtype).unsqueeze(0), graph.graph_id.new_empty(graph.num_graphs)
         return MaskOperator(
-            ExpActionStructure(state.method, self.tolerance, graph.num_graphs),
-            (coefficients.to(lam.dtype), state.value.to(lam.dtype).unsqueeze(0), *state.pattern.tensors, batch),
+            ExpActionStructure(state.method, self.tolerance),
+            (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.graph_id, graphs),
             graph.num_nodes,
             self.heads,
             graph.batch,

@@ -60,12 +60,9 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
         tensor([[[3., 4.],
                  [6., 8.]]])
     """
-    batch = graph.batch
-    if batch is None:
-        batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
     return MaskOperator(
         LowRankStructure(),
-        (left, right, batch, batch.new_empty(graph.num_graphs)),
+        (left, right, graph.graph_id, graph.graph_id.new_empty(graph.num_graphs)),
         graph.num_nodes,
         max(left.size(1), right.size(1)),
         graph.batch,
@@ -125,8 +122,14 @@ class LowRankMask(Mask):
                 self._names[name] = factor
             elif isinstance(factor, torch.nn.Parameter):
                 self.register_parameter(name, factor)
+                self.register_buffer(f'initial_{name}', factor.detach().clone(), persistent=False)
             else:
                 self.register_buffer(name, factor)
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            for name, factor in self.named_parameters():
+                factor.copy_(self.get_buffer(f'initial_{name}'))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -135,16 +136,16 @@ class PowerSeriesMask(Mask):
         return self._adjacency.settings()
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        state = self._adjacency.prepare(graph, generator)
-        if self._adjacency.normalization is None:
-            self._warn(state)
-        return state
+        return self._adjacency.prepare(graph, generator)
 
     @torch.no_grad()
-    def _warn(self, state: AdjacencyState) -> None:
-        radius = spectral_radius(state.pattern, state.weight)
+    def _warn(self, graph: Graph, state: AdjacencyState) -> None:
+        compute = partial(spectral_radius, state.pattern, state.weight)
+        radius = compute() if state.weight.requires_grad else graph.prepared('spectral radius', compute)
+        if radius <= 1 or self.alpha.size(1) == 1:
+            return
         terms = self.alpha.double().abs() * radius ** torch.arange(self.alpha.size(1), device=self.alpha.device)
-        if radius > 1 and bool((terms[:, -1] > terms[:, :-1].amax(1)).any() if terms.size(1) > 1 else False):
+        if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
             warnings.warn(
                 f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
                 f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
@@ -154,6 +155,8 @@ class PowerSeriesMask(Mask):
             )
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
+        if self._adjacency.normalization is None:
+            self._warn(graph, state)
         alpha = self.alpha
         return MaskOperator(
             PowerSeriesStructure(),

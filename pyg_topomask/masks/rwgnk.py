@@ -188,12 +188,12 @@ class RWGNKMask(Mask):
         return lam.unsqueeze(1) ** torch.arange(self.walk_settings.max_walk_length + 1, device=lam.device)
 
     @property
-    def _fresh(self) -> bool:
+    def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
         name = type(self).__name__
-        return (name, self.walk_settings, self.alpha > 0) if self.exact else (name, self.walk_settings, self.seed, self._fresh)
+        return (name, self.walk_settings, self.alpha > 0) if self.exact else (name, self.walk_settings, self.seed, self.fresh)
 
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
@@ -208,7 +208,7 @@ class RWGNKMask(Mask):
                 (default: :obj:`None`)
         """
         settings = self.walk_settings
-        seed = None if self._fresh or generator is not None or transition is not None else self.seed
+        seed = None if self.fresh or generator is not None or transition is not None else self.seed
         if transition is not None:
             settings = replace(settings, transition='weight')
             graph = _weighted(graph, transition)

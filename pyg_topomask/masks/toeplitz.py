@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -129,7 +130,9 @@ class ToeplitzMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Tensor]:
         shapes = self._shapes(graph)
-        distinct, group = torch.unique(shapes, dim=0, return_inverse=True)
+        # Not torch.unique, which on CPUs compares rows one tensor at a time.
+        distinct, inverse = np.unique(shapes.cpu().numpy(), axis=0, return_inverse=True)
+        group = torch.from_numpy(inverse.reshape(-1)).to(graph.device)
         size = shapes.prod(1)
         first, grids = size.cumsum(0) - size, []
         for own, shape in enumerate(distinct.tolist()):
@@ -155,8 +158,7 @@ class ToeplitzMask(Mask):
                 f'shape_dims={self.shape_dims}; accepted are integers [{graph.num_graphs}, {self.shape_dims}], as '
                 f'transforms.AddGridShape stores them'
             )
-        batch = graph.batch if graph.batch is not None else shapes.new_zeros(graph.num_nodes)
-        size = torch.bincount(batch.long(), minlength=graph.num_graphs)
+        size = torch.bincount(graph.graph_id, minlength=graph.num_graphs)
         wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
         if bool(wrong.any()):
             own = int(wrong.nonzero()[0])

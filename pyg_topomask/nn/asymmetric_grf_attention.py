@@ -38,6 +38,10 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
             (default: :obj:`None`)
+        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
+        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
+        positive (bool): Learn the logarithm of the modulation, so that no entry of the mask turns negative in training.
+            (default: :obj:`False`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases. (default: :obj:`True`)
@@ -63,6 +67,9 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         resample: str = 'never',
         seed: int = 0,
         walk_length: WalkLength | str | None = None,
+        importance: bool = True,
+        share_modulation: bool = False,
+        positive: bool = False,
         feature_map: str | FeatureMap = 'relu',
         dropout: float = 0.0,
         bias: bool = True,
@@ -70,10 +77,10 @@ class AsymmetricGRFAttention(SparseMaskAttention):
     ) -> None:
         mask = GRFMask(
             heads,
-            num_walks,
-            p_halt,
-            max_walk_length,
-            modulation,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            modulation=modulation,
             asymmetric=True,
             sampler=sampler,
             transition=transition,
@@ -81,6 +88,9 @@ class AsymmetricGRFAttention(SparseMaskAttention):
             resample=resample,
             seed=seed,
             walk_length=walk_length,
+            importance=importance,
+            share_modulation=share_modulation,
+            positive=positive,
         )
         super().__init__(channels, heads, mask, dropout, bias, out_channels)
         self.feature_map = resolve_feature_map(feature_map, self.out_channels // heads)

@@ -15,6 +15,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
 from pyg_topomask.operators import Entries
+from pyg_topomask.ops.sparse import entries_of
 
 __all__ = ['ExplicitAttention', 'SparseMaskAttention']
 
@@ -182,10 +183,7 @@ class SparseMaskAttention(ExplicitAttention):
     def coefficients(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        operator = self.mask(graph, generator)
-        if operator.entries is None:
-            raise ValueError(f'mask: got {self.mask}, which has no sparse entries; accepted are sparse masks')
-        entries = operator.entries()
+        entries = entries_of(self.mask(graph, generator))
         pairs = torch.stack([entries.pattern.row, entries.pattern.col]).long()
         return pairs, self.alpha(q, k, v, graph, entries).t()
 

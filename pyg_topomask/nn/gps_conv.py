@@ -2,6 +2,7 @@ r"""A GPS layer that takes any attention."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch.nn.functional as F
@@ -79,6 +80,8 @@ class TopoGPSConv(GPSConv):
         )
         self.heads = heads
         self.own_attention = own
+        # Weights that neither the local layer nor the attention takes stay the error that PyG makes of them.
+        self.weighted_conv = attn is None or conv is None or _takes(conv, 'edge_weight')
         if own:
             self.attn = attn
             self.attn_type = None if attn is None else type(attn).__name__
@@ -108,7 +111,7 @@ class TopoGPSConv(GPSConv):
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
                 (default: :obj:`None`)
-            **kwargs: Passed on to :obj:`conv`; :obj:`edge_weight` also to :obj:`attn`.
+            **kwargs: Passed on to :obj:`conv`; :obj:`edge_weight` to :obj:`attn`, and to a :obj:`conv` that takes it.
 
         Returns:
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the updated edge
@@ -116,7 +119,8 @@ class TopoGPSConv(GPSConv):
         """
         hs, edge_attr = [], None
         if self.conv is not None:
-            h = self.conv(x, edge_index, **kwargs)
+            local = kwargs if self.weighted_conv else {name: own for name, own in kwargs.items() if name != 'edge_weight'}
+            h = self.conv(x, edge_index, **local)
             if isinstance(h, tuple):
                 h, edge_attr = h
                 hs.append(self._norm(h, self.norm1, batch))
@@ -141,6 +145,12 @@ class TopoGPSConv(GPSConv):
             return h
         out: Tensor = norm(h, batch=batch) if self.norm_with_batch else norm(h)
         return out
+
+
+def _takes(conv: Module, name: str) -> bool:
+    r"""Whether the layer may be called with the keyword argument."""
+    parameters = inspect.signature(conv.forward).parameters
+    return name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:

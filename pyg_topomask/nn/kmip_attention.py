@@ -141,13 +141,16 @@ class KMIPAttention(ExplicitAttention):
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        out, _, _ = self._attend(q, k, v, graph, generator)
-        return out
+        q, k, entries = self._search(q, k, graph, generator)
+        out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
+        return self._with_diversity(out, alpha, entries, graph)
 
     def coefficients(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        _, alpha, entries = self._attend(q, k, v, graph, generator)
+        q, k, entries = self._search(q, k, graph, generator)
+        _, alpha = attend_pairs(q, k, v[..., :0], entries)  # no output: the values are propagated later
+        alpha = self._with_diversity(alpha, alpha, entries, graph)
         alpha = torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
         chosen = entries.value[0] > 0
         row, col = entries.pattern.row.long()[chosen], entries.pattern.col.long()[chosen]
@@ -158,9 +161,8 @@ class KMIPAttention(ExplicitAttention):
         node = torch.div(key, size, rounding_mode='floor')
         return torch.stack([node, key - node * size]), shared
 
-    def _attend(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor, Entries]:
+    def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
+        r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
         ptr, largest = graph.prepared('ptr', lambda: _extent(graph))
         size = q.size(-1)
         q, k = inner_product_features(q, k, ptr, self.similarity)
@@ -170,12 +172,9 @@ class KMIPAttention(ExplicitAttention):
             q.detach(), k.detach(), min(self.current_k, largest), ptr, self.backend, deterministic=self.deterministic
         )
         entries = self._entries(index, valid, ptr, graph, generator)
-        out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
         if self.training:
             self.step += 1
-            if self.diversity > 0:
-                out = _AddLoss.apply(out, self.diversity * self._unevenness(alpha, entries, ptr, graph))
-        return out, alpha, entries
+        return q, k, entries
 
     def _entries(self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs found and those to be added."""
@@ -207,8 +206,16 @@ class KMIPAttention(ExplicitAttention):
             edges.append(graph.prepared(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
         return edges
 
-    def _unevenness(self, alpha: Tensor, entries: Entries, ptr: Tensor, graph: Graph) -> Tensor:
+    def _with_diversity(self, x: Tensor, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
+        r"""Returns :obj:`x`, in training with the gradient of the diversity term."""
+        if not self.training or self.diversity == 0:
+            return x
+        result: Tensor = _AddLoss.apply(x, self.diversity * self._unevenness(alpha, entries, graph))
+        return result
+
+    def _unevenness(self, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
         r"""Returns the squared coefficient of variation of the attention that nodes receive, averaged."""
+        ptr, _ = graph.prepared('ptr', lambda: _extent(graph))
         received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha)
         # The nodes of a graph receive one on average.
         variance = (received.view(-1, self.heads) - 1).square().sum(1)

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
 
-from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap, ReLUFeatures
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
@@ -135,6 +135,4 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
         return feature_map
     if feature_map not in FEATURE_MAPS:
         raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and FeatureMap modules')
-    if feature_map == 'relu':  # of queries and keys that this layer alone knows
-        return ReLUFeatures(channels, inplace=True)
     return FEATURE_MAPS[feature_map](channels)

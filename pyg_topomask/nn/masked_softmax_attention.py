@@ -62,7 +62,7 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         return masked_softmax_attention(q, k, v, self.mask(graph, generator), dropout)
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
-        _, alpha = attend_softmax(q, k, v, entries)
+        _, alpha = attend_softmax(q, k, v[..., :0], entries)  # no output: the values are propagated later
         return torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
 
 
@@ -79,7 +79,9 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
-        asymmetric (bool): Keys do not walk. (default: :obj:`False`)
+        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
+        asymmetric (bool or str): :obj:`True` for keys without walks, :obj:`"pairs"` for a modulation of their own.
+            (default: :obj:`False`)
         sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
         transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
@@ -87,6 +89,8 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
             (default: :obj:`None`)
+        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
+        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
         bias (bool): Learn additive biases. (default: :obj:`True`)
@@ -106,13 +110,16 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         p_halt: float = 0.5,
         max_walk_length: int = 4,
         modulation: Tensor | str | None = None,
-        asymmetric: bool = False,
+        independent_ensembles: bool = False,
+        asymmetric: bool | str = False,
         sampler: str = 'iid',
         transition: str = 'uniform',
         normalization: str | None = 'sym',
         resample: str = 'never',
         seed: int = 0,
         walk_length: WalkLength | str | None = None,
+        importance: bool = True,
+        share_modulation: bool = False,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         bias: bool = True,
@@ -120,10 +127,11 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     ) -> None:
         mask = GRFMask(
             heads,
-            num_walks,
-            p_halt,
-            max_walk_length,
-            modulation,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            modulation=modulation,
+            independent_ensembles=independent_ensembles,
             asymmetric=asymmetric,
             sampler=sampler,
             transition=transition,
@@ -131,6 +139,8 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
             resample=resample,
             seed=seed,
             walk_length=walk_length,
+            importance=importance,
+            share_modulation=share_modulation,
             positive=True,
         )
         super().__init__(channels, heads, mask, dropout, bias, out_channels, attention_dropout)

@@ -72,12 +72,17 @@ def as_graph(
     graph: Graph | Data | None = None,
 ) -> Graph:
     r"""Returns the graph that the arguments of a layer's forward pass describe, :obj:`graph` where it is given, checked
-    against the node features.
+    against the node features and :obj:`batch`.
     """
     if graph is None:
-        graph = Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
-    elif not isinstance(graph, Graph):
+        return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+    if not isinstance(graph, Graph):
         graph = Graph.from_data(graph)
+    if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.graph_id):
+        raise ValueError(
+            f'batch: got another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs; '
+            f'accepted is that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+        )
     if x.size(0) != graph.num_nodes:
         raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
     return graph

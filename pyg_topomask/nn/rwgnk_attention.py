@@ -78,18 +78,18 @@ class RWGNKAttention(MaskedLinearAttention):
     ) -> None:
         mask = RWGNKMask(
             heads,
-            num_walks,
-            p_halt,
-            max_walk_length,
-            lam,
-            alpha,
-            learnable,
-            independent_ensembles,
-            sampler,
-            transition,
-            resample,
-            seed,
-            walk_length,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            lam=lam,
+            alpha=alpha,
+            learnable=learnable,
+            independent_ensembles=independent_ensembles,
+            sampler=sampler,
+            transition=transition,
+            resample=resample,
+            seed=seed,
+            walk_length=walk_length,
         )
         super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)
 

@@ -161,32 +161,32 @@ class _Polynomial(torch.autograd.Function):
 @dataclass(frozen=True)
 class ExpActionStructure(MaskStructure):
     r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial, see :func:`exp_action`. Tensors: its coefficients,
-    :obj:`[H, K + 1]`, the entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`, their pattern, and the graph of each node.
+    :obj:`[H, K + 1]`, the entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`, their pattern, the graph of each node, and any
+    numbers, one for each graph.
     """
 
     method: str
     tolerance: float
-    num_graphs: int
     transposed: bool = False
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *pattern, _ = tensors
+        coefficients, value, *pattern, _, _ = tensors
         return exp_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *rest, batch = tensors
+        coefficients, value, *rest, batch, graphs = tensors
         pattern = SparsePattern(*rest)
         if self.method == 'taylor':
-            return self.apply((coefficients, value.abs(), *pattern.tensors, batch), x)
+            return self.apply((coefficients, value.abs(), *pattern.tensors, batch, graphs), x)
         # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
         bound = torch.where(pattern.row == pattern.col, value, value.abs())
-        product = self.apply((coefficients, bound, *pattern.tensors, batch), x).clamp(min=0.0)
+        product = self.apply((coefficients, bound, *pattern.tensors, batch, graphs), x).clamp(min=0.0)
         # Chebyshev polynomials err by the tolerance and by rounding relative to the largest entry of the graph.
         error = max(1.0, self.tolerance / (16 * torch.finfo(x.dtype).eps))
-        return product + error * _largest(x, batch, self.num_graphs)
+        return product + error * _largest(x, batch, graphs.numel())
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return ExpActionStructure(self.method, self.tolerance, self.num_graphs, not self.transposed), tuple(tensors)
+        return ExpActionStructure(self.method, self.tolerance, not self.transposed), tuple(tensors)
 
 
 def _largest(x: Tensor, batch: Tensor, num_graphs: int) -> Tensor:

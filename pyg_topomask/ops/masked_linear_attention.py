@@ -11,15 +11,13 @@ from torch.utils.checkpoint import checkpoint
 
 from pyg_topomask.operators import MaskOperator, structure_from_key
 from pyg_topomask.ops.normalize import inverse_weight
-from pyg_topomask.ops.sparse import multiply, sample, sddmm, spmm
+from pyg_topomask.ops.sparse import MAX_ENTRIES, entries_of, multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
 ROUTES = ('auto', 'features', 'edges', 'low_rank')
 
-# Sparse entries are formed only up to this number per head.
-_MAX_ENTRIES = 2**28
 # Rows that the edges route computes at a time.
 _ROWS = 2**15
 # Numbers in the block of mask inputs that the features route holds at a time.
@@ -58,7 +56,7 @@ def masked_linear_attention(
         torch.Tensor: :obj:`[N, H, d]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes disagree, or the mask does not offer the route.
+        ValueError: If shapes disagree, or the mask does not offer the route, or has too many entries for it.
 
     Example:
         >>> import torch
@@ -80,8 +78,7 @@ def masked_linear_attention(
         out: Tensor
         q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if route == 'edges':
-            assert mask.entries is not None
-            entries = mask.entries()
+            entries = entries_of(mask)
             out = _attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
         elif route == 'low_rank' and mask.num_graphs <= 1:
             assert mask.factors is not None
@@ -117,7 +114,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if mask.entries is not None and mask.num_entries is not None:
         by_features = mask.cost * num_features * (num_channels + 1)
         by_edges = mask.num_entries * (num_features + num_channels + 1)
-        if by_edges <= by_features and mask.num_entries <= _MAX_ENTRIES:
+        if by_edges <= by_features and mask.num_entries <= MAX_ENTRIES:
             return 'edges'
     return 'features'
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.masked_linear_attention import check_shapes
-from pyg_topomask.ops.sparse import sddmm, spmm
+from pyg_topomask.ops.sparse import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['attend_softmax', 'masked_softmax_attention']
@@ -44,8 +44,8 @@ def masked_softmax_attention(
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or one of them is negative or
-            not finite.
+        ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or more than
+            :obj:`pyg_topomask.ops.sparse.MAX_ENTRIES` per head, or one of them is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
@@ -61,9 +61,7 @@ def masked_softmax_attention(
         return _attend_dense(q, k, v, mask, dropout)
     if route != 'entries':
         raise ValueError(f'route: got {route!r}; accepted are "entries" and "dense"')
-    if mask.entries is None:
-        raise ValueError(f'mask: got {mask!r}, which has no sparse entries; accepted are sparse masks, or route="dense"')
-    out, _ = attend_softmax(q, k, v, mask.entries(), dropout)
+    out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
     return out
 
 

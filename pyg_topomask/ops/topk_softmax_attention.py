@@ -77,6 +77,6 @@ def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: flo
         >>> attend_pairs(q, k, v, pattern_of_slots(index, index >= 0))[0].shape
         torch.Size([2, 1, 4])
     """
-    query, key, value = (x.reshape(-1, 1, x.size(-1)) for x in (q, k, v))
+    query, key, value = (x.flatten(0, 1).unsqueeze(1) for x in (q, k, v))
     out, alpha = attend_softmax(query, key, value, entries, dropout)
     return out.view(v.shape), alpha.squeeze(0)

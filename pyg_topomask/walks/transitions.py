@@ -45,7 +45,9 @@ class Transitions:
     @classmethod
     @torch.no_grad()
     def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
-        order = stable_argsort(graph.edge_index[0])
+        # By target too: equal graphs are walked alike, however their edges are listed.
+        order = stable_argsort(graph.edge_index[1])
+        order = order[stable_argsort(graph.edge_index[0, order])]
         source, target = graph.edge_index[:, order].long()
         weight = graph.normalized_weight(normalization)[order]
         degree = torch.bincount(source, minlength=graph.num_nodes)

@@ -16,7 +16,7 @@ from pyg_topomask.graphgym.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.graphgym.inspect_attention import inspect_attention, record_attention
 from pyg_topomask.graphgym.network import TopoGPSModel
 from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.nn import GRFSoftmaxAttention, TopoGPSConv
+from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, TopoGPSConv
 
 
 def configuration(small: list[str], attention: str) -> list[str]:
@@ -127,6 +127,16 @@ def test_recording_changes_nothing_and_ends() -> None:
     with pytest.raises(ValueError, match='x: got shape'), record_attention(layer):
         layer(x[:, :3], edge_index)
     assert sum(len(own._forward_hooks) for own in layer.modules()) == 0
+
+
+def test_queries_keys_and_values_are_recorded_as_the_projections_give_them() -> None:
+    layer = AsymmetricGRFAttention(8, heads=2).eval()
+    x, edge_index = torch.randn(4, 8), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    with torch.no_grad(), record_attention(layer) as records:
+        layer(x, edge_index)
+    for own, lin in zip(records[''].vectors, (layer.lin_q, layer.lin_k, layer.lin_v), strict=True):
+        torch.testing.assert_close(own, (x @ lin.weight.t() + lin.bias).detach().view(4, 2, 4))
+        assert (own < 0).any()
 
 
 def test_the_best_checkpoint_of_training_is_the_default(tmp_path: Path, digits: Path, small: list[str]) -> None:

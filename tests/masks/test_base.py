@@ -119,3 +119,24 @@ def test_masks_show_their_parts() -> None:
     text = repr(GRFMask(2, num_walks=7) * PackingMask(2))
     assert 'num_walks=7' in text
     assert 'PackingMask' in text
+
+
+def test_differences_and_quotients() -> None:
+    data, mask = small_graph(), AdjacencyMask(2, 3.0)
+    dense, packing = mask(data).to_dense(), PackingMask(2)
+    torch.testing.assert_close((mask - packing)(data).to_dense(), dense - 1.0)
+    torch.testing.assert_close((mask / 4.0)(data).to_dense(), dense / 4.0)
+    torch.testing.assert_close((mask(data) - packing(data)).to_dense(), dense - 1.0)
+    torch.testing.assert_close(
+        (mask(data) / torch.tensor([2.0, 4.0])).to_dense(), dense / torch.tensor([2.0, 4.0]).view(2, 1, 1)
+    )
+    with pytest.raises(TypeError):
+        mask - 1.0
+
+
+def test_reset_restores_a_learned_scale() -> None:
+    mask = PackingMask() * torch.nn.Parameter(torch.tensor(2.0))
+    with torch.no_grad():
+        mask.scale.fill_(7.0)
+    mask.reset_parameters()
+    assert mask.scale.item() == 2.0

@@ -251,5 +251,5 @@ def test_mask_of_edges_given_as_32_bit_integers(case: str) -> None:
     data = GRAPHS['batch']()
     mask = CASES[case].make(data).double()
     expected = mask(data).to_dense()
-    data.edge_index = data.edge_index.int()
+    data.edge_index, data.batch = data.edge_index.int(), data.batch.int()
     torch.testing.assert_close(mask(data).to_dense(), expected)

@@ -13,6 +13,19 @@ def test_matrix_may_be_learned() -> None:
     assert torch.equal(matrix.grad, torch.ones(3, 3))
 
 
+@pytest.mark.parametrize('learned', [True, False])
+def test_reset_restores_the_given_matrix(learned: bool) -> None:
+    given = torch.randn(3, 3)
+    mask = DenseMask(matrix=torch.nn.Parameter(given.clone()) if learned else given.clone())
+    assert list(mask.state_dict()) == ['matrix']
+    if learned:
+        with torch.no_grad():
+            mask.matrix.mul_(2.0)
+        assert not torch.equal(mask.matrix, given)
+    mask.reset_parameters()
+    assert torch.equal(mask.matrix, given)
+
+
 @pytest.mark.parametrize('matrix', [None, torch.ones(2, 3), torch.ones(3), torch.ones(3, 2, 2)])
 def test_matrix_that_does_not_fit_is_refused(matrix: torch.Tensor | None) -> None:
     with pytest.raises(ValueError, match=r'^matrix: got'):

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import GRFMask
+from pyg_topomask.masks import GRFMask, Mask, PackingMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 SEEDS = 600
@@ -161,6 +161,22 @@ def test_resampling_in_every_forward_pass_of_training_only() -> None:
     mask.eval()
     assert torch.equal(mask(data).to_dense(), mask(data).to_dense())
     assert torch.equal(mask(data).to_dense(), make(num_walks=8)(data).to_dense())
+
+
+@pytest.mark.parametrize('compose', [lambda mask: mask, lambda mask: mask.T, lambda mask: 2.0 * (mask + PackingMask())])
+def test_every_call_draws_anew_on_a_graph_that_is_kept(compose: Callable[[Mask], Mask]) -> None:
+    graph, mask = Graph.from_data(small_graph()), compose(make(resample='forward'))
+    draws = [mask(graph).to_dense() for _ in range(3)]
+    assert not torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[1], draws[2])
+    mask.eval()
+    assert torch.equal(mask(graph).to_dense(), mask(graph).to_dense())
+
+
+def test_walks_do_not_depend_on_the_order_of_the_edges() -> None:
+    data, other = small_graph(), small_graph()
+    other.edge_index = other.edge_index.flip(1)
+    assert torch.equal(make()(data).to_dense(), make()(other).to_dense())
 
 
 def test_resampled_walks_are_shared_on_a_common_graph() -> None:

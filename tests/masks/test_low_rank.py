@@ -27,6 +27,17 @@ def test_factors_may_be_learned() -> None:
     assert right.grad.any()
 
 
+def test_reset_restores_the_learned_factors() -> None:
+    given, fixed = torch.randn(3, 2), torch.randn(3, 2)
+    mask = LowRankMask(left=torch.nn.Parameter(given.clone()), right=fixed)
+    assert list(mask.state_dict()) == ['left', 'right']
+    with torch.no_grad():
+        mask.left.mul_(2.0)
+    mask.reset_parameters()
+    assert torch.equal(mask.left, given)
+    assert torch.equal(mask.right, fixed)
+
+
 def test_missing_factor_is_named() -> None:
     with pytest.raises(ValueError, match=r"left: got the attribute name 'mask_left'"):
         LowRankMask()(Data(num_nodes=2))

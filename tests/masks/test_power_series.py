@@ -367,6 +367,13 @@ def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale
         PowerSeriesMask(parameterization='f', normalization=None, coefficients=torch.ones(3))(data)
 
 
+def test_every_mask_on_a_graph_warns() -> None:
+    graph, mask = Graph.from_data(undirected_hub(25)), PowerSeriesMask(normalization=None)
+    for own in (mask, mask, PowerSeriesMask(normalization=None)):
+        with pytest.warns(UserWarning, match='spectral radius'):
+            own(graph)
+
+
 def test_one_head_that_grows_is_enough_for_the_warning() -> None:
     coefficients = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     with pytest.warns(UserWarning, match='spectral radius'):

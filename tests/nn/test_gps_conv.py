@@ -2,11 +2,11 @@ import copy
 
 import pytest
 import torch
-from graphs import GRAPHS, small_graph
+from graphs import GRAPHS, small_graph, small_weighted_graph
 from torch import Tensor
 from torch.nn import Linear
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, GINEConv, GPSConv, Sequential
+from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, Sequential
 
 from pyg_topomask import Graph
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
@@ -77,6 +77,41 @@ def test_local_layers_with_edge_features() -> None:
     layer = TopoGPSConv(8, GINEConv(Linear(8, 8), edge_dim=3), norm=None, attn=attention())
     layer(features(6), data.edge_index, edge_attr=torch.randn(14, 3)).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
+
+
+class AnyKeyword(MessagePassing):
+    """A local layer whose signature names no edge weight, and passes it on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = GCNConv(8, 8)
+
+    def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Tensor) -> Tensor:
+        return self.own(x, edge_index, **kwargs)
+
+
+@pytest.mark.parametrize(
+    ('conv', 'takes_weight'),
+    [(None, False), (GATConv(8, 8), False), (GCNConv(8, 8), True), (AnyKeyword(), True)],
+    ids=['none', 'gat', 'gcn', 'any'],
+)
+def test_edge_weights_reach_the_attention_and_the_local_layers_that_take_them(
+    conv: MessagePassing | None, takes_weight: bool
+) -> None:
+    data, x = small_weighted_graph(), features(6)
+    weight = data.edge_weight.abs().float()
+    layer = TopoGPSConv(8, conv, norm=None, attn=attention())
+    total = layer.attn(x, data.edge_index, edge_weight=weight) + x
+    if conv is not None:
+        total = total + x + (conv(x, data.edge_index, edge_weight=weight) if takes_weight else conv(x, data.edge_index))
+    expected = total + layer.mlp(total)
+    torch.testing.assert_close(layer(x, data.edge_index, edge_weight=weight), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_edge_weights_that_nothing_takes_are_refused() -> None:
+    data, layer = small_graph(), TopoGPSConv(8, GATConv(8, 8), attn_type=None)
+    with pytest.raises(TypeError, match='edge_weight'):
+        layer(features(6), data.edge_index, edge_weight=torch.ones(14))
 
 
 @pytest.mark.parametrize('norm', ['layer_norm', 'batch_norm', None])

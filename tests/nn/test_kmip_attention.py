@@ -235,12 +235,14 @@ def test_schedule_goes_from_many_keys_to_few_and_is_saved() -> None:
     assert layer.current_k == 32
 
 
+@pytest.mark.parametrize('looked_at', [False, True])
 @pytest.mark.parametrize('graph', ['undirected', 'batch'])
-def test_diversity_has_the_gradient_of_its_term(graph: str) -> None:
+def test_diversity_has_the_gradient_of_its_term(graph: str, looked_at: bool) -> None:
     data, weight = GRAPHS[graph](), 0.7
     layer, x = layer_with(k=3, diversity=weight), features(data)
     plain = layer_with(k=3)
-    layer(x, data.edge_index, batch=data.get('batch')).square().sum().backward()
+    own = layer(x, data.edge_index, batch=data.get('batch'), return_attention_weights=looked_at)
+    (own[0] if looked_at else own).square().sum().backward()
     out, (pairs, alpha) = plain(x, data.edge_index, batch=data.get('batch'), return_attention_weights=True)
     batch = data.get('batch', torch.zeros(data.num_nodes, dtype=torch.long))
     term = 0.0
@@ -254,6 +256,18 @@ def test_diversity_has_the_gradient_of_its_term(graph: str) -> None:
     plain = layer_with(k=3)
     plain(x, data.edge_index, batch=data.get('batch')).square().sum().backward()
     assert not torch.allclose(layer.lin_k.weight.grad, plain.lin_k.weight.grad)
+
+
+def test_diversity_with_dropout_of_the_coefficients_is_that_before_it() -> None:
+    data, x = GRAPHS['batch'](), features(GRAPHS['batch']())
+    grads = []
+    for looked_at in (False, True):
+        layer = layer_with(k=3, diversity=0.7, attention_dropout=1.0)
+        own = layer(x, data.edge_index, batch=data.batch, return_attention_weights=looked_at)
+        (own[0] if looked_at else own).sum().backward()
+        grads.append(layer.lin_k.weight.grad)
+    torch.testing.assert_close(*grads)
+    assert grads[0].abs().max() > 1e-6
 
 
 # Where it is used -----------------------------------------------------------------------------------------------------

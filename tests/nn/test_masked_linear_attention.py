@@ -159,6 +159,17 @@ def test_graph_replaces_the_other_arguments() -> None:
     torch.testing.assert_close(attention(x, torch.empty(2, 0, dtype=torch.long), graph=graph), expected)
 
 
+def test_batch_has_to_be_that_of_the_graph() -> None:
+    data, attention = GRAPHS['batch'](), layer('grf')
+    x, one = features(data), Graph.from_tensors(data.edge_index, data.num_nodes)
+    expected = attention(x, data.edge_index, batch=data.batch)
+    graph = Graph.from_tensors(data.edge_index, data.num_nodes, batch=data.batch)
+    torch.testing.assert_close(attention(x, data.edge_index, batch=data.batch.clone(), graph=graph), expected)
+    attention(x, data.edge_index, batch=torch.zeros_like(data.batch), graph=one)
+    with pytest.raises(ValueError, match='batch: got another assignment of nodes to graphs'):
+        attention(x, data.edge_index, batch=data.batch, graph=one)
+
+
 def test_layers_given_one_graph_share_the_very_same_state() -> None:
     graph, states = Graph.from_data(small_graph()), []
 

@@ -346,6 +346,21 @@ def test_route_follows_the_cost() -> None:
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'edges'))
 
 
+def test_too_many_entries_are_formed_on_no_route() -> None:
+    own = bound(AdjacencyMask())
+    few, many = (
+        MaskOperator(own.structure, own.tensors, own.num_nodes, cost=2**40, entries=own.entries, num_entries=2**28 + more)
+        for more in (0, 1)
+    )
+    assert choose_route(few, 16, 16) == 'edges'
+    assert choose_route(many, 16, 16) == 'features'
+    q = torch.ones(own.num_nodes, 1, 2)
+    expected = masked_linear_attention(q, q, q, few, 'edges')
+    torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
+    with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456'):
+        masked_linear_attention(q, q, q, many, 'edges')
+
+
 @pytest.mark.parametrize(
     ('name', 'shapes'),
     [

@@ -366,11 +366,24 @@ def test_nothing_passes_between_graphs() -> None:
 def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
     q, k, v = inputs(6)
     for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + AdjacencyMask()):
-        with pytest.raises(ValueError, match=r'^mask: got .*route="dense"'):
+        with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
             masked_softmax_attention(q, k, v, mask(small_graph()))
         assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)
     with pytest.raises(ValueError, match=r"^route: got 'edges'; .*entries.*dense"):
         masked_softmax_attention(q, k, v, AdjacencyMask()(small_graph()), route='edges')
+
+
+def test_too_many_entries_are_refused_before_they_are_formed() -> None:
+    def entries() -> Entries:
+        raise AssertionError('formed')
+
+    few = AdjacencyMask()(small_graph())
+    many = MaskOperator(few.structure, few.tensors, 6, entries=entries, num_entries=2**28 + 1)
+    message = r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456.*asymmetric=True.*fewer or shorter'
+    with pytest.raises(ValueError, match=message):
+        masked_softmax_attention(*inputs(6), many)
+    allowed = MaskOperator(few.structure, few.tensors, 6, entries=few.entries, num_entries=2**28)
+    assert masked_softmax_attention(*inputs(6), allowed).shape == (6, 2, 4)
 
 
 @pytest.mark.parametrize('route', ROUTES)

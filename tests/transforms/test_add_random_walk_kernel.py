@@ -1,5 +1,7 @@
 """The stored look-up tables: what they hold, and who accepts them."""
 
+from typing import Any
+
 import pytest
 import torch
 from graphs import GRAPHS, ring, small_graph, uneven_graphs
@@ -50,9 +52,17 @@ def test_functional_name_and_compose() -> None:
 def test_masks_of_the_other_kind_refuse_the_walks() -> None:
     counted, weighed = AddRandomWalkKernel()(small_graph()), AddGraphRandomFeatures()(small_graph())
     for mask, data in ((GRFMask(max_walk_length=3, normalization='rw'), counted), (RWGNKMask(), weighed)):
-        with pytest.raises(ValueError, match=r'^normalization: got .* but walks were stored with\s+other settings'):
+        with pytest.raises(ValueError, match=r'^data: got walks stored with\s+other settings'):
             mask(data)
     assert RWGNKMask(num_walks=None)(weighed).to_dense().shape == (1, 6, 6)
+
+
+@pytest.mark.parametrize('drawn', [{'p_halt': 0.5}, {'transition': 'weight'}, {'walk_length': 'poisson:1.0'}])
+def test_counted_walks_that_were_drawn_otherwise_are_refused(drawn: dict[str, Any]) -> None:
+    data = AddRandomWalkKernel(num_walks=2, **drawn)(small_graph())
+    assert RWGNKMask(num_walks=9, **drawn)(data).to_dense().shape == (1, 6, 6)
+    with pytest.raises(ValueError, match=r'^data: got walks stored with other settings.*run it again'):
+        RWGNKMask()(data)
 
 
 def test_changed_graphs_and_other_data_are_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -29,8 +30,9 @@ class TopologicalViT(torch.nn.Module):
     <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1): patches are the nodes of a grid, joined to their neighbors in
     x and y, with learned additive position embeddings. Blocks are pre-norm; the patches' mean goes to a linear head.
 
-    The grid is fixed: what masks prepare on it (walks) is computed once, and serves all images, and all layers whose masks
-    have equal settings. Seeds that differ freeze walks of its own for each layer.
+    The grid is fixed: what masks prepare on it (walks) is computed once, or beyond :obj:`dense_limit` whenever the number of
+    images changes, and serves all images, and all layers whose masks have equal settings. Seeds that differ freeze walks of
+    its own for each layer.
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
@@ -184,7 +186,7 @@ class GridEncoder(torch.nn.Module):
             attend = GridAttention(channels, heads, own, feature_map, attention, dense_limit)
             self.blocks.append(_Block(attend, channels, mlp_channels, dropout))
         self.norm = torch.nn.LayerNorm(channels)
-        self._graphs: dict[tuple[int, torch.device], Graph] = {}
+        self._graph: tuple[tuple[int, torch.device], Graph] | None = None
         torch.nn.init.normal_(self.position, std=0.02)
 
     def reset_parameters(self) -> None:
@@ -202,17 +204,20 @@ class GridEncoder(torch.nn.Module):
         return encoded
 
     def graph(self, copies: int) -> Graph:
-        r"""Returns so many copies of the grid as one graph. It is made once, and holds what masks have prepared on it."""
+        r"""Returns so many copies of the grid as one graph, with what masks have prepared on it. The last one is kept."""
         key = copies, self.edge_index.device
-        if key not in self._graphs:
+        if self._graph is None or self._graph[0] != key:
             nodes = self.position.size(0)
             batch = torch.arange(copies, device=self.edge_index.device)
             edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
             own = None if copies == 1 else batch.repeat_interleave(nodes)
             shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
             data = Data(grid_shape=shape)  # what Toeplitz masks read
-            self._graphs[key] = Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
-        return self._graphs[key]
+            self._graph = key, Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
+        return self._graph[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {'_graph': None}
 
 
 class GridAttention(torch.nn.Module):

@@ -1,5 +1,8 @@
 import copy
+import gc
 import math
+import pickle
+import weakref
 from functools import partial
 
 import numpy as np
@@ -219,6 +222,26 @@ def test_walks_are_prepared_once_for_each_seed(dense_limit: int) -> None:
         for training in (True, False):
             own.train(training)(torch.rand(4, 3, 8, 8))
     assert calls == [(seed, 1 if dense_limit else 4) for seed in (0, 1)]
+
+
+def test_one_grid_is_kept_whatever_the_batch_sizes() -> None:
+    encoder = GridEncoder(ROWS, COLUMNS, CHANNELS, 1, HEADS, 16)
+    graphs = [weakref.ref(encoder.graph(copies)) for copies in range(1, 8)]
+    gc.collect()
+    assert [graph() is None for graph in graphs] == [True] * 6 + [False]
+    assert encoder.graph(7) is graphs[-1]()
+
+
+def test_copies_and_pickles_leave_out_what_is_prepared() -> None:
+    own, x = model(dense_limit=0), images()
+    unused = len(pickle.dumps(own))
+    expected, graph = own(x), own.encoder.graph(4)
+    pickled = pickle.dumps(own)
+    assert len(pickled) == unused
+    for other in (pickle.loads(pickled), copy.deepcopy(own)):
+        assert torch.equal(other(x), expected)
+        assert other.encoder.graph(4) is not graph
+    assert own.encoder.graph(4) is graph
 
 
 def test_layers_have_walks_of_their_own() -> None:
