@@ -42,9 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
     attention.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
-    graphgps = commands.add_parser(
-        'graphgps', add_help=False, help='in a GraphGPS checkout: run its main.py with our attentions'
-    )
+    graphgps = commands.add_parser('graphgps', help='in a GraphGPS checkout: run its main.py with our attentions')
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
     commands.add_parser('list', help='print the names that a YAML can use, each with one line')
@@ -108,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv (list, optional): The arguments, instead of those of the process. (default: :obj:`None`)
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    if argv[:1] == ['graphgps']:
+    if argv[:1] == ['graphgps'] and argv[1:] not in (['-h'], ['--help']):
         return _graphgps(argv[1:])  # all of the rest is for GraphGPS to parse
     if argv[:2] == ['inspect', 'attention']:
         argv = ['inspect-attention', *argv[2:]]

@@ -149,7 +149,7 @@ def _show(value: Estimate) -> str:
 
 
 KMIP = Section(
-    'De Schouwer, 2024 (arXiv 2604.03815): k-MIP attention for graph Transformers',
+    'De Schouwer, thesis (its paper: arXiv 2604.03815): k-MIP attention for graph Transformers',
     'https://arxiv.org/abs/2604.03815',
     [
         Claim(

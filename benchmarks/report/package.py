@@ -132,7 +132,9 @@ def faster_heat(table: Table) -> list[float]:
 
 def _heat(table: Table) -> Finding:
     return Finding(
-        MEASURED, f"To a tolerance of 1e-8 they are {span(faster_heat(table))} times as fast as SciPy's `expm_multiply`."
+        MEASURED,
+        f'Asked for 1e-8, and off by up to {max(table.numbers("error")):.0e}, they are {span(faster_heat(table))} times as '
+        f"fast as SciPy's `expm_multiply`, which works to 1e-16.",
     )
 
 

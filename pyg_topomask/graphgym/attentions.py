@@ -34,7 +34,15 @@ from pyg_topomask.nn import (
     SinDegreeAttention,
 )
 
-__all__ = ['ATTENTIONS', 'ATTN_TYPES', 'attention_options', 'build_attention', 'gps_attention_kwargs', 'register_mask']
+__all__ = [
+    'ATTENTIONS',
+    'ATTN_TYPES',
+    'attention_options',
+    'build_attention',
+    'check_attention',
+    'gps_attention_kwargs',
+    'register_mask',
+]
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
@@ -179,6 +187,11 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **cfg.topomask[name])
 
 
+def check_attention(name: str) -> None:
+    r"""Raises a :class:`ValueError` that lists the known attentions for the name of an unknown one."""
+    lookup("attention (after '+' in gt.layer_type)", name, ATTENTIONS, ATTN_TYPES)
+
+
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
     r"""Returns the keyword arguments that make :class:`~pyg_topomask.nn.TopoGPSConv` use the attention :obj:`name`.
 
@@ -188,7 +201,7 @@ def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -
         heads (int): Number of heads.
         dropout (float): Dropout probability in the attention.
     """
-    lookup("attention (after '+' in gt.layer_type)", name, ATTENTIONS, ATTN_TYPES)
+    check_attention(name)
     if name in ATTENTIONS:
         return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
     attn_type, _ = ATTN_TYPES[name]

@@ -34,9 +34,18 @@ def launch(script: Path, argv: Sequence[str]) -> None:
     Args:
         script (Path): The file, as :func:`find_main` returns it.
         argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`.
+
+    Raises:
+        ImportError: If a package that GraphGPS requires is missing.
     """
     import pyg_topomask.graphgym.graphgps  # noqa: F401
 
     sys.argv = [str(script), *argv]
     sys.path.insert(0, str(script.parent))
-    runpy.run_path(str(script), run_name='__main__')
+    try:
+        runpy.run_path(str(script), run_name='__main__')
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f'{error}. GraphGPS requires it: pip install "pyg_topomask[graphgps]" --no-build-isolation, which compiles '
+            f'torch-scatter and torch-sparse where there are no wheels'
+        ) from error

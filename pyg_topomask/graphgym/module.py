@@ -21,11 +21,23 @@ from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng
 from pyg_topomask.graphgym.distributed import gather, num_processes, rank
 from pyg_topomask.graphgym.metrics import EpochMeter, Row, best_row, write_metrics
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
-from pyg_topomask.graphgym.registry import lookup
 
-__all__ = ['RunModule']
+__all__ = ['RunModule', 'create_network']
 
 SPLITS = ('train', 'val', 'test')
+
+
+def create_network() -> torch.nn.Module:
+    r"""Makes the network :obj:`cfg.model.type`, for data whose sizes :obj:`cfg.share` holds."""
+    dim_in, dim_out = _sizes()
+    network: torch.nn.Module = register.network_dict[cfg.model.type](dim_in=dim_in, dim_out=dim_out)
+    return network
+
+
+def _sizes() -> tuple[int, int]:
+    # GraphGym predicts one score where there are two classes.
+    binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
+    return cfg.share.dim_in, 1 if binary else cfg.share.dim_out
 
 
 class RunModule(GraphGymModule):
@@ -41,10 +53,7 @@ class RunModule(GraphGymModule):
     """
 
     def __init__(self, run_dir: Path, config: str, checkpoint: dict[str, Any] | None = None) -> None:
-        lookup('model.type', cfg.model.type, register.network_dict)
-        # GraphGym predicts one score where there are two classes.
-        binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
-        super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
+        super().__init__(*_sizes(), cfg)
         cfg.params = params_count(self.model)
         self.folder = run_dir / 'checkpoints'
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -10,22 +10,25 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.gnn import GNNPreMP
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import gps_attention_kwargs
+from pyg_topomask.graphgym.attentions import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.encoders import FeatureEncoder
 from pyg_topomask.graphgym.heads import build_head
 from pyg_topomask.graphgym.local_layers import local_layer
 from pyg_topomask.graphgym.registry import lookup, register_once
 from pyg_topomask.nn import TopoGPSConv
 
-__all__ = ['TopoGPSModel']
+__all__ = ['TopoGPSModel', 'split_layer_type']
 
 
-def _split_layer_type(layer_type: str) -> tuple[str, str]:
+def split_layer_type(layer_type: str) -> tuple[str, str]:
+    r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
     parts = layer_type.split('+')
     if len(parts) != 2:
         raise ValueError(f"gt.layer_type must read '<local layer>+<attention>', as in 'GINE+GRF', given {layer_type!r}")
     if parts == ['None', 'None']:
         raise ValueError("gt.layer_type 'None+None' leaves nothing to compute; name a local layer or an attention")
+    local_layer(parts[0])
+    check_attention(parts[1])
     return parts[0], parts[1]
 
 
@@ -53,7 +56,7 @@ class TopoGPSModel(Module):
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
         channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads
-        self.local_name, attention_name = _split_layer_type(cfg.gt.layer_type)
+        self.local_name, attention_name = split_layer_type(cfg.gt.layer_type)
         local = local_layer(self.local_name)
         self.channels = channels
 

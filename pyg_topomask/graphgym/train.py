@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch_geometric import seed_everything
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
@@ -21,7 +22,9 @@ from pyg_topomask.graphgym.checkpoint import check_same_experiment, load_checkpo
 from pyg_topomask.graphgym.data import create_loaders
 from pyg_topomask.graphgym.distributed import connect, gather, main_first, num_processes, rank
 from pyg_topomask.graphgym.metrics import Row, metric_best, truncate_stats, write_metrics
-from pyg_topomask.graphgym.module import SPLITS, RunModule
+from pyg_topomask.graphgym.module import SPLITS, RunModule, create_network
+from pyg_topomask.graphgym.network import split_layer_type
+from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.progress import Progress
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.graphgym.settings import load_config
@@ -65,11 +68,18 @@ def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
     return checkpoint
 
 
-def _prepare(run_dir: Path, config: str, resume: bool) -> dict[str, Any] | None:
-    r"""Makes the folder ready to be written to, and returns the checkpoint to go on from, if any."""
-    checkpoint = _load_last(run_dir, config) if resume else None
+def _check_names() -> None:
+    r"""Says what is wrong with the names in the configuration before data is loaded."""
+    lookup('model.type', cfg.model.type, register.network_dict)
+    if cfg.model.type == 'TopoGPSModel':
+        split_layer_type(cfg.gt.layer_type)
+    create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+
+
+def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
+    r"""Makes the folder ready to be written to."""
     if rank() > 0:
-        return checkpoint
+        return
     if resume and checkpoint is None:
         print(f'no checkpoint in {run_dir}: starting with the first epoch', file=sys.stderr)
     if run_dir.exists() and not resume:
@@ -82,7 +92,6 @@ def _prepare(run_dir: Path, config: str, resume: bool) -> dict[str, Any] | None:
     if history:
         write_metrics(run_dir / 'metrics.csv', history)
     write_atomically(run_dir / 'config.yaml', config.encode())
-    return checkpoint
 
 
 def _trainer(accelerator: str) -> Any:
@@ -129,7 +138,8 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     accelerator = _accelerator()
     _check_devices()
     config = cfg.dump()  # before the loader adds what depends on the data
-    checkpoint = _prepare(run_dir, config, resume)
+    checkpoint = _load_last(run_dir, config) if resume else None
+    _check_names()
     cfg.run_dir = str(run_dir)
     if rank() > 0:
         cfg.topomask.progress = cfg.tensorboard_each_run = False
@@ -139,6 +149,9 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     seed_everything(cfg.seed)
     with main_first():
         loaders = create_loaders()
+    with torch.random.fork_rng(devices=()):
+        create_network()  # what fails here leaves an earlier run in the folder as it is
+    _prepare(run_dir, config, resume, checkpoint)
     module = RunModule(run_dir, config, checkpoint)
     trainer = _trainer(accelerator)
     if len(module.history) < cfg.optim.max_epoch:

@@ -139,6 +139,30 @@ def test_resuming(tmp_path: Path, digits: Path, small: list[str], capsys: pytest
     assert (run_dir(tmp_path) / 'notes.txt').read_text() == 'mine'
 
 
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        ('gt.layer_type', 'GINE+Unknown'),
+        ('gt.layer_type', 'Unknown+GRF'),
+        ('gt.n_heads', '5'),
+        ('optim.scheduler', 'unknown'),
+        ('topomask.GRF.num_walks', '-1'),
+        ('dataset.name', 'unknown'),
+    ],
+)
+def test_a_mistake_leaves_the_earlier_run_as_it_is(
+    tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, str]
+) -> None:
+    folder = run_dir(tmp_path)
+    (folder / 'checkpoints').mkdir(parents=True)
+    kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
+    for path, text in kept.items():
+        path.write_text(text)
+    with pytest.raises(ValueError, match='heads' if wrong[1] == '5' else '(?i)unknown|-1'):
+        train(digits, [*small, *wrong], out=tmp_path)
+    assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
+
+
 def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     options = [*small, 'optim.max_epoch', '1', 'topomask.transforms', '[]', 'gt.layer_type', 'GINE+None']
     results = train(digits, options, repeat=2, out=tmp_path)
