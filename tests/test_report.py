@@ -464,9 +464,12 @@ def test_results_stand_between_the_markers():
 
 
 def test_headlines_follow_the_tables(tmp_path):
-    write(tmp_path, 'heat', table('time / scipy', (0.25,), (0.05,)))
+    write(tmp_path, 'heat', table('time / scipy|error', (0.25, 6e-8), (0.05, 1e-9)))
     text = render_results(tmp_path)
-    assert "| Heat kernel, to 1e-8 | SciPy's `expm_multiply` | 4.0 to 20 times as fast |" in text
+    assert (
+        "| Heat kernel, asked for 1e-8 | SciPy's `expm_multiply`, to 1e-16 | 4.0 to 20 times as fast, errors up to 6e-08 |"
+        in text
+    )
     assert '| Tree mask' not in text
     assert '- Not run: Tree masks; Motifs' in text
 

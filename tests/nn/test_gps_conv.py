@@ -209,3 +209,9 @@ def test_attention_of_pyg_on_a_batch_without_nodes() -> None:
     layer = TopoGPSConv(8, None, attn_type='multihead')
     edge_index, batch = torch.empty(2, 0, dtype=torch.long), torch.empty(0, dtype=torch.long)
     assert layer(torch.empty(0, 8), edge_index, batch).shape == (0, 8)
+
+
+@pytest.mark.parametrize(('attn', 'message'), [('GRF', "attn: got 'GRF'"), (GRFAttention(16), 'attn: got 16 output channels')])
+def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TopoGPSConv(8, None, attn=attn)
