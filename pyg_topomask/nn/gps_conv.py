@@ -41,6 +41,9 @@ class TopoGPSConv(GPSConv):
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, in place of PyG's own.
             (default: :obj:`None`)
 
+    Raises:
+        ValueError: If :obj:`attn` is no module, or returns other than :obj:`channels` channels.
+
     Example:
         >>> import torch
         >>> from pyg_topomask.nn import GRFAttention
