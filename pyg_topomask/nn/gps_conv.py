@@ -69,8 +69,9 @@ class TopoGPSConv(GPSConv):
     ) -> None:
         if attn is not None and not isinstance(attn, Module):
             raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
-        if getattr(attn, 'out_channels', channels) != channels:
-            raise ValueError(f'attn: got {attn.out_channels} output channels; accepted are channels={channels}')
+        found = getattr(attn, 'out_channels', channels)
+        if found != channels:
+            raise ValueError(f'attn: got {found} output channels; accepted are channels={channels}')
         own = attn is not None or attn_type is None
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
         super().__init__(
