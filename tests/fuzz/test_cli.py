@@ -186,9 +186,11 @@ def test_train_a_recommender(
     status(capsys, ['train', '--cfg', str(run.parents[2].parent / 'small.yaml'), '--out', 'out', *words, *flags])
 
 
-@pytest.mark.parametrize('arguments', [[], ['--cfg', 'absent.yaml'], ['--help'], ['nonsense']])
-def test_graphgps_outside_a_checkout(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    assert status(capsys, ['graphgps', *arguments]) == 2
+@pytest.mark.parametrize(
+    ('arguments', 'code'), [([], 2), (['--cfg', 'absent.yaml'], 2), (['--help'], 0), (['-h', 'x'], 2), (['nonsense'], 2)]
+)
+def test_graphgps_outside_a_checkout(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int) -> None:
+    assert status(capsys, ['graphgps', *arguments]) == code
 
 
 @pytest.mark.parametrize(('arguments', 'code'), [([], 0), (['nonsense'], 2), (['--nonsense'], 2), (['--help'], 0)])

@@ -183,7 +183,7 @@ def test_training_on_parts_of_a_large_graph() -> None:
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     modulation = layer.attn.mask.modulation.detach().clone()
     epochs = []
-    for _ in range(6):
+    for _ in range(12):
         losses = []
         for part in parts('partition', data):
             out = model[1](layer(part.x, part.edge_index, graph=Graph.from_data(part))).squeeze(-1)
