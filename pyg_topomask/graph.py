@@ -171,7 +171,7 @@ class Graph:
             users = self._users.setdefault(settings, set())
             if id(user) in users:
                 users.clear()
-                del self._states[settings]
+                self._states.pop(settings, None)  # absent where preparing it failed
             users.add(id(user))
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.

@@ -149,3 +149,10 @@ def test_a_user_is_served_once() -> None:
     assert states[0] is states[1]
     assert states[2] is states[3]
     assert len(set(map(id, states))) == 3
+
+
+def test_a_user_may_try_again_where_preparing_failed() -> None:
+    graph, user = Graph.from_tensors(no_edges(), 2), object()
+    with pytest.raises(ZeroDivisionError):
+        graph.prepared('setting', lambda: 1 // 0, user)
+    assert graph.prepared('setting', lambda: 3, user) == 3
