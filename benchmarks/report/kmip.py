@@ -149,7 +149,7 @@ def _show(value: Estimate) -> str:
 
 
 KMIP = Section(
-    'De Schouwer, thesis (its paper: arXiv 2604.03815): k-MIP attention for graph Transformers',
+    'De Schouwer et al., arXiv 2604.03815, and the thesis behind it: k-MIP attention for graph Transformers',
     'https://arxiv.org/abs/2604.03815',
     [
         Claim(
