@@ -1,0 +1,123 @@
+"""The modulation of GRF masks: kernels by name, shared, positive."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from graphs import small_digraph, small_graph
+from grf_samples import make
+
+from pyg_topomask.masks import GRFMask
+
+
+def heat(time: float, hops: int = 4) -> list[float]:
+    return [math.exp(-time) * time**k / math.factorial(k) for k in range(hops + 1)]
+
+
+@pytest.mark.parametrize(
+    ('asymmetric', 'name', 'expected'),
+    [
+        # exp(-t L) is the square of exp(-t L / 2).
+        (False, 'heat', heat(0.5)),
+        (False, 'heat:3', heat(1.5)),
+        ('pairs', 'heat:3', heat(1.5)),
+        (True, 'heat:3', heat(3.0)),
+        (False, 'diffusion:2', heat(1.0)),
+        (True, 'diffusion:2', heat(2.0)),
+        (False, 'random_walk:3', [2.0, 1.0, 0.0, 0.0, 0.0]),
+        (True, 'random_walk:3', [4.0, 4.0, 1.0, 0.0, 0.0]),
+        (True, 'regularized_laplacian', [0.5, 0.25, 0.125, 0.0625, 0.03125]),
+        (True, 'cosine:2', [math.cos(2), math.sin(2) * 2, -math.cos(2) * 2, -math.sin(2) * 8 / 6, math.cos(2) * 16 / 24]),
+    ],
+)
+def test_modulation_by_the_name_of_a_kernel_makes_the_mask_estimate_it(
+    asymmetric: bool | str, name: str, expected: list[float]
+) -> None:
+    mask = GRFMask(2, asymmetric=asymmetric, modulation=name)
+    assert mask.modulation.dtype == torch.float32
+    np.testing.assert_allclose(mask.f.detach().numpy(), [expected, expected], atol=1e-6)
+    if asymmetric == 'pairs':
+        np.testing.assert_allclose(mask.key_f.detach().numpy(), [expected, expected], atol=1e-6)
+        assert torch.equal(mask.key_f, mask.f)
+
+
+def test_shared_modulation_is_one_for_all_heads() -> None:
+    data = small_graph()
+    shared, apart = GRFMask(3, share_modulation=True, asymmetric='pairs'), GRFMask(3, asymmetric='pairs')
+    assert shared.modulation.shape == shared.key_modulation.shape == (1, 5)
+    assert shared.f.shape == shared.key_f.shape == (3, 5)
+    for mask in (shared, apart):
+        with torch.no_grad():
+            mask.modulation[0] = torch.tensor([0.3, -0.2, 0.9, 0.0, 1.0])
+    first, other = shared(data).to_dense(), apart(data).to_dense()
+    assert first.shape == (3, 6, 6)
+    assert torch.equal(first[0], first[2])
+    torch.testing.assert_close(first[0], other[0])
+    assert not torch.allclose(other[0], other[2])
+    with torch.no_grad():
+        apart.modulation.copy_(shared.modulation.expand(3, -1))
+    per_head = apart(data).to_dense().square().sum()
+    (expected,) = torch.autograd.grad(per_head, apart.modulation)
+    (found,) = torch.autograd.grad(first.square().sum(), shared.modulation)
+    torch.testing.assert_close(found, expected.sum(0, keepdim=True), rtol=1e-4, atol=1e-4)
+
+
+def test_shared_modulation_takes_equal_ones_per_head() -> None:
+    given = torch.tensor([[1.0, 2.0], [1.0, 2.0]])
+    mask = GRFMask(2, max_walk_length=1, modulation=given, share_modulation=True)
+    assert mask.modulation.tolist() == [[1.0, 2.0]]
+    copied = GRFMask(2, max_walk_length=1, share_modulation=True)
+    copied.load_state_dict(mask.state_dict())
+    assert copied.f.tolist() == given.tolist()
+
+
+def test_positive_modulation_starts_as_given_and_stays_positive() -> None:
+    given = torch.tensor([[1.0, 0.5, 0.01], [2.0, 3.0, 1e-6]])
+    mask = GRFMask(2, 4, 0.3, 2, given, positive=True, asymmetric='pairs')
+    torch.testing.assert_close(mask.f, given)
+    torch.testing.assert_close(mask.key_f, given)
+    optimizer = torch.optim.SGD(mask.parameters(), lr=1.0)
+    for _ in range(20):
+        optimizer.zero_grad()
+        mask(small_graph()).to_dense().sum().backward()
+        optimizer.step()
+    assert (mask.f > 0).all()
+    assert (mask.f < given).all()
+    assert (mask(small_graph()).entries().value >= 0).all()
+    mask.reset_parameters()
+    torch.testing.assert_close(mask.f, given)
+    torch.testing.assert_close(mask.key_f, given)
+
+
+def test_positive_mask_is_the_mask_of_its_modulation() -> None:
+    given = torch.tensor([1.0, 0.5, 0.25])
+    data = small_digraph()
+    torch.testing.assert_close(make(positive=True, modulation=given)(data).to_dense(), make(modulation=given)(data).to_dense())
+    by_name = GRFMask(max_walk_length=3, modulation='heat', positive=True)
+    np.testing.assert_allclose(by_name.f.detach().numpy(), [heat(0.5, 3)], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('argument', 'settings'),
+    [
+        ('asymmetric', {'asymmetric': 'keys'}),
+        ('asymmetric', {'asymmetric': 2}),
+        ('asymmetric', {'asymmetric': None}),
+        ('independent_ensembles', {'asymmetric': True, 'independent_ensembles': True}),
+        ('share_modulation', {'heads': 2, 'max_walk_length': 1, 'modulation': torch.eye(2), 'share_modulation': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, 0.0]), 'positive': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, -2.0]), 'positive': True}),
+        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, float('nan')])}),
+        ('modulation', {'modulation': 'random_walk', 'positive': True}),
+        ('modulation', {'modulation': 'unknown'}),
+        ('modulation', {'modulation': 'cosine:2'}),
+        ('transition', {'transition': 'unknown'}),
+        ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
+        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
+        ('walk_length', {'walk_length': 'unknown:2'}),
+    ],
+)
+def test_bad_asymmetric_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{argument}: got'):
+        GRFMask(**settings)
