@@ -46,8 +46,8 @@ class KMIPAttention(ExplicitAttention):
         backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
             :obj:`"distance"`, see :func:`~pyg_topomask.ops.inner_product_features`. (default: :obj:`"dot"`)
-        k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` training
-            forward passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
+        k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` backward
+            passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)
         random_fraction (float): In training, attend to this fraction of :math:`k`, rounded, more keys at random.
             (default: :obj:`0.0`)
@@ -172,9 +172,17 @@ class KMIPAttention(ExplicitAttention):
             q.detach(), k.detach(), min(self.current_k, largest), ptr, self.backend, deterministic=self.deterministic
         )
         entries = self._entries(index, valid, ptr, graph, generator)
-        if self.training:
-            self.step += 1
+        if self.training and self.k_start is not None and k.requires_grad:
+            self._count(k)
         return q, k, entries
+
+    @torch.compiler.disable
+    def _count(self, k: Tensor) -> None:
+        r"""Goes on in the schedule when keys get their gradient: once, also where the forward pass is run again for it."""
+        k.register_hook(self._advance)
+
+    def _advance(self, grad: Tensor) -> None:
+        self.step += 1
 
     def _entries(self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs found and those to be added."""

@@ -7,6 +7,7 @@ import torch
 from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
 from oracles import same_graph
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
 from torch_geometric.explain import AttentionExplainer, Explainer
 from torch_geometric.nn import GCNConv
@@ -224,15 +225,27 @@ def test_schedule_goes_from_many_keys_to_few_and_is_saved() -> None:
     seen = []
     for _ in range(6):
         seen.append(layer.current_k)
-        _, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
+        out, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
+        out.sum().backward()
         assert ((dense_coefficients(pairs, alpha, 50) > 0).sum(-1) == seen[-1]).all()
         other = layer_with(k=2, k_start=32, k_steps=4)
         other.load_state_dict(layer.state_dict())
         assert other.current_k == layer.current_k
     assert seen == [32, 16, 8, 4, 2, 2]
     layer = layer_with(k=2, k_start=32, k_steps=4).eval()
-    layer(x, no_edges())
+    layer(x, no_edges()).sum().backward()
     assert layer.current_k == 32
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+def test_schedule_counts_a_checkpointed_step_once(reentrant: bool) -> None:
+    layer, x = layer_with(k=2, k_start=32, k_steps=4), features(Data(num_nodes=50)).requires_grad_()
+    again = copy.deepcopy(layer)
+    for step in range(1, 4):
+        layer(x, no_edges()).square().sum().backward()
+        checkpoint(again, x, no_edges(), use_reentrant=reentrant).square().sum().backward()
+        torch.testing.assert_close(again.lin_k.weight.grad, layer.lin_k.weight.grad)
+        assert layer.step == again.step == step
 
 
 @pytest.mark.parametrize('looked_at', [False, True])

@@ -207,14 +207,18 @@ class GridEncoder(torch.nn.Module):
         r"""Returns so many copies of the grid as one graph, with what masks have prepared on it. The last one is kept."""
         key = copies, self.edge_index.device
         if self._graph is None or self._graph[0] != key:
-            nodes = self.position.size(0)
-            batch = torch.arange(copies, device=self.edge_index.device)
-            edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
-            own = None if copies == 1 else batch.repeat_interleave(nodes)
-            shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
-            data = Data(grid_shape=shape)  # what Toeplitz masks read
-            self._graph = key, Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
+            with torch.inference_mode(False):  # validation may come before training
+                self._graph = key, self._copies(copies)
         return self._graph[1]
+
+    def _copies(self, copies: int) -> Graph:
+        nodes = self.position.size(0)
+        batch = torch.arange(copies, device=self.edge_index.device)
+        edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
+        own = None if copies == 1 else batch.repeat_interleave(nodes)
+        shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
+        data = Data(grid_shape=shape)  # what Toeplitz masks read
+        return Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {'_graph': None}

@@ -337,3 +337,12 @@ def test_softmax_refuses_negative_masks() -> None:
 def test_masks_of_node_attributes_name_what_the_grid_lacks() -> None:
     with pytest.raises(ValueError, match="left: got the attribute name 'mask_left'"):
         TopologicalViT(4, 2, 1, 2, 8, 1, 2, 8, lambda layer: LowRankMask())(torch.rand(1, 1, 4, 4))
+
+
+@pytest.mark.parametrize('mask', ['none', 'toeplitz'])
+def test_training_goes_on_after_inference_mode(mask: str) -> None:
+    vit, images = model(mask, dense_limit=1), torch.randn(2, 3, 6, 8)
+    with torch.inference_mode():
+        vit(images)
+    vit(images).sum().backward()
+    assert all(parameter.grad is not None for parameter in vit.parameters())
