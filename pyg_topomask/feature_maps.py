@@ -21,6 +21,7 @@ __all__ = [
     'ReLUFeatures',
     'SimplexFeatures',
     'SquareFeatures',
+    'feature_map_of_name',
 ]
 
 
@@ -54,6 +55,13 @@ class FeatureMap(torch.nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         r"""Resets parameters and redraws random projections."""
+
+    def redraw(self, generator: torch.Generator | None = None) -> None:
+        r"""Draws new random projections, as Performers do now and then in training; maps without any stay as they are.
+
+        Args:
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+        """
 
     def extra_repr(self) -> str:
         return str(self.channels)
@@ -163,7 +171,6 @@ class _RandomFeatures(FeatureMap):
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        r"""Draws a new :math:`\mathbf{\Omega}`."""
         rows = torch.randn(self.num_features, self.channels, generator=generator)
         if self.orthogonal:
             directions = self._directions(generator).flatten(0, 1)[: self.num_features]
@@ -348,3 +355,30 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     'fourier': FourierFeatures,
     'identity': IdentityFeatures,
 }
+
+
+def feature_map_of_name(name: str, channels: int) -> FeatureMap:
+    r"""Returns the feature map of a name in :obj:`FEATURE_MAPS`, of those with random projections also with their number, as in
+    :obj:`"favor:64"`.
+
+    Args:
+        name (str): The name.
+        channels (int): The channels :math:`d` of a head.
+
+    Raises:
+        ValueError: If the name is unknown, or the number is none from 1.
+
+    Example:
+        >>> feature_map_of_name('favor:64', 16)
+        FavorFeatures(16, num_features=64, orthogonal=True)
+    """
+    kind, colon, number = name.partition(':')
+    random = {own: made for own, made in FEATURE_MAPS.items() if issubclass(made, _RandomFeatures)}
+    if kind in FEATURE_MAPS and not colon:
+        return FEATURE_MAPS[kind](channels)
+    if kind in random and number.isdecimal():
+        return random[kind](channels, num_features=int(number))
+    raise ValueError(
+        f'feature_map: got {name!r}; accepted are {sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in '
+        f"'favor:64', and FeatureMap modules"
+    )

@@ -152,7 +152,25 @@ class MaskOperator:
         structure = _Heads(tuple(part.structure for part in parts), tuple(len(part.tensors) for part in parts), heads)
         cost = sum(part.cost * part.heads for part in parts) // sum(heads)
         tensors = [tensor for part in parts for tensor in part.tensors]
-        return cls(structure, tensors, first.num_nodes, sum(heads), first.batch, first.num_graphs, cost=cost, parts=parts)
+
+        def join(pattern: SparsePattern, slots: list[Tensor], values: list[Tensor]) -> Tensor:
+            rows = (
+                value.new_zeros(own, pattern.nnz).index_copy(1, slot, value.expand(own, -1))
+                for own, slot, value in zip(heads, slots, values, strict=True)
+            )
+            return torch.cat(list(rows))
+
+        return cls(
+            structure,
+            tensors,
+            first.num_nodes,
+            sum(heads),
+            first.batch,
+            first.num_graphs,
+            cost=cost,
+            parts=parts,
+            **_joint_entries(parts, join),
+        )
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -198,8 +216,24 @@ class MaskOperator:
         factors = None
         if self.factors is not None and other.factors is not None:
             factors = _concatenate(self.factors[0], other.factors[0]), _concatenate(self.factors[1], other.factors[1])
-        tensors = self.tensors + other.tensors
-        return self._derive(structure, tensors, heads, cost=self.cost + other.cost, factors=factors)
+
+        def join(pattern: SparsePattern, slots: list[Tensor], values: list[Tensor]) -> Tensor:
+            total = values[0].new_zeros(heads, pattern.nnz)
+            for slot, value in zip(slots, values, strict=True):
+                total = total.index_add(1, slot, value.expand(heads, -1))
+            return total
+
+        return MaskOperator(
+            structure,
+            self.tensors + other.tensors,
+            self.num_nodes,
+            heads,
+            self.batch,
+            self.num_graphs,
+            cost=self.cost + other.cost,
+            factors=factors,
+            **_joint_entries((self, other), join),
+        )
 
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
         if isinstance(other, MaskOperator):
@@ -313,6 +347,24 @@ class MaskOperator:
             f'{type(self).__name__}({self.structure!r}, heads={self.heads}, num_nodes={self.num_nodes}, '
             f'num_graphs={self.num_graphs})'
         )
+
+
+def _joint_entries(
+    parts: Sequence[MaskOperator], join: Callable[[SparsePattern, list[Tensor], list[Tensor]], Tensor]
+) -> dict[str, Any]:
+    r"""Returns the arguments of an operator made of several about its entries: those that any of them has."""
+
+    def entries() -> Entries:
+        own = [make() for make in makers if make is not None]
+        pattern, slots = SparsePattern.union(*(part.pattern for part in own))
+        dtype = reduce(torch.promote_types, (part.value.dtype for part in own))
+        return Entries(pattern, join(pattern, slots, [part.value.to(dtype) for part in own]))
+
+    makers = [part.entries for part in parts]
+    numbers = [part.num_entries for part in parts]
+    if None in makers:
+        return {}
+    return {'entries': entries, 'num_entries': None if None in numbers else sum(number or 0 for number in numbers)}
 
 
 def _concatenate(left: Tensor, right: Tensor) -> Tensor:

@@ -45,6 +45,20 @@ class SparsePattern:
         col_t = col.index_select(0, perm)
         return cls(_pointers(row, num_rows), col, _pointers(col_t, num_cols), row.index_select(0, perm), perm.to(index))
 
+    @classmethod
+    def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
+        r"""Returns the pattern of the entries that any of some equally large patterns has, and for each of these, which of them
+        its entries are, :obj:`[nnz]`.
+        """
+        first, *others = patterns
+        if all(other is first for other in others):
+            return first, [torch.arange(first.nnz, device=first.col.device)] * len(patterns)
+        key = torch.cat([pattern.row.long() * first.num_cols + pattern.col for pattern in patterns])
+        distinct, slot = torch.unique(key, return_inverse=True)
+        size = max(first.num_cols, 1)
+        pattern = cls.from_sorted(distinct // size, distinct % size, first.num_rows, first.num_cols)
+        return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
+
     @property
     def nnz(self) -> int:
         return self.col.numel()

@@ -22,6 +22,7 @@ from pyg_topomask.feature_maps import (
     ReLUFeatures,
     SimplexFeatures,
     SquareFeatures,
+    feature_map_of_name,
 )
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.ops import masked_linear_attention
@@ -288,3 +289,33 @@ def test_random_features_are_at_least_one(random_features: type) -> None:
 def test_powers_of_focused_features_are_positive(power: float) -> None:
     with pytest.raises(ValueError, match=r'^power: got'):
         FocusedFeatures(4, power)
+
+
+# By name --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', FEATURE_MAPS)
+def test_maps_by_name(name: str) -> None:
+    assert type(feature_map_of_name(name, 4)) is FEATURE_MAPS[name]
+    assert feature_map_of_name(name, 4).channels == 4
+
+
+@pytest.mark.parametrize(('name', 'columns'), [('favor', 9), ('positive', 9), ('simplex', 9), ('fourier', 18)])
+def test_names_may_give_the_number_of_features(name: str, columns: int) -> None:
+    q, _ = feature_map_of_name(f'{name}:9', 4)(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
+    assert q.shape == (5, 2, columns)
+
+
+@pytest.mark.parametrize('name', ['cosine', 'relu:4', 'favor:', 'favor:0', 'favor:-3', 'favor:2.5', 'favor:many', ''])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(ValueError, match='^(feature_map|num_features): got'):
+        feature_map_of_name(name, 4)
+
+
+def test_only_random_projections_are_redrawn() -> None:
+    for name in FEATURE_MAPS:
+        feature_map = feature_map_of_name(name, 4)
+        before = copy.deepcopy(feature_map.state_dict())
+        feature_map.redraw(torch.Generator().manual_seed(1))
+        assert before.keys() == feature_map.state_dict().keys()
+        assert all(not torch.equal(value, before[key]) for key, value in feature_map.state_dict().items())

@@ -106,6 +106,7 @@ API = {
         'ReLUFeatures',
         'SimplexFeatures',
         'SquareFeatures',
+        'feature_map_of_name',
     ],
     'pyg_topomask.masks': [
         'KERNELS',
@@ -168,9 +169,11 @@ API = {
     ],
     'pyg_topomask.datasets': [
         'DATASETS',
+        'CIFAR10Pixels',
         'ClothRollouts',
         'DigitsGrid',
         'InducedCycles',
+        'MNISTPixels',
         'MotifGraphs',
         'PeptidesFunctional',
         'SceneBlocks',

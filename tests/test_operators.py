@@ -52,12 +52,47 @@ def test_one_head_acts_alike_on_any_number_of_heads() -> None:
     close(bind(1) + factors(2, 1) * 0.0, bind(1).to_dense().expand(2, -1, -1))
 
 
-def test_sparse_masks_keep_their_entries_under_transposition_scaling_and_low_rank_products() -> None:
-    for operator in (bind().T, bind() * 2.0, bind() * factors(2, 3)):
+def sparse_derivations() -> dict[str, MaskOperator]:
+    one, adjacency = bind(1), AdjacencyMask(2).double()(small_digraph())
+    return {
+        'transpose': bind().T,
+        'multiple': bind() * 2.0,
+        'low rank': bind() * factors(2, 3),
+        'sum': bind() + adjacency + one,
+        'sum on one pattern': adjacency + 2.0 * adjacency,
+        'transposed sum': (bind() + adjacency).T,
+        'side by side': MaskOperator.side_by_side(one, adjacency),
+        'sum of those side by side': MaskOperator.side_by_side(one, one.T) + adjacency,
+    }
+
+
+@pytest.mark.parametrize('name', sparse_derivations())
+def test_what_is_made_of_sparse_masks_has_entries(name: str) -> None:
+    operator = sparse_derivations()[name]
+    entries = operator.entries()
+    assert entries.pattern.nnz <= operator.num_entries
+    matrix = torch.zeros(operator.heads, 6, 6, dtype=torch.float64)
+    matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
+    close(operator, matrix)
+    assert torch.equal(entries.pattern.col_t.long(), entries.pattern.row.long()[entries.pattern.perm_t.long()])
+
+
+def test_entries_of_sums_and_of_heads_have_gradients() -> None:
+    grf, adjacency = GRFMask(2, 4, 0.3, 3).double(), AdjacencyMask(2).double()
+    weight, parameters = torch.randn(1, 6, 6, dtype=torch.float64), [grf.modulation, *adjacency.parameters()]
+    graph = Graph.from_data(small_digraph())
+    for operator in (grf(graph) + adjacency(graph), MaskOperator.side_by_side(grf(graph), adjacency(graph))):
         entries = operator.entries()
-        matrix = torch.zeros(2, 6, 6, dtype=torch.float64)
-        matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
-        close(operator, matrix)
+        chosen = weight[:, entries.pattern.row.long(), entries.pattern.col.long()]
+        found = torch.autograd.grad((entries.value * chosen).sum(), parameters, retain_graph=True)
+        expected = torch.autograd.grad((operator.to_dense() * weight).sum(), parameters)
+        for actual, wanted in zip(found, expected, strict=True):
+            torch.testing.assert_close(actual, wanted)
+
+
+def test_sums_with_a_mask_without_entries_have_none() -> None:
+    assert (bind() + factors(2, 3)).entries is None
+    assert MaskOperator.side_by_side(bind(), factors(2, 3)).entries is None
 
 
 def test_low_rank_masks_keep_their_factors() -> None:

@@ -77,11 +77,15 @@ def declare_config(node: CfgNode) -> None:
 
     * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
     * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, see
-      :func:`~pyg_topomask.graphgym.composed_mask.build_mask`;
+      :func:`~pyg_topomask.graphgym.composed_mask.build_mask`; on the command line it is one line of YAML,
+      ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
+      by itself, it is to be called :obj:`topomask.Masked.mask`);
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
       name or ``{name: {argument: value}}``;
     * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
       :class:`~pyg_topomask.graphgym.svd_encoder.SVDNodeEncoder`;
+    * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;
+      :obj:`0` keeps them;
     * :obj:`topomask.progress` shows progress bars;
     * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
 
@@ -95,6 +99,7 @@ def declare_config(node: CfgNode) -> None:
     node.topomask.mask = CfgNode(new_allowed=True)
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
     node.topomask.transforms = []
+    node.topomask.redraw_period = 0
     node.topomask.progress = True
     node.share.dim_edge = 0
     for owner, options in GRAPHGPS_SCHEMA.items():

@@ -17,6 +17,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
 
+from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng_state
 from pyg_topomask.graphgym.distributed import gather, num_processes, rank
 from pyg_topomask.graphgym.metrics import EpochMeter, Row, best_row, write_metrics
@@ -88,6 +89,13 @@ class RunModule(GraphGymModule):
             self.scheduler.load_state_dict(checkpoint['scheduler'])
 
     def on_train_epoch_start(self) -> None:
+        period, epoch = cfg.topomask.redraw_period, self.current_epoch
+        if period > 0 and epoch > 0 and epoch % period == 0:
+            # Drawn for the epoch: equal in all processes, and in a run that was resumed.
+            generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
+            for module in self.model.modules():
+                if isinstance(module, FeatureMap):
+                    module.redraw(generator)
         self._epoch_start = self._batch_start = time.perf_counter()
 
     def _lr(self) -> float:

@@ -68,12 +68,14 @@ def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
     return checkpoint
 
 
-def _check_names() -> None:
-    r"""Says what is wrong with the names in the configuration before data is loaded."""
+def _check_options() -> None:
+    r"""Says what is wrong in the configuration before data is loaded."""
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+    if cfg.topomask.redraw_period < 0:
+        raise ValueError(f'topomask.redraw_period: got {cfg.topomask.redraw_period}; accepted are numbers of epochs from 0')
 
 
 def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
@@ -139,7 +141,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     _check_devices()
     config = cfg.dump()  # before the loader adds what depends on the data
     checkpoint = _load_last(run_dir, config) if resume else None
-    _check_names()
+    _check_options()
     cfg.run_dir = str(run_dir)
     if rank() > 0:
         cfg.topomask.progress = cfg.tensorboard_each_run = False

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
 
-from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
@@ -34,8 +34,8 @@ class MaskedLinearAttention(torch.nn.Module):
         heads (int): The number of heads. (default: :obj:`1`)
         mask (Mask, optional): The mask, with as many heads, or one that all share; :obj:`None` is unmasked linear attention
             within each graph. (default: :obj:`None`)
-        feature_map (str or FeatureMap): :math:`\phi`: a name in :obj:`pyg_topomask.feature_maps.FEATURE_MAPS` or a module.
-            (default: :obj:`"relu"`)
+        feature_map (str or FeatureMap): :math:`\phi`: a module, or a name such as :obj:`"relu"` or :obj:`"favor:64"`, see
+            :func:`~pyg_topomask.feature_maps.feature_map_of_name`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
         route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
@@ -133,6 +133,4 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
         if feature_map.channels != channels:
             raise ValueError(f'feature_map: got a map of {feature_map.channels} channels; accepted are {channels} per head')
         return feature_map
-    if feature_map not in FEATURE_MAPS:
-        raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and FeatureMap modules')
-    return FEATURE_MAPS[feature_map](channels)
+    return feature_map_of_name(feature_map, channels)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import yaml
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.datasets import digits as digits_module
+from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym import module, train
 from pyg_topomask.graphgym.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.metrics import best_row, higher_is_better, truncate_stats
@@ -85,7 +87,7 @@ def test_outputs(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.
     [
         ('cosine_with_warmup', 'gt.layer_type GINE+GRF'),
         ('step', 'gt.layer_type None+GRF topomask.transforms [] topomask.GRF.resample forward'),
-        ('reduce_on_plateau', 'gt.layer_type GINE+Linear topomask.Linear.feature_map favor'),
+        ('reduce_on_plateau', 'gt.layer_type GINE+Linear topomask.Linear.feature_map favor topomask.redraw_period 1'),
     ],
 )
 def test_resumed_run_is_identical(
@@ -104,6 +106,27 @@ def test_resumed_run_is_identical(
     left = load_checkpoint(run_dir(tmp_path / 'whole') / 'checkpoints' / 'last.pt')
     right = load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')
     assert all(torch.equal(left['model'][key], right['model'][key]) for key in left['model'])
+
+
+def test_random_features_are_redrawn_every_so_many_epochs(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*small, 'optim.max_epoch', '4', 'gt.layer_type', 'None+Linear', 'topomask.Linear.feature_map', 'favor:3']
+    seen: list[torch.Tensor] = []
+    monkeypatch.setattr(FavorFeatures, 'forward', _recorded(FavorFeatures.forward, seen))
+    train(digits, [*options, 'topomask.redraw_period', '2', 'train.eval_period', '4', 'gt.layers', '1'], out=tmp_path)
+    assert seen[0].shape[0] == 3
+    assert len({tuple(projection.flatten().tolist()) for projection in seen}) == 2
+    with pytest.raises(ValueError, match=r'^topomask.redraw_period: got -1'):
+        train(digits, [*options, 'topomask.redraw_period', '-1'], out=tmp_path)
+
+
+def _recorded(forward: Callable[..., object], seen: list[torch.Tensor]) -> Callable[..., object]:
+    def recording(self: FavorFeatures, *args: object) -> object:
+        seen.append(self.projection.clone())
+        return forward(self, *args)
+
+    return recording
 
 
 def test_stopped_in_the_first_epoch(tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

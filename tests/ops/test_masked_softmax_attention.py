@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, MultiHeadMask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -48,6 +48,8 @@ MASKS: dict[str, Callable[[Data], Mask]] = {
     'grf_one_hot_keys': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric=True, positive=True),
     'grf_pairs': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric='pairs', independent_ensembles=True, positive=True),
     'hadamard': lambda data: GRFMask(2, 4, 0.3, 2, positive=True) * low_rank(data),
+    'sum': lambda data: GRFMask(2, 4, 0.3, 2, positive=True) + AdjacencyMask(),
+    'heads': lambda data: MultiHeadMask(GRFMask(1, 4, 0.3, 2, positive=True), AdjacencyMask(1)),
 }
 
 
@@ -365,7 +367,7 @@ def test_nothing_passes_between_graphs() -> None:
 
 def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
     q, k, v = inputs(6)
-    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + AdjacencyMask()):
+    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + PowerSeriesMask()):
         with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
             masked_softmax_attention(q, k, v, mask(small_graph()))
         assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.nn.multi_head import check_positive
@@ -45,8 +45,8 @@ class TopologicalViT(torch.nn.Module):
         mlp_channels (int): The hidden channels of the MLPs.
         mask (callable, optional): Makes the mask of each layer: called with the layer's index, it returns a
             :class:`~pyg_topomask.masks.Mask`, or :obj:`None` for a layer without. (default: :obj:`None`, all without)
-        feature_map (str or callable): :math:`\phi` of linear attention: a name in
-            :obj:`pyg_topomask.feature_maps.FEATURE_MAPS`, or a function that makes a
+        feature_map (str or callable): :math:`\phi` of linear attention: a name, see
+            :func:`~pyg_topomask.feature_maps.feature_map_of_name`, or a function that makes a
             :class:`~pyg_topomask.feature_maps.FeatureMap` from the channels of a head. (default: :obj:`"relu"`)
         attention (str): :obj:`"linear"`, or :obj:`"softmax"`, where :math:`\log M_{ij}` is added to the scores. The mask is
             then formed as a matrix, and must have no negative entries, also after training steps, as
@@ -331,11 +331,7 @@ class _Block(torch.nn.Module):
 
 
 def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:
-    if not isinstance(feature_map, str):
-        return feature_map(channels)
-    if feature_map not in FEATURE_MAPS:
-        raise ValueError(f'feature_map: got {feature_map!r}; accepted are {sorted(FEATURE_MAPS)} and functions that make one')
-    return FEATURE_MAPS[feature_map](channels)
+    return feature_map_of_name(feature_map, channels) if isinstance(feature_map, str) else feature_map(channels)
 
 
 def _grid_edges(height: int, width: int) -> Tensor:
