@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, global_mean_pool
 
 from benchmarks import motifs
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.harness import count_parameters, mean_error, run_all, verdict, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
@@ -198,7 +198,7 @@ def _fit(
             optimizer.step()
         spent += time.perf_counter() - start
         accuracy.append(motifs.measure_accuracy(model, val))
-    return Result(statistics.mean(accuracy[-LAST:]), motifs.count_parameters(model), len(accuracy), spent)
+    return Result(statistics.mean(accuracy[-LAST:]), count_parameters(model), len(accuracy), spent)
 
 
 def _values(job: Job, found: Found) -> list[Result]:

@@ -10,7 +10,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,10 +22,12 @@ from tqdm import tqdm
 
 __all__ = [
     'Unavailable',
+    'count_parameters',
     'data_folder',
     'describe_machine',
     'interleaved_medians',
     'mean_error',
+    'nearest_width',
     'peak_memory',
     'run_all',
     'verdict',
@@ -78,6 +80,22 @@ def _status(key: str) -> int:
         if line.startswith(f'{key}:'):
             return int(line.split()[1]) * 1024
     raise RuntimeError(f'/proc/self/status has no {key}')
+
+
+def count_parameters(model: torch.nn.Module) -> int:
+    r"""Returns the number of parameters of a model."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def nearest_width(make: Callable[[int], torch.nn.Module], target: int, widths: Iterable[int]) -> int:
+    r"""Returns the width with which a model comes closest to a number of parameters, the smallest of several.
+
+    Args:
+        make (callable): Makes the model of a width.
+        target (int): The number of parameters.
+        widths (iterable of ints): The widths to choose from, in ascending order.
+    """
+    return min(widths, key=lambda width: abs(count_parameters(make(width)) - target))
 
 
 def describe_machine() -> str:

@@ -15,13 +15,13 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
 
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.harness import count_parameters, mean_error, nearest_width, run_all, verdict, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
-__all__ = ['Job', 'Training', 'count_parameters', 'make_batches', 'make_model', 'measure_accuracy', 'run']
+__all__ = ['Job', 'Training', 'make_batches', 'make_model', 'measure_accuracy', 'run']
 
 CYCLES, REFERENCE = 'induced cycle', 'GKAT'
 FEATURES, WALKS, RATE, LAST, SEEDS = 5, 4, 1e-2, 5, 3
@@ -142,8 +142,8 @@ def make_model(job: Job) -> torch.nn.Module:
     target = count_parameters(_gkat(job))
     if job.model == REFERENCE:
         return _gkat(job)
-    sizes = {width: count_parameters(MessagePassing(job.model, width, job.depth)) for width in range(2, 60)}
-    return MessagePassing(job.model, min(sizes, key=lambda width: abs(sizes[width] - target)), job.depth)
+    width = nearest_width(lambda width: MessagePassing(job.model, width, job.depth), target, range(2, 60))
+    return MessagePassing(job.model, width, job.depth)
 
 
 def _gkat(job: Job) -> GKAT:
@@ -159,10 +159,6 @@ def _gkat(job: Job) -> GKAT:
         seed=job.seed,
         num_features=features,
     )
-
-
-def count_parameters(model: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
 
 
 @torch.no_grad()

@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
-    inspect = commands.add_parser('inspect', help='measure how well the walks that a YAML configures estimate its mask')
+    inspect = commands.add_parser('inspect', help='measure the mask that a YAML configures, and how well walks estimate it')
     inspect.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')

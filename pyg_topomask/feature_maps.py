@@ -44,7 +44,7 @@ class FeatureMap(torch.nn.Module, ABC):
         r"""Maps queries and keys.
 
         Args:
-            q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+            q (torch.Tensor): Queries, :obj:`[N, H, d]`; on one graph, there may be fewer than keys.
             k (torch.Tensor): Keys, :obj:`[N, H, d]`.
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
             num_graphs (int, optional): The number of graphs. (default: :obj:`1`)

@@ -52,8 +52,12 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
     def check(name: str, actual: Tensor, expected: Tensor) -> None:
         _assert_close(name, actual, expected, tolerance)
 
+    assert num_nodes == graph.num_nodes, f'num_nodes: got {num_nodes}, the data has {graph.num_nodes}'
     assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
-    batch = operator.batch
+    batch = graph.batch
+    same = operator.batch is batch or (operator.batch is not None and batch is not None and operator.batch.equal(batch))
+    assert same, f"batch: got {operator.batch}, the data's is {batch}"
+    assert operator.num_graphs == graph.num_graphs, f'num_graphs: got {operator.num_graphs}, the data has {graph.num_graphs}'
     if batch is not None:
         across = batch.unsqueeze(0) != batch.unsqueeze(1)
         assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'

@@ -308,7 +308,7 @@ def test_names_may_give_the_number_of_features(name: str, columns: int) -> None:
 
 @pytest.mark.parametrize('name', ['cosine', 'relu:4', 'favor:', 'favor:0', 'favor:-3', 'favor:2.5', 'favor:many', ''])
 def test_unknown_names(name: str) -> None:
-    with pytest.raises(ValueError, match='^(feature_map|num_features): got'):
+    with pytest.raises(ValueError, match=r'^(feature_map|num_features): got'):
         feature_map_of_name(name, 4)
 
 

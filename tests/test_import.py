@@ -194,9 +194,11 @@ API = {
         'guaranteed_deviation',
         'load_constant',
         'mask_error',
+        'mask_rows',
         'measured_entries',
         'sparsity_bound',
         'suggest_num_walks',
+        'weight_by_hops',
         'wl_equivalent',
     ],
     'pyg_topomask.viz': [
@@ -206,6 +208,7 @@ API = {
         'plot_cumulative_attention',
         'plot_distance_to_full_attention',
         'plot_inspection',
+        'plot_mask',
         'plot_mask_rows',
     ],
     'pyg_topomask.recommend': [

@@ -216,13 +216,18 @@ def test_citation(cora, verdict, tmp_path):
 
 @pytest.mark.parametrize(('factor', 'verdict'), [(9.0, REPRODUCED), (4.0, TREND), (0.5, NOT_REPRODUCED)])
 def test_rwgnk_speed(factor, verdict, tmp_path):
-    row = ('RWGNK, 4 walks, 256 random features', factor, 0.25, 0.05)
-    columns = 'layer|speed-up over dense-masked GAT|speed-up over GATConv|memory / dense-masked GAT'
-    write(tmp_path, 'gkat_speed', table(columns, row))
+    layer = 'RWGNK, 4 walks, 256 random features'
+    columns = 'nodes|layer|speed-up over dense-masked GAT|speed-up over GATConv|memory / dense-masked GAT'
+    # The paper's is the graph of PubMed's size.
+    rows = [(3_327, layer, 30, 5.0, 0.5), (19_717, layer, factor, 0.25, 0.05), (100_000, layer, '', 0.1, '')]
+    write(tmp_path, 'gkat_speed', table(columns, *rows))
     found, sentence = decide(tmp_path, 'Table 3', 'gkat_speed', '9.5')
     assert found == verdict
     assert f'{factor} times' in sentence
     assert '4.0 times as fast as that' in sentence
+    assert decide(tmp_path, 'Table 3', 'gkat_speed', '0.07')[0] == REPRODUCED
+    (headline,) = (row for row in HEADLINES if row.table == 'gkat_speed')
+    assert headline.ratio(Table.read(tmp_path, 'gkat_speed')) == f'{factor} times as fast, 0.05 of the memory'
 
 
 def images(masked: str, ad_hoc: str, many: str) -> list[dict[str, object]]:
@@ -350,13 +355,21 @@ def test_recommend_speed(ratio, verdict, tmp_path):
 def test_kmip_accuracy(tmp_path):
     gaps = {'GCN': WORSE, 'GIN': WORSE, 'GAT': WORSE, 'GatedGCN': UNCLEAR, 'GPS + Performer': WORSE}
     gaps |= {'GPS + Transformer': BETTER, 'GPS + expander': UNCLEAR, 'GPS + k-MIP': '+0.000 ± 0.000'}
-    rows = [(name, '0.900 ± 0.010', gap) for name, gap in gaps.items()]
-    write(tmp_path, 'kmip_accuracy', table('model|test accuracy|minus k-MIP, paired', *rows))
+    rows = [(name, 20_400 if name == 'GCN' else 40_266, '0.900 ± 0.010', gap) for name, gap in gaps.items()]
+    columns = 'model|parameters|test accuracy|minus k-MIP, paired'
+    write(tmp_path, 'kmip_accuracy', table(columns, *rows))
     places = [('Table 6.1', 'GCN, GINE'), ('Table 6.1', 'GatedGCN'), ('Table 6.1, CIFAR10', ''), ('Table 6.1', 'Exphormer')]
     found = [decide(tmp_path, where, 'kmip_accuracy', statement) for where, statement in places]
     assert [verdict for verdict, _ in found] == [TREND, NOT_REPRODUCED, TREND, TREND]
-    assert 'GCN 0.900 ± 0.010 (worse)' in found[0].sentence
-    assert 'GPS + Transformer 0.900 ± 0.010 (better)' in found[2].sentence
+    assert 'models that differ in size: k-MIP-GT 0.900 ± 0.010 with 40 thousand parameters' in found[0].sentence
+    assert 'GCN 0.900 ± 0.010 with 20 thousand parameters (worse)' in found[0].sentence
+    assert 'differ in size' not in found[1].sentence
+    assert 'GPS + Transformer 0.900 ± 0.010 with 40 thousand parameters (better)' in found[2].sentence
+    write(tmp_path, 'kmip_accuracy', table(columns, *rows, ('GINE', 40_000, '0.950 ± 0.010', BETTER)))
+    verdict, sentence = decide(tmp_path, 'Table 6.1', 'kmip_accuracy', 'GCN, GINE')
+    assert verdict == NOT_REPRODUCED
+    assert 'GINE 0.950' in sentence
+    assert 'GIN 0.900' not in sentence
 
 
 @pytest.mark.parametrize(('seconds', 'verdicts'), [(20, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])

@@ -55,6 +55,20 @@ class LeakingMask(DenseMask):
         return MaskOperator(DenseStructure(), (self.matrix.unsqueeze(0),), graph.num_nodes, 1, graph.batch, graph.num_graphs)
 
 
+class WithoutBatch(AdjacencyMask):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        operator = super().bind(graph, state)
+        operator.batch, operator.num_graphs = None, 1
+        return operator
+
+
+class WithoutNumGraphs(AdjacencyMask):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        operator = super().bind(graph, state)
+        operator.num_graphs = 1
+        return operator
+
+
 class WrongEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
@@ -93,6 +107,12 @@ def test_missing_gradient_is_told() -> None:
 def test_leak_between_graphs_is_told() -> None:
     with pytest.raises(AssertionError, match='between different graphs'):
         assert_mask_operator(LeakingMask(matrix=torch.ones(40, 40)), GRAPHS['batch']())
+
+
+@pytest.mark.parametrize(('mask', 'name'), [(WithoutBatch(), 'batch'), (WithoutNumGraphs(), 'num_graphs')])
+def test_operator_that_forgets_the_graphs_is_told(mask: Mask, name: str) -> None:
+    with pytest.raises(AssertionError, match=f'^{name}: got'):
+        assert_mask_operator(mask, GRAPHS['batch']())
 
 
 def test_right_operators_pass() -> None:

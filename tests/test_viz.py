@@ -76,6 +76,7 @@ def test_pictures_show_the_mask_the_errors_and_the_entries(tmp_path: Path) -> No
     assert (tmp_path / 'inspection.png').stat().st_size > 0
 
 
+@pytest.mark.filterwarnings('ignore:max_walk_length is')
 def test_bounds_are_not_drawn_where_they_do_not_hold() -> None:
     figure = plot_inspection(make(sampler='antithetic'), small_graph(), num_walks=[1, 2, 3, 4])
     lines, entries = figure.axes[2].lines, figure.axes[3]

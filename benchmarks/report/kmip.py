@@ -13,19 +13,22 @@ PAIRED, REFERENCE = 'minus k-MIP, paired', 'GPS + k-MIP'
 
 def _above(table: Table, names: tuple[str, ...]) -> Finding:
     gaps = {name: _gain(table, name) for name in names}
-    own = table.estimate('test accuracy', {'model': REFERENCE})
-    others = ', '.join(
-        f'{name} {_show(table.estimate("test accuracy", {"model": name}))} ({_than(gap)})' for name, gap in gaps.items()
-    )
-    return Finding(judge_gaps(list(gaps.values())), f'MNIST point clouds: k-MIP-GT {_show(own)}, {others}.')
+    others = ', '.join(f'{_model(table, name)} ({_than(gap)})' for name, gap in gaps.items())
+    sizes = [_size(table, name) for name in (REFERENCE, *names)]
+    data = 'MNIST point clouds' if max(sizes) < 1.2 * min(sizes) else 'MNIST point clouds, models that differ in size'
+    return Finding(judge_gaps(list(gaps.values())), f'{data}: {_model(table, REFERENCE)}, {others}.')
+
+
+def _small(table: Table) -> Finding:
+    # With edge features, as in the thesis, where the table has it.
+    return _above(table, ('GCN', 'GINE' if 'GINE' in table.column('model') else 'GIN', 'GAT'))
 
 
 def _not_below(table: Table, name: str, statement: bool) -> Finding:
-    gap, other = _gain(table, name), table.estimate('test accuracy', {'model': name})
-    own = table.estimate('test accuracy', {'model': REFERENCE})
+    gap = _gain(table, name)
     return Finding(
         judge_trend((gap.verdict == 'worse') == statement),
-        f'{name} {_show(other)} ({_than(gap)}), k-MIP-GT {_show(own)}.',
+        f'{_model(table, name)} ({_than(gap)}), {_model(table, REFERENCE)}.',
     )
 
 
@@ -144,8 +147,15 @@ def _than(gain: Estimate) -> str:
     return {'better': 'worse', 'worse': 'better'}.get(gain.verdict, gain.verdict)
 
 
-def _show(value: Estimate) -> str:
-    return f'{value.mean:.3f} ± {value.error:.3f}'
+def _size(table: Table, name: str) -> float:
+    return table.number('parameters', {'model': name})
+
+
+def _model(table: Table, name: str) -> str:
+    r"""What a model reaches, and with how many parameters."""
+    accuracy = table.estimate('test accuracy', {'model': name})
+    title = 'k-MIP-GT' if name == REFERENCE else name
+    return f'{title} {accuracy.mean:.3f} ± {accuracy.error:.3f} with {_size(table, name) / 1e3:.0f} thousand parameters'
 
 
 KMIP = Section(
@@ -156,7 +166,7 @@ KMIP = Section(
             'Table 6.1',
             'k-MIP-GT is above GCN, GINE and GAT',
             'kmip_accuracy',
-            lambda table: _above(table, ('GCN', 'GIN', 'GAT')),
+            _small,
             'k-MIP-GT',
         ),
         Claim(

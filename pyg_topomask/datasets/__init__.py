@@ -11,13 +11,16 @@ from pyg_topomask.datasets.motifs import MotifGraphs
 from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.datasets.peptides import PeptidesFunctional
+from pyg_topomask.datasets.pixels import CIFAR10Pixels, MNISTPixels
 from pyg_topomask.datasets.point_clouds import SceneBlocks, UrbanObjects
 
 __all__ = [
     'DATASETS',
+    'CIFAR10Pixels',
     'ClothRollouts',
     'DigitsGrid',
     'InducedCycles',
+    'MNISTPixels',
     'MotifGraphs',
     'PeptidesFunctional',
     'SceneBlocks',
@@ -29,6 +32,8 @@ __all__ = [
 #: Datasets by the name that :obj:`dataset.name` uses with :obj:`dataset.format: topomask`.
 DATASETS: dict[str, type[InMemoryDataset]] = {
     'digits': DigitsGrid,
+    'mnist-pixels': MNISTPixels,
+    'cifar10-pixels': CIFAR10Pixels,
     'urban-objects': UrbanObjects,
     'table-scans': SceneBlocks,
     'peptides-func': PeptidesFunctional,

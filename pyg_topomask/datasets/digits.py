@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import grid
 
-__all__ = ['SPLITS', 'DigitsGrid', 'digit_images', 'split_digits']
+__all__ = ['SPLITS', 'DigitsGrid', 'digit_images', 'grid_graphs', 'split_digits']
 
 SPLITS = ('train', 'val', 'test')
 
@@ -46,7 +46,7 @@ class DigitsGrid(InMemoryDataset):
         if split is not None:
             chosen = self._split_indices[split]
             images, labels = images[chosen], labels[chosen]
-        graphs: list[Any] = _grid_graphs(images, labels)
+        graphs: list[Any] = grid_graphs(images.unsqueeze(1), labels)
         self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
 
     def split_indices(self) -> dict[str, Tensor]:
@@ -59,7 +59,7 @@ def digit_images() -> tuple[Tensor, Tensor]:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise ImportError('DigitsGrid needs scikit-learn: pip install "pyg_topomask[graphgym]"') from error
+        raise ImportError('DigitsGrid needs scikit-learn: install pyg_topomask with its extra [graphgym]') from error
     digits = load_digits()
     return torch.from_numpy(digits.images).float() / 16, torch.from_numpy(digits.target).long()
 
@@ -74,8 +74,18 @@ def split_digits(labels: Tensor) -> dict[str, Tensor]:
     return {name: torch.from_numpy(index).sort().values for name, index in zip(SPLITS, (train, val, test), strict=True)}
 
 
-def _grid_graphs(images: Tensor, labels: Tensor) -> list[Data]:
-    height, width = images.shape[1:]
+def grid_graphs(images: Tensor, labels: Tensor) -> list[Data]:
+    r"""Makes graphs of pixels, joined to those above, below, left and right of them.
+
+    Args:
+        images (torch.Tensor): The images, :obj:`[n, channels, height, width]`.
+        labels (torch.Tensor): Their labels, :obj:`[n]`.
+
+    Returns:
+        list: Graphs with the channels, and the row and column in :math:`[-1, 1]`, as features of nodes, and the step from
+        source to target in rows and columns as features of edges.
+    """
+    height, width = images.shape[2:]
     edge_index, _ = grid(height, width)
     row = torch.arange(height * width) // width
     column = torch.arange(height * width) % width
@@ -87,7 +97,7 @@ def _grid_graphs(images: Tensor, labels: Tensor) -> list[Data]:
     position = torch.stack([2 * row / (height - 1) - 1, 2 * column / (width - 1) - 1], dim=1)
     return [
         Data(
-            x=torch.cat([image.view(-1, 1), position], dim=1),
+            x=torch.cat([image.flatten(1).t(), position], dim=1),
             edge_index=edge_index,
             edge_attr=edge_attr,
             y=label.view(1),

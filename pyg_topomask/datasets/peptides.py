@@ -89,7 +89,7 @@ def _graph(smiles: str, labels: str) -> Data:
     try:
         data = from_smiles(smiles)
     except ImportError as error:
-        raise ImportError('PeptidesFunctional needs RDKit: pip install "pyg_topomask[molecules]"') from error
+        raise ImportError('PeptidesFunctional needs RDKit: install pyg_topomask with its extra [molecules]') from error
     if data.num_nodes == 0:
         raise ValueError(f'smiles: got {smiles!r}, which RDKit cannot read')
     label = torch.tensor([ast.literal_eval(labels)]).float()

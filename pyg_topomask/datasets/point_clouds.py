@@ -2,7 +2,7 @@ r"""Laser scans as clouds of labelled points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-__all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks']
+__all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks', 'stratified']
 
 SPLITS = ('train', 'val', 'test')
 
@@ -30,7 +30,7 @@ class _PointClouds(InMemoryDataset):
         super().__init__(root, transform, pre_transform)
         self.load(self.processed_paths[0])
         strata = torch.load(self.processed_paths[1])
-        self._split_indices = _stratified(strata)
+        self._split_indices = stratified(strata)
         if split is not None:
             chosen = [self.get(int(index)) for index in self._split_indices[split]]
             self.data, self.slices = self.collate(chosen)
@@ -54,14 +54,14 @@ class _PointClouds(InMemoryDataset):
         torch.save(strata, self.processed_paths[1])
 
 
-def _stratified(strata: Tensor) -> dict[str, Tensor]:
-    r"""Deals out the members of each stratum, shuffled, always alike."""
+def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
+    r"""Deals out the members of each stratum to the splits, by their shares and shuffled, always alike."""
     generator = torch.Generator().manual_seed(0)
     parts: dict[str, list[Tensor]] = {name: [] for name in SPLITS}
     for stratum in strata.unique():
         members = (strata == stratum).nonzero().squeeze(1)
         members = members[torch.randperm(members.numel(), generator=generator)]
-        first, second = round(0.7 * members.numel()), round(0.85 * members.numel())
+        first, second = (round(sum(shares[:end]) * members.numel()) for end in (1, 2))
         for name, part in zip(SPLITS, members.tensor_split([first, second]), strict=True):
             parts[name].append(part)
     return {name: torch.cat(part).sort().values for name, part in parts.items()}

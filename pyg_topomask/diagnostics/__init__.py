@@ -1,5 +1,5 @@
-r"""How well graph random features estimate a mask, what theory guarantees and what a given graph shows, and what attention
-attends to."""
+r"""How well graph random features estimate a mask, what theory guarantees and what a given graph shows, how far masks look,
+and what attention attends to."""
 
 from pyg_topomask.diagnostics.attention import (
     attention_degrees,
@@ -15,6 +15,7 @@ from pyg_topomask.diagnostics.bounds import (
     suggest_num_walks,
 )
 from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
+from pyg_topomask.diagnostics.hops import mask_rows, weight_by_hops
 from pyg_topomask.diagnostics.measured import EntryCounts, MaskError, compare_rows, mask_error, measured_entries
 
 __all__ = [
@@ -30,8 +31,10 @@ __all__ = [
     'guaranteed_deviation',
     'load_constant',
     'mask_error',
+    'mask_rows',
     'measured_entries',
     'sparsity_bound',
     'suggest_num_walks',
+    'weight_by_hops',
     'wl_equivalent',
 ]

@@ -6,10 +6,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.composed_mask import MASKS, build_mask
+from pyg_topomask.graphgym.composed_mask import MASKS, build_mask, read_tree
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -41,6 +42,7 @@ __all__ = [
     'build_attention',
     'check_attention',
     'gps_attention_kwargs',
+    'option_types',
     'register_mask',
 ]
 
@@ -63,11 +65,17 @@ def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
 
 
 def masked_attention(
-    channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto'
+    channels: int,
+    heads: int = 1,
+    dropout: float = 0.0,
+    feature_map: str = 'relu',
+    route: str = 'auto',
+    mask: str | None = None,
 ) -> MaskedLinearAttention:
-    r"""Linear attention under the mask that topomask.mask composes."""
-    mask = build_mask(cfg.topomask.mask, heads)
-    return MaskedLinearAttention(channels, heads, mask=mask, feature_map=feature_map, dropout=dropout, route=route)
+    r"""Linear attention under the mask that topomask.mask composes, or else the option mask, a line of YAML."""
+    tree = cfg.topomask.mask if mask is None else read_tree(mask)
+    composed = build_mask(tree, heads)
+    return MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
 
 
 def expander_attention(
@@ -172,6 +180,47 @@ def attention_options(name: str) -> dict[str, Any]:
     }
 
 
+#: Types of the values that a configuration holds, by the annotation of an argument.
+_TYPES: dict[str, tuple[type, ...]] = {
+    'bool': (bool,),
+    'int': (int,),
+    'float': (float,),
+    'str': (str,),
+    'None': (type(None),),
+    'Sequence': (list, tuple),
+    'Tensor': (list, tuple),
+}
+
+
+def option_types(name: str, option: str) -> tuple[type, ...]:
+    r"""Returns the types of the values that an option of an attention accepts, as the annotation of its argument states them;
+    none for what is no option.
+
+    Args:
+        name (str): The attention.
+        option (str): The option.
+    """
+    if name not in ATTENTIONS or option not in attention_options(name):
+        return ()
+    return tuple(dict.fromkeys(found for kind in _kinds(name, option) for found in _TYPES.get(kind, ())))
+
+
+def _kinds(name: str, option: str) -> list[str]:
+    annotation = inspect.signature(ATTENTIONS[name]).parameters[option].annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return [kind.strip().rpartition('.')[2].partition('[')[0] for kind in text.split('|')]
+
+
+def _argument(name: str, option: str, value: Any) -> Any:
+    r"""Returns the value of an option as the attention takes it: a list as a tensor, where it takes one."""
+    if not isinstance(value, (list, tuple)) or 'Tensor' not in _kinds(name, option):
+        return value
+    try:
+        return torch.tensor(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'topomask.{name}.{option}: got {value!r}; accepted are lists of numbers') from error
+
+
 def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
     r"""Builds the attention :obj:`name` with the options of :obj:`cfg.topomask.<name>`.
 
@@ -184,7 +233,8 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     """
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
-    return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **cfg.topomask[name])
+    options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
+    return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
 
 
 def check_attention(name: str) -> None:

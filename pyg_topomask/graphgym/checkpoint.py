@@ -6,7 +6,7 @@ import io
 import os
 import pickle
 import random
-import tempfile
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -54,22 +54,24 @@ MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    r"""Writes a file so that at any moment, whatever happens, it holds either its old content or all of the new one.
+    r"""Writes a file so that at any moment, whatever happens, it holds either its old content or all of the new one. Who may
+    read it is what it is for any new file.
 
     Args:
         path (Path): The file.
         content (bytes): What to write.
     """
     # The temporary file lies in the same folder because a rename is atomic only within one file system.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f'.{path.name}.', suffix=UNFINISHED)
+    # Not by tempfile, whose files only their owner may read.
+    temporary = path.with_name(f'.{path.name}.{uuid.uuid4().hex}{UNFINISHED}')
     try:
-        with os.fdopen(descriptor, 'wb') as file:
+        with open(temporary, 'xb') as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -3,11 +3,14 @@ r"""Masks composed in a YAML."""
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import add, mul
 from typing import Any
+
+import yaml  # type: ignore[import-untyped]
 
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
@@ -31,7 +34,7 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 
-__all__ = ['MASKS', 'build_mask']
+__all__ = ['MASKS', 'build_mask', 'mask_overrides', 'read_tree']
 
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
@@ -111,6 +114,45 @@ def build_mask(tree: Any, heads: int) -> Mask:
         known = [name for name in inspect.signature(build).parameters if name != 'heads']
         raise ValueError(f'topomask.mask: got {content!r} for {kind}; accepted are the arguments {known}') from error
     return mask
+
+
+def read_tree(text: str) -> Any:
+    r"""Reads the description of a mask, as :func:`build_mask` takes it, from a line of YAML.
+
+    Args:
+        text (str): The line, such as :obj:`"{sum: [GRF, SinDegree]}"`.
+
+    Raises:
+        ValueError: If it is no YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f'topomask.mask: got {text!r}; accepted are trees in YAML, as {{sum: [GRF, SinDegree]}}') from error
+
+
+def mask_overrides(words: Sequence[str]) -> list[str]:
+    r"""Returns a command line on which :obj:`topomask.mask`, a group that yacs replaces by no value, is given to the option
+    :obj:`topomask.Masked.mask`, which takes its place.
+
+    Args:
+        words (list): The command line, keys and values among others.
+
+    Raises:
+        ValueError: If a mask is no YAML.
+
+    Example:
+        >>> mask_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
+        ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
+    """
+    words = list(words)
+    for index, (key, value) in enumerate(itertools.pairwise(words)):
+        if key == 'topomask.mask':
+            tree = read_tree(value)
+            # Without quotes, which yacs would read as a dictionary of Python.
+            text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
+            words[index : index + 2] = ['topomask.Masked.mask', text]
+    return words
 
 
 def _is_number(value: Any) -> bool:

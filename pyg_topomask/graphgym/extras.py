@@ -17,4 +17,4 @@ def require_graphgym() -> None:
     alternatives['scikit-learn'] = ['sklearn']
     missing = [name for name, modules in alternatives.items() if not any(map(find_spec, modules))]
     if missing:
-        raise ImportError(f'pyg_topomask.graphgym needs {", ".join(missing)}: pip install "pyg_topomask[graphgym]"')
+        raise ImportError(f'pyg_topomask.graphgym needs {", ".join(missing)}: install pyg_topomask with its extra [graphgym]')

@@ -3,9 +3,9 @@ r"""The hook into `GraphGPS <https://github.com/rampasek/GraphGPS>`_, whose file
 What is replaced: the class :obj:`GPSLayer` in the namespace of :obj:`graphgps.network.gps_model`, where :obj:`GPSModel` looks
 it up, and in forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`_ the classes :obj:`MultiLayer` and
 :obj:`SingleLayer` in that of :obj:`graphgps.network.multi_model`; each by a subclass of itself that builds the attentions of
-this package where :obj:`gt.layer_type` names one, and otherwise does what it did. The function that declares GraphGPS's
-options :obj:`gt` declares after them the :obj:`gt.sparse` of the k-MIP authors' configurations, where it is missing. Nothing
-else is replaced.
+this package where :obj:`gt.layer_type` names one, and otherwise does what it did. A name that :obj:`GPSLayer` itself knows
+stays its own. The function that declares GraphGPS's options :obj:`gt` declares after them the :obj:`gt.sparse` of the k-MIP
+authors' configurations, where it is missing. Nothing else is replaced.
 
 This happens when this module is imported, if :obj:`graphgps` is there by then, and whenever GraphGym's :obj:`set_cfg` is
 called, which every run does after its imports: the options that a model of GraphGPS reads do not exist earlier.
@@ -31,6 +31,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.registry import register_once
+from pyg_topomask.graphgym.svd_encoder import register_svd_encoders
 
 __all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook', 'hook_graphgps']
 
@@ -132,7 +133,7 @@ def _known_names(theirs: str, refusal: str) -> Iterator[None]:
 
 class GPSLayerHook(Module):
     r"""What is put in front of GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those
-    of GraphGPS; its own attentions do not notice.
+    of GraphGPS; its own attentions do not notice, also those of a fork that have the name of one of this package.
 
     Args:
         dim_h (int): Size of each node's features.
@@ -146,17 +147,23 @@ class GPSLayerHook(Module):
     attn_dropout: float
     layer_norm: bool
     batch_norm: bool
-    norm1_attn: Module
-    dropout_attn: Module
 
     def __init__(
         self, dim_h: int, local_gnn_type: str, global_model_type: str, num_heads: int, *args: Any, **kwargs: Any
     ) -> None:
-        ours = global_model_type in ATTENTIONS
-        log_weights = kwargs.pop('log_attn_weights', False) if ours else False
-        own_type = 'None' if ours else global_model_type
-        with _known_names('GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)', refusal='global'):
-            super().__init__(dim_h, local_gnn_type, own_type, num_heads, *args, **kwargs)
+        ours, log_weights, state = False, False, torch.get_rng_state()
+        try:
+            with _known_names('GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)', refusal='global'):
+                super().__init__(dim_h, local_gnn_type, global_model_type, num_heads, *args, **kwargs)
+        except (NotImplementedError, ValueError) as error:
+            ours = global_model_type in ATTENTIONS and 'global' in str(error)
+            if not ours:
+                raise
+        if ours:
+            # The refused attempt has drawn parameters of the local layer.
+            torch.set_rng_state(state)
+            log_weights = kwargs.pop('log_attn_weights', False)
+            super().__init__(dim_h, local_gnn_type, 'None', num_heads, *args, **kwargs)
         self.topo_attn: GlobalAttention | None = None
         self._attended: Tensor | None = None
         if ours:
@@ -165,11 +172,13 @@ class GPSLayerHook(Module):
 
     def forward(self, batch: Data) -> Data:
         if self.topo_attn is not None:
-            h = batch.x + self.dropout_attn(self.topo_attn(batch))
+            # The k-MIP authors' repository calls them norm1_global and dropout_global.
+            name = 'attn' if hasattr(self, 'dropout_attn') else 'global'
+            h = batch.x + getattr(self, f'dropout_{name}')(self.topo_attn(batch))
             if self.layer_norm:
-                h = self.norm1_attn(h, batch.batch)
+                h = getattr(self, f'norm1_{name}')(h, batch.batch)
             if self.batch_norm:
-                h = self.norm1_attn(h)
+                h = getattr(self, f'norm1_{name}')(h)
             self._attended = h
             if self.topo_attn.weights is not None:
                 self.attn_weights = self.topo_attn.weights
@@ -271,7 +280,8 @@ _HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
 
 
 def hook_graphgps(node: CfgNode | None = None) -> None:
-    r"""Makes the models of GraphGPS that are imported by now know the attentions of this package; harmless when repeated.
+    r"""Makes the models of GraphGPS that are imported by now know the attentions of this package, and registers
+    :obj:`X+SVDSE` for its node encoders :obj:`X`; harmless when repeated.
 
     Args:
         node (yacs.config.CfgNode, optional): The configuration that :obj:`set_cfg` is at work on. (default: :obj:`None`)
@@ -287,6 +297,7 @@ def hook_graphgps(node: CfgNode | None = None) -> None:
         register.config_dict['cfg_gt'] = _DeclareWithSparse(declare)
         if node is not None and 'gt' in node:
             declare_sparse(node)  # theirs has run before
+    register_svd_encoders()
 
 
 register_once(register.config_dict, 'topomask_graphgps', hook_graphgps)

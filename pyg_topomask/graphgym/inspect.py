@@ -1,4 +1,4 @@
-r"""What the walks of a YAML are worth on its data: theory and measurement, as a table and a picture."""
+r"""The mask of a YAML on its data, and what walks are worth that estimate it, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from tqdm import tqdm
 
@@ -18,17 +17,19 @@ from pyg_topomask.diagnostics import (
     guaranteed_deviation,
     load_constant,
     mask_error,
+    mask_rows,
     measured_entries,
     sparsity_bound,
     suggest_num_walks,
+    weight_by_hops,
 )
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention, check_attention
 from pyg_topomask.graphgym.loader import load_dataset
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.masks import GRFMask
-from pyg_topomask.viz import plot_inspection
+from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.viz import plot_inspection, plot_mask
 from pyg_topomask.walks import SAMPLERS, sample_ensembles
 
 __all__ = ['Row', 'inspect', 'markdown_table']
@@ -41,6 +42,9 @@ TARGET = 0.1
 # Rows whose entries are counted, and visits that an ensemble for the picture may make.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
+# Numbers in the rows of a mask that are looked at, and the largest distance that is told apart.
+ROWS = 2**24
+MAX_HOPS = 4
 
 NOTE = (
     'Of the attention as it is initialised, with walks as it would draw them. "c" is the constant of Theorem 3.2 of the GRF '
@@ -52,41 +56,55 @@ NOTE = (
     'norm, exact against estimate, on at most {rows} rows; "diagonal bias" is relative to the diagonal. Walking is timed once.'
 )
 
+NOTE_OF_MASKS = (
+    'Of the attention as it is initialised, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
+    'zero. "hops" is the share of the absolute weight of a row on nodes at that distance along the edges, averaged over rows; '
+    '"more" is farther or out of reach. Preparing and binding are timed once.'
+)
+
 
 def inspect(
     cfg_file: str | Path, options: Sequence[str] = (), graphs: int = 8, out: str | Path | None = None, num_rows: int = 64
 ) -> list[Row]:
     r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
     writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
-    (:obj:`inspect.png`) where Matplotlib is installed. Walks that a transform would store are drawn here instead.
+    (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
+    masks how far they look. Walks that a transform would store are drawn here instead.
 
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
         graphs (int, optional): The number of graphs. (default: :obj:`8`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
-        num_rows (int, optional): The rows of each mask that are compared with the exact ones. (default: :obj:`64`)
+        num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
 
     Returns:
         One dictionary for each graph, the columns of the table.
 
     Raises:
-        ValueError: If the attention is not masked by graph random features, or :obj:`graphs` is below 1.
+        ValueError: If the attention has no mask, or :obj:`graphs` is below 1.
     """
     if graphs < 1:
         raise ValueError(f'graphs must be at least 1, given {graphs}')
     load_config(cfg_file, options)
     mask = _configured_mask()
-    first = _first_graphs(graphs)
+    walks = isinstance(mask, GRFMask)
+    first = _first_graphs(graphs, walks)
     _warm_up(mask)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
-    rows = [_inspect_graph(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
+    rows = [
+        _inspect_walks(index, mask, graph, num_rows)
+        if isinstance(mask, GRFMask)
+        else _inspect_mask(index, mask, graph, num_rows)
+        for index, graph in enumerate(bar)
+    ]
     folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
     print(table)
-    title = f'# Graph random features of {Path(cfg_file).name} with {cfg.gt.layer_type} on {cfg.dataset.name}'
-    note = NOTE.format(rows=num_rows)
+    what = 'Graph random features' if walks else 'The mask'
+    title = f'# {what} of {Path(cfg_file).name} with {cfg.gt.layer_type} on {cfg.dataset.name}'
+    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
     (folder / 'inspect.md').write_text(f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n')
     with open(folder / 'inspect.csv', 'w', newline='') as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -97,20 +115,22 @@ def inspect(
     return rows
 
 
-def _configured_mask() -> GRFMask:
+def _configured_mask() -> Mask:
     name = cfg.gt.layer_type.split('+')[-1]
-    # One head stands for all: they walk together and start with one modulation.
-    attention = build_attention(name, cfg.gt.dim_hidden, heads=1) if name in ATTENTIONS else None
+    check_attention(name)
+    attention = build_attention(name, cfg.gt.dim_hidden, cfg.gt.n_heads) if name in ATTENTIONS else None
     mask = getattr(attention, 'mask', None)
-    if not isinstance(mask, GRFMask):
+    if isinstance(mask, GRFMask):  # one head stands for all: they walk together and start with one modulation
+        mask = build_attention(name, cfg.gt.dim_hidden, heads=1).mask
+    if not isinstance(mask, Mask):
         raise ValueError(
-            f"gt.layer_type {cfg.gt.layer_type!r}: inspect needs an attention (after '+') that is masked by graph random "
-            f'features alone, such as GRF, given {name}'
+            f"gt.layer_type {cfg.gt.layer_type!r}: inspect needs an attention (after '+') that has a mask, such as GRF, given "
+            f'{name}; what attention without one attends to, inspect-attention shows of a trained model'
         )
     return mask.eval()
 
 
-def _first_graphs(count: int) -> list[Graph]:
+def _first_graphs(count: int, walks: bool) -> list[Graph]:
     cfg.topomask.transforms = [entry for entry in cfg.topomask.transforms if 'AddGraphRandomFeatures' not in entry]
     dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
     # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
@@ -118,15 +138,15 @@ def _first_graphs(count: int) -> list[Graph]:
         if key in dataset._data:
             del dataset._data[key]
             dataset.slices.pop(key, None)
-    return [_without_walks(dataset[index]) for index in range(min(count, len(dataset)))]
+    graphs = [Graph.from_data(dataset[index]) for index in range(min(count, len(dataset)))]
+    return [_without_walks(graph) for graph in graphs] if walks else graphs
 
 
-def _without_walks(data: Data) -> Graph:
-    graph = Graph.from_data(data)
+def _without_walks(graph: Graph) -> Graph:
     return Graph(graph.edge_index, graph.num_nodes, graph.edge_weight)
 
 
-def _inspect_graph(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Row:
+def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Row:
     settings = mask.walk_settings
     start = time.perf_counter()
     sample_ensembles(graph, settings, mask.seed)
@@ -162,9 +182,37 @@ def _inspect_graph(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ro
     }
 
 
-def _warm_up(mask: GRFMask) -> None:
+def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> Row:
+    start = time.perf_counter()
+    mask(graph)
+    seconds = time.perf_counter() - start
+    nodes = _some_nodes(graph, num_rows)
+    rows = mask_rows(mask, graph, nodes)
+    counts = (rows != 0).sum(2)
+    shares = weight_by_hops(mask, graph, MAX_HOPS, nodes).mean(0).tolist()
+    return {
+        'graph': index,
+        'nodes': graph.num_nodes,
+        'edges': graph.num_edges,
+        'entries a row': _mean(counts),
+        'most': int(counts.max()) if counts.numel() > 0 else 0,
+        'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
+        'largest entry': float(rows.max()) if rows.numel() > 0 else None,
+        **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
+        'more': shares[-1],
+        'preparing, s': seconds,
+    }
+
+
+def _some_nodes(graph: Graph, num_rows: int) -> Tensor:
+    count = min(num_rows, max(1, ROWS // max(graph.num_nodes, 1)))
+    return torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:count].to(graph.device)
+
+
+def _warm_up(mask: Mask) -> None:
     # Where Numba is installed, the first walk compiles.
-    sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
+    if isinstance(mask, GRFMask):
+        sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
 
 
 def _mean(count: Tensor) -> float:
@@ -190,14 +238,17 @@ def _cell(value: float | str | None) -> str:
     return f'{value:.4g}' if isinstance(value, float) else f'{value}'
 
 
-def _draw(mask: GRFMask, graph: Graph, num_rows: int, path: Path) -> None:
+def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:
     if graph.num_nodes == 0:
         print('no picture: the first graph has no nodes', file=sys.stderr)
         return
     most = max(2, VISITS // graph.num_nodes)
     numbers = [2**exponent for exponent in range(7) if 2**exponent <= most]
     try:
-        figure = plot_inspection(mask, graph, num_walks=numbers, num_rows=num_rows)
+        if isinstance(mask, GRFMask):
+            figure = plot_inspection(mask, graph, num_walks=numbers, num_rows=num_rows)
+        else:
+            figure = plot_mask(mask, graph, max_hops=MAX_HOPS, nodes=_some_nodes(graph, num_rows))
     except ImportError as error:
         print(f'no picture: {error}', file=sys.stderr)
     else:

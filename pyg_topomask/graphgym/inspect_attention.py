@@ -137,8 +137,8 @@ def inspect_attention(
         One dictionary for each layer, the columns of the table.
 
     Raises:
-        ValueError: If no layer has coefficients that can be looked at, the checkpoint belongs to another model, or
-            :obj:`graphs` is below 1.
+        ValueError: If nothing was trained, no layer has coefficients that can be looked at, the checkpoint belongs to another
+            model, or :obj:`graphs` is below 1.
     """
     if graphs < 1:
         raise ValueError(f'graphs: got {graphs}; accepted are numbers from 1')
@@ -147,6 +147,11 @@ def inspect_attention(
     root = Path(cfg.out_dir if out is None else out)
     if checkpoint is None:
         checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
+    if not Path(checkpoint).is_file():
+        raise ValueError(
+            f'checkpoint: got {str(checkpoint)!r}, where nothing was saved; accepted is what `python -m pyg_topomask train` '
+            f'saved with the same YAML and options'
+        )
     state = load_checkpoint(Path(checkpoint))
     check_same_model(Path(checkpoint), state['config'], cfg.dump())
     seed_everything(cfg.seed)  # as in training: it decides on random splits
@@ -310,7 +315,7 @@ def _positions(data: Data) -> Tensor:
     try:
         import networkx
     except ImportError as error:
-        raise ImportError('drawing graphs without pos needs NetworkX: pip install "pyg_topomask[viz]"') from error
+        raise ImportError('drawing graphs without pos needs NetworkX: install pyg_topomask with its extra [viz]') from error
     graph = networkx.Graph()
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(data.edge_index.t().tolist())

@@ -33,19 +33,22 @@ def launch(script: Path, argv: Sequence[str]) -> None:
 
     Args:
         script (Path): The file, as :func:`find_main` returns it.
-        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`.
+        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`. A mask may be among them, as
+            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`.
 
     Raises:
         ImportError: If a package that GraphGPS requires is missing.
+        ValueError: If a mask is no YAML.
     """
     import pyg_topomask.graphgym.graphgps  # noqa: F401
+    from pyg_topomask.graphgym.composed_mask import mask_overrides
 
-    sys.argv = [str(script), *argv]
+    sys.argv = [str(script), *mask_overrides(argv)]
     sys.path.insert(0, str(script.parent))
     try:
         runpy.run_path(str(script), run_name='__main__')
     except ModuleNotFoundError as error:
         raise ImportError(
-            f'{error}. GraphGPS requires it: pip install "pyg_topomask[graphgps]" --no-build-isolation, which compiles '
-            f'torch-scatter and torch-sparse where there are no wheels'
+            f'{error}. GraphGPS requires it: install pyg_topomask with its extra [graphgps] and --no-build-isolation, which '
+            f'compiles torch-scatter and torch-sparse where there are no wheels'
         ) from error

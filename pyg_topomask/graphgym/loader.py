@@ -6,24 +6,25 @@ import inspect
 import os.path as osp
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch_geometric.transforms as pyg_transforms
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.datasets import Planetoid
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg, set_cfg
 from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
 from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
+from yacs.config import CfgNode
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets import DATASETS
-from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.attentions import ATTENTIONS
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.transform_cache import cache_file, cached
+from pyg_topomask.graphgym.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
@@ -113,24 +114,51 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
 
 
 def _warn_of_unused_options() -> None:
-    r"""Warns of options that differ from their defaults and belong to an attention that nothing asks for."""
+    r"""Warns of options that differ from their defaults and belong to an attention or an encoder that nothing asks for."""
     transforms = [name for entry in cfg.topomask.transforms for name in ([entry] if isinstance(entry, str) else entry)]
     used = {*re.split(r'\+|__', cfg.gt.layer_type), *(PREPARES_FOR[name] for name in transforms if name in PREPARES_FOR)}
-    for name in ATTENTIONS:
-        if name in used or cfg.gnn.layer_type == f'{name.lower()}_attention':
-            continue
-        defaults = attention_options(name)
-        changed = [key for key, value in cfg.topomask[name].items() if value != defaults[key]]
-        if changed:
-            warnings.warn(
-                f'topomask.{name}: got {", ".join(changed)}, which nothing reads with gt.layer_type {cfg.gt.layer_type!r}',
-                stacklevel=3,
-            )
+    used |= {name for name in ATTENTIONS if cfg.gnn.layer_type == f'{name.lower()}_attention'}
+    encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
+    encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
+    layers = f'gt.layer_type {cfg.gt.layer_type!r}'
+    readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
+    readers['topomask.mask'] = ('Masked' in used, layers)
+    readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
+    readers['gt.sparse'] = ('SparseAttention' in used, layers)
+    defaults = CfgNode()
+    set_cfg(defaults)
+    for path, (is_read, where) in readers.items():
+        group, name = path.split('.')
+        default = defaults[group][name]
+        changed = [key for key, value in cfg[group][name].items() if key not in default or value != default[key]]
+        if changed and not is_read:
+            warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
+
+
+def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    r"""Takes attributes away from the data of a dataset, and returns them with their slices."""
+    taken = {}
+    for key in keys:
+        if key in dataset._data:
+            taken[key] = (dataset._data[key], None if dataset.slices is None else dataset.slices[key])
+            del dataset._data[key]
+            if dataset.slices is not None:
+                del dataset.slices[key]
+    dataset._data_list = None
+    return taken
+
+
+def _put_back(dataset: InMemoryDataset, taken: dict[str, tuple[Any, Any]]) -> None:
+    for key, (value, ends) in taken.items():
+        dataset._data[key] = value
+        if dataset.slices is not None:
+            dataset.slices[key] = ends
 
 
 def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     r"""Applies a transform once to every graph and stores the result in the dataset, and in a file next to its processed ones
-    where it has such, see :func:`~pyg_topomask.graphgym.transform_cache.cache_file`.
+    where it has such, see :func:`~pyg_topomask.graphgym.transform_cache.cache_file`. One file serves all splits of the nodes
+    where the transforms are among those that leave nodes as they are.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
@@ -139,12 +167,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     if not isinstance(dataset, InMemoryDataset):
         raise ValueError(f'topomask.transforms needs a dataset that is held in memory, given {type(dataset).__name__}')
     # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
-    splits = {key: dataset._data[key] for key in SPLIT_KEYS if key in dataset._data}
-    for key in splits:
-        del dataset._data[key]
-        if dataset.slices is not None:
-            del dataset.slices[key]
-    dataset._data_list = None
+    taken = _taken(dataset, SPLIT_KEYS)
+    if dataset._indices is None and leaves_nodes(transform):
+        # One file serves all splits.
+        taken |= _taken(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
         count = len(dataset)
@@ -155,8 +181,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._indices = None
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
-    for key, index in splits.items():
-        set_dataset_attr(dataset, key, index, len(index))
+    _put_back(dataset, taken)
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:

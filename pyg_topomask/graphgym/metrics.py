@@ -72,7 +72,8 @@ class EpochMeter:
         try:
             self.logger = Logger(split, infer_task())
         except ImportError as error:
-            raise ImportError('tensorboard_each_run: True needs tensorboardX: pip install "pyg_topomask[graphgym]"') from error
+            hint = 'install pyg_topomask with its extra [graphgym]'
+            raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
         self._batches: list[dict[str, Any]] = []
 
     def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:

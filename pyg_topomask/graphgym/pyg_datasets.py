@@ -3,13 +3,17 @@ r"""Datasets of PyG that come in parts, joined as GraphGym wants them: one datas
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
-from torch_geometric.datasets import S3DIS, Amazon, GNNBenchmarkDataset, LRGBDataset, MalNetTiny, ModelNet, ShapeNet
+from torch_geometric.datasets import S3DIS, Amazon, GNNBenchmarkDataset, LRGBDataset, MalNetTiny, ModelNet, ShapeNet, TUDataset
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
+
+from pyg_topomask.datasets.point_clouds import stratified
 
 __all__ = ['PYG_DATASETS', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
 
@@ -65,6 +69,18 @@ def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
     return GNNBenchmarkDataset(root, name, split, pre_transform=append_positions if superpixels else None)
 
 
+def _tu(root: str, name: str) -> InMemoryDataset:
+    shares = cfg.dataset.split
+    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+        raise ValueError(f'dataset.split: got {shares}; accepted are three positive shares that sum to 1')
+    # GraphGPS keeps these below `<dir>/TUDataset`; a folder with the raw files directly below `<dir>` works as well.
+    direct = Path(root).parent
+    dataset = TUDataset(str(direct if (direct / name / 'raw').is_dir() else root), name, use_node_attr=True)
+    for key, index in zip(SPLIT_KEYS, stratified(dataset._data.y, shares).values(), strict=True):
+        set_dataset_attr(dataset, key, index, len(index))
+    return dataset
+
+
 def _amazon(root: str, name: str) -> InMemoryDataset:
     dataset = Amazon(root, name)
     dataset.data = RandomNodeSplit(num_val=0.2, num_test=0.2)(dataset._data)
@@ -85,6 +101,7 @@ PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
     ),
     'PyG-LRGBDataset': lambda root, name: _in_three(lambda split: LRGBDataset(root, name, split)),
     'PyG-Amazon': _amazon,
+    'PyG-TUDataset': _tu,
     'PyG-ShapeNet': lambda root, name: _in_three(lambda split: ShapeNet(root, split=split, pre_transform=append_positions)),
     'PyG-S3DIS': lambda root, name: join([S3DIS(root, train=train) for train in (True, False)], val=3294),
     'PyG-ModelNet': _modelnet,

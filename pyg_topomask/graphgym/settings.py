@@ -2,12 +2,16 @@ r"""Reading a YAML and overrides into GraphGym's global configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
-from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg
+from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
+from yacs.config import CfgNode
+
+from pyg_topomask.graphgym.attentions import option_types
+from pyg_topomask.graphgym.composed_mask import mask_overrides
 
 __all__ = ['load_config']
 
@@ -15,24 +19,65 @@ __all__ = ['load_config']
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     r"""Sets GraphGym's global configuration from its defaults, a YAML file and overrides.
 
+    Values have the type of the default, where an integer may stand for a float; options of attentions have any of the types
+    that their argument has. GraphGPS's own :obj:`main.py` accepts the type of the default alone.
+
     Args:
         cfg_file (str or Path): The file.
         options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
+
+    Raises:
+        ValueError: If the file is no YAML of options, or an option is unknown or of another type.
     """
     if len(options) % 2:
         raise ValueError(f'options are pairs of a key and a value, given {len(options)} words: {" ".join(options)}')
+    options = mask_overrides(options)
     set_cfg(cfg)
     try:
-        load_cfg(cfg, SimpleNamespace(cfg_file=str(cfg_file), opts=list(options)))
+        with open(cfg_file) as file:
+            cfg.merge_from_other_cfg(_adapted(CfgNode.load_cfg(file), cfg))
+        for key, value in zip(options[::2], options[1::2], strict=True):
+            *groups, name = key.split('.')
+            cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+        assert_cfg(cfg)
     except KeyError as error:
         raise ValueError(f'{cfg_file}: {error.args[0]}; {_known_keys(error.args[0])}') from error
     except AssertionError as error:
         # yacs asserts what it finds in a list of overrides; the message names the part of the key that is unknown.
-        raise ValueError(f'unknown option: {error}; given {" ".join(options[::2])}') from error
+        parts = any(key.startswith('topomask.mask.') for key in options[::2])
+        hint = '; a mask is given as a whole: topomask.mask "{sum: [GRF, SinDegree]}"' if parts else ''
+        raise ValueError(f'unknown option: {error}; given {" ".join(options[::2])}{hint}') from error
     except AttributeError as error:  # yacs asks a list or a number for its items
         raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def _group(path: Sequence[str]) -> CfgNode:
+    r"""Returns the group of options at a path, empty where there is none."""
+    node = cfg
+    for part in path:
+        node = node.get(part) if isinstance(node, CfgNode) else None
+    return node if isinstance(node, CfgNode) else CfgNode()
+
+
+def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = ()) -> CfgNode:
+    r"""Returns the options given as yacs accepts them, which compares their types with those of the options known."""
+    adapted = CfgNode()
+    for name, own in given.items():
+        value, default = CfgNode._decode_cfg_value(own), known.get(name)
+        types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
+        if isinstance(value, CfgNode) and isinstance(default, CfgNode):
+            value = _adapted(value, default, (*path, name))
+        elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
+            value = float(value)
+        if len(types) > 1 and type(value) is not type(default):
+            if type(value) not in types:
+                accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
+                raise ValueError(f'{".".join((*path, name))}: got {value!r}; accepted are values of type {accepted}')
+            known[name] = value  # of the type that yacs then finds
+        adapted[name] = value
+    return adapted
 
 
 def _known_keys(message: str) -> str:

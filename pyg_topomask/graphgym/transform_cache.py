@@ -16,14 +16,49 @@ import torch_geometric
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import BaseTransform, Compose
+from torch_geometric.transforms import (
+    AddLaplacianEigenvectorPE,
+    AddRandomWalkPE,
+    AddRemainingSelfLoops,
+    AddSelfLoops,
+    BaseTransform,
+    Compose,
+    NormalizeFeatures,
+)
 
 import pyg_topomask
 from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state, write_atomically
+from pyg_topomask.transforms import (
+    AddForest,
+    AddGraphRandomFeatures,
+    AddGridShape,
+    AddNormals,
+    AddRandomWalkKernel,
+    AddSVDEncoding,
+    KNNGraph,
+)
 
-__all__ = ['cache_file', 'cached']
+__all__ = ['NODE_SPLIT_KEYS', 'cache_file', 'cached', 'leaves_nodes']
 
 Collated = tuple[Data, dict[str, Any] | None]
+
+NODE_SPLIT_KEYS = ('train_mask', 'val_mask', 'test_mask')
+
+#: Transforms that read no split of the nodes, and neither remove nor reorder them.
+LEAVES_NODES: tuple[type[BaseTransform], ...] = (
+    AddForest,
+    AddGraphRandomFeatures,
+    AddGridShape,
+    AddNormals,
+    AddRandomWalkKernel,
+    AddSVDEncoding,
+    KNNGraph,
+    AddLaplacianEigenvectorPE,
+    AddRandomWalkPE,
+    AddRemainingSelfLoops,
+    AddSelfLoops,
+    NormalizeFeatures,
+)
 
 
 def _digest_of(value: Any) -> bytes:
@@ -50,6 +85,20 @@ def _digest_of(value: Any) -> bytes:
     return digest.digest()
 
 
+def _parts(transform: BaseTransform) -> list[BaseTransform]:
+    return list(transform.transforms) if isinstance(transform, Compose) else [transform]
+
+
+def leaves_nodes(transform: BaseTransform) -> bool:
+    r"""Returns whether a transform is known to read no split of the nodes, and neither to remove nor to reorder them, so that
+    it may be applied without the masks of the split.
+
+    Args:
+        transform (torch_geometric.transforms.BaseTransform): The transform, or a composition.
+    """
+    return all(type(part) in LEAVES_NODES for part in _parts(transform))
+
+
 def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
     r"""Returns the file for a transformed dataset, or :obj:`None` where the dataset has no folder of processed files.
 
@@ -63,7 +112,7 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    parts = transform.transforms if isinstance(transform, Compose) else [transform]
+    parts = _parts(transform)
     theirs = any(type(part).__module__.startswith('torch_geometric.') for part in parts)
     key = {
         'transforms': parts,

@@ -13,8 +13,10 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, series_parameter
+from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, series_parameter, warn_of_cut
+from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
 from pyg_topomask.ops.sparse import spmm
@@ -192,8 +194,9 @@ class GRFMask(Mask):
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; or a kernel
-            in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"` or :obj:`"heat:0.5"`, that the mask estimates at
-            first; :obj:`None` for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
+            in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
+            that the mask estimates at first, which warns where it has powers out of reach; :obj:`None` for
+            :math:`f_l = 2^{-l}`. (default: :obj:`None`)
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
             the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
@@ -203,14 +206,16 @@ class GRFMask(Mask):
             :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
             \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
-            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`"sym"`)
+            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
+            faster than the modulation falls. (default: :obj:`"sym"`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
             the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
             all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew; layers with other seeds walk other walks. (default: :obj:`0`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, or an object of :mod:`pyg_topomask.walks`.
-            (default: :obj:`None`)
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
+            of :mod:`pyg_topomask.walks`. Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and
+            warns if it is more. (default: :obj:`None`)
         importance (bool): Weigh visits by edge weights and inverse probabilities; :obj:`False` counts visits, the ad-hoc
             kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
             (default: :obj:`True`)
@@ -273,22 +278,24 @@ class GRFMask(Mask):
         self.seed = seed
         self.asymmetric = asymmetric
         self.positive = positive
+        dtype = torch.get_default_dtype() if isinstance(modulation, str) else None
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
+            warn_of_cut('modulation', 'max_walk_length', max_walk_length, modulation, features=asymmetric is not True)
             with naming('modulation'):
                 series = kernel_series(modulation, max_walk_length)
-                modulation = (series if asymmetric is True else deconvolve(series)).to(torch.get_default_dtype())
-        initial = series_parameter('modulation', modulation, heads, max_walk_length + 1)
+                modulation = series if asymmetric is True else deconvolve(series)
+        initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
                 raise ValueError('share_modulation: got True for a modulation that differs between heads; accepted is False')
             initial = initial[:1]
-        if positive and not bool((initial > 0).all()):
+        if positive and not bool((initial.to(dtype) > 0).all()):
             raise ValueError(f'modulation: got {initial.tolist()} for positive=True; accepted are numbers above 0')
         self.register_buffer('initial', initial, persistent=False)
-        self.modulation = torch.nn.Parameter(torch.empty_like(initial))
-        self.key_modulation = torch.nn.Parameter(torch.empty_like(initial)) if asymmetric == 'pairs' else None
+        self.modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype))
+        self.key_modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype)) if asymmetric == 'pairs' else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -326,9 +333,12 @@ class GRFMask(Mask):
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
         f, query_pattern, key_pattern = self.f, state.query.pattern, state.key.pattern
+        key_f = self.key_f if self.asymmetric == 'pairs' else f
+        if self.walk_settings.normalization is None and self.walk_settings.importance:
+            adjacency = AdjacencyMask(1, None)._prepared(graph, None)
+            warn_of_growth(graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
             return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
-        key_f = self.key_f if self.asymmetric else f
 
         def tensors() -> tuple[Tensor, ...]:
             query = state.query.values(f)

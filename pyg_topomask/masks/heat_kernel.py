@@ -29,13 +29,14 @@ _LARGEST = {'chebyshev': 1e10, 'taylor': 1e6}
 @dataclass(frozen=True)
 class HeatState:
     r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with the sparse :math:`\mathbf{B}` whose spectrum lies
-    in the unit interval or disc.
+    in the unit interval or disc, and a bound of the entries of its powers.
     """
 
     pattern: SparsePattern
     value: Tensor
     radius: float
     method: str
+    growth: float
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
@@ -69,9 +70,10 @@ class HeatKernelMask(Mask):
 
     The matrix is never formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
     degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Chebyshev where :math:`\mathbf{A}` has to be or is
-    symmetric, else Taylor. Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph; rows of attention
-    that weigh less count as rows without weight. In float32 the relative error also grows with :math:`\lambda` times the
-    largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
+    symmetric, else Taylor, on directed graphs with as many more terms as powers of :math:`\mathbf{A}` may grow before they
+    decay. Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph; rows of attention that weigh less
+    count as rows without weight. In float32 the relative error also grows with :math:`\lambda` times the largest degree.
+    Gradients flow to :math:`\lambda` and to edge weights that require them.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -141,17 +143,20 @@ class HeatKernelMask(Mask):
                 f'"random_walk_laplacian" and "adjacency"'
             )
         degree = weight.new_zeros(graph.num_nodes).index_add(0, col, weight.abs())
-        radius = 1.0
+        chebyshev = asymmetric is None and self.kind != 'random_walk_laplacian'
+        radius = growth = 1.0
         if self.kind == 'adjacency':
             component, count = _components(pattern)
-            bound = _spectral_bound(pattern, weight.detach().abs(), component, count)
+            bound, condition = _spectral_bound(pattern, weight.detach().abs(), component, count)
             radius = float(bound.max()) if count > 0 else 0.0
+            # Powers of symmetric matrices do not grow.
+            growth = 1.0 if chebyshev else float(condition.max())
             weight = weight - loop * bound[component][row]
         elif self.kind == 'laplacian':
             everything = torch.zeros_like(row[: graph.num_nodes])
             # The largest eigenvalue of D - A is at most that of D + |A|.
             positive = (weight.abs() + loop * degree[row]).detach()
-            radius = float(_spectral_bound(pattern, positive, everything, 1)) / 2
+            radius = float(_spectral_bound(pattern, positive, everything, 1)[0]) / 2
             weight = weight - loop * degree[row]
         else:
             used = degree > 0
@@ -161,8 +166,7 @@ class HeatKernelMask(Mask):
             else:
                 weight = weight / (inverse[row] * inverse[col]).sqrt() - loop
         radius = radius or 1.0
-        chebyshev = asymmetric is None and self.kind != 'random_walk_laplacian'
-        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'taylor')
+        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'taylor', growth)
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
         lam = self.lam
@@ -170,7 +174,7 @@ class HeatKernelMask(Mask):
         if not bool((lam <= limit).all()):
             raise ValueError(f'lam: got {lam.tolist()}; accepted on this graph are numbers up to {limit:.6g}')
         make = chebyshev_coefficients if state.method == 'chebyshev' else taylor_coefficients
-        coefficients = make(lam.double() * state.radius, self.tolerance)
+        coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
         value, graphs = state.value.to(lam.dtype).unsqueeze(0), graph.graph_id.new_empty(graph.num_graphs)
         return MaskOperator(
             ExpActionStructure(state.method, self.tolerance),
@@ -204,11 +208,15 @@ def _components(pattern: SparsePattern) -> tuple[Tensor, int]:
 
 
 @torch.no_grad()
-def _spectral_bound(pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int = 32) -> Tensor:
-    r"""Returns an upper bound of the spectral radius of each component of a matrix of entries from 0, :obj:`[count]`.
+def _spectral_bound(
+    pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int = 32
+) -> tuple[Tensor, Tensor]:
+    r"""Returns an upper bound :math:`\rho` of the spectral radius of each component of a matrix of entries from 0, and by how
+    much entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
 
     :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is one for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and sharp
-    for the eigenvector that power iterations approach.
+    for the eigenvector that power iterations approach. By :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
+    :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
     """
     vector, bound = weight.new_ones(pattern.num_rows, 1), weight.new_full((count,), math.inf)
     for _ in range(iterations):
@@ -218,4 +226,6 @@ def _spectral_bound(pattern: SparsePattern, weight: Tensor, component: Tensor, c
         # Half of the old vector: bipartite components converge, and no entry vanishes.
         scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
         vector = 0.5 * (vector + product / scale)
-    return bound
+    vector = vector.squeeze(1)
+    least = bound.scatter_reduce(0, component, vector, 'amin', include_self=False)
+    return bound, bound.scatter_reduce(0, component, vector, 'amax', include_self=False) / least

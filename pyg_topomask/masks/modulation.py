@@ -2,7 +2,9 @@ r"""Graph node kernels as power series, and the modulations whose convolutions t
 
 from __future__ import annotations
 
+import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import accumulate
@@ -10,7 +12,16 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-__all__ = ['KERNELS', 'convolve', 'deconvolve', 'kernel_series', 'modulation', 'naming', 'series_parameter']
+__all__ = [
+    'KERNELS',
+    'convolve',
+    'deconvolve',
+    'kernel_series',
+    'modulation',
+    'naming',
+    'series_parameter',
+    'warn_of_cut',
+]
 
 
 def convolve(first: Tensor, second: Tensor) -> Tensor:
@@ -49,21 +60,28 @@ def deconvolve(alpha: Tensor) -> Tensor:
         torch.Tensor: :math:`f`, :obj:`[*, K + 1]`.
 
     Raises:
-        ValueError: If an :math:`\alpha_0` is not positive, so that :math:`f_0` would be zero or not real.
+        ValueError: If an :math:`\alpha_0` is not positive, or only by rounding, so that :math:`f_0` would be zero or not real.
 
     Example:
         >>> deconvolve(torch.tensor([1.0, 2.0, 1.0]))
         tensor([1., 1., 0.])
     """
+    refusal = (
+        f'alpha: got {alpha.tolist()}; accepted are series whose first coefficient is above 0, beyond rounding, since f_0 = '
+        f'sqrt(alpha_0)'
+    )
     if alpha.size(-1) == 0 or not bool((alpha[..., 0] > 0).all()):
-        raise ValueError(
-            f'alpha: got {alpha.tolist()}; accepted are series whose first coefficient is above 0, since f_0 = sqrt(alpha_0)'
-        )
+        raise ValueError(refusal)
     f = [alpha[..., 0].sqrt()]
     for k in range(1, alpha.size(-1)):
         crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
         f.append((alpha[..., k] - crossed) / (2 * f[0]))
-    return torch.stack(f, dim=-1)
+    series = torch.stack(f, dim=-1)
+    # A first coefficient may be as small, but not f then large.
+    rounding, largest = torch.finfo(series.dtype).eps, alpha.abs().amax(-1)
+    if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.square().amax(-1) <= largest)).any()):
+        raise ValueError(refusal)
+    return series
 
 
 def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
@@ -71,13 +89,20 @@ def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
     return list(accumulate(range(1, order + 1), lambda term, k: term * scale / k, initial=first))
 
 
+def _check_least(name: str, value: float, least: float) -> None:
+    if not least <= value < math.inf:
+        raise ValueError(f'finite numbers from {least} for its {name}')
+
+
 def _heat(order: int, scale: float = 1.0) -> list[float]:
     r"""The heat kernel :math:`\exp(-t \tilde{\mathbf{L}})` with time :math:`t` the scale."""
+    _check_least('scale', scale, 0)
     return _exponential(order, scale, math.exp(-scale))
 
 
 def _diffusion(order: int, scale: float = 1.0) -> list[float]:
     r"""The diffusion kernel :math:`\exp(-\sigma^2 \tilde{\mathbf{L}} / 2)` with :math:`\sigma` the scale."""
+    _check_least('scale', scale, 0)
     return _heat(order, scale**2 / 2)
 
 
@@ -85,12 +110,19 @@ def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> li
     r"""The d-regularised Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with :math:`\sigma` the
     scale; the series converges for spectral radii below :math:`1 + \sigma^{-2}`.
     """
+    _check_least('scale', scale, 0)
+    _check_least('d', d, 0)
     ratio = scale**2 / (1 + scale**2)
     return [(1 + scale**2) ** -d * math.prod((d + i) / (i + 1) for i in range(k)) * ratio**k for k in range(order + 1)]
 
 
-def _random_walk(order: int, scale: float = 2.0, p: int = 2) -> list[float]:
+def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
     r"""The p-step random walk kernel :math:`(a \mathbf{I} - \tilde{\mathbf{L}})^p` with :math:`a \ge 2` the scale."""
+    _check_least('scale', scale, 2)
+    _check_least('p', p, 0)
+    if p != int(p):
+        raise ValueError('whole numbers for its p')
+    p = int(p)
     return [math.comb(p, k) * (scale - 1) ** max(p - k, 0) for k in range(order + 1)]
 
 
@@ -98,6 +130,7 @@ def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
     r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
     cosine kernel of Smola and Kondor, who name it after its regulariser.
     """
+    _check_least('scale', scale, 0)
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
     half = (math.cos(scale), math.sin(scale))
     return [half[k % 2] * (-1) ** (k // 2) * term for k, term in enumerate(_exponential(order, scale))]
@@ -132,8 +165,11 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
     ``inverse_cosine``        the same, under Smola and Kondor's name                     ``scale`` :math:`s = \pi / 4`
     ========================= =========================================================== =================================
 
+    Parameters are finite and not negative, :math:`a` is at least 2 and :math:`p` whole.
+
     Args:
-        name (str): The kernel, also with its scale as in :obj:`"heat:0.5"`.
+        name (str): The kernel, also with its scale and other parameters as in :obj:`"heat:0.5"` and
+            :obj:`"random_walk:2:p=3"`, as a YAML gives it.
         order (int): The largest power :math:`K`.
         **parameters: The kernel's parameters.
 
@@ -146,22 +182,68 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
     Example:
         >>> kernel_series('random_walk', order=2, scale=3.0)
         tensor([4., 4., 1.], dtype=torch.float64)
+        >>> kernel_series('random_walk:3:p=1', order=2)
+        tensor([2., 1., 0.], dtype=torch.float64)
     """
     if order < 0:
         raise ValueError(f'order: got {order}; accepted are numbers from 0')
-    kernel, _, scale = name.partition(':')
+    kernel, given = _parse_kernel(name)
+    parameters |= given
     try:
-        if scale:
-            parameters['scale'] = float(scale)
         series = KERNELS[kernel](order, **parameters)
-        if not all(map(math.isfinite, series)):
-            raise ValueError('the series is not finite')
-        return torch.tensor(series, dtype=torch.float64)
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (TypeError, ValueError) as error:
+        accepted = error if isinstance(error, ValueError) else f'the parameters {_parameters(kernel)}'
+        raise ValueError(f'name: got {name!r} with {parameters}; accepted are {accepted}') from error
+    except ArithmeticError:
+        series = [math.nan]
+    if not all(map(math.isfinite, series)):
+        raise ValueError(f'name: got {name!r} with {parameters}; accepted are parameters whose series is finite')
+    return torch.tensor(series, dtype=torch.float64)
+
+
+def _parameters(kernel: str) -> list[str]:
+    return [name for name in inspect.signature(KERNELS[kernel]).parameters if name != 'order']
+
+
+def _parse_kernel(name: str) -> tuple[str, dict[str, float]]:
+    r"""Returns the kernel and the parameters of a name as :obj:`"random_walk:2:p=3"`."""
+    kernel, *words = name.split(':')
+    pairs = [word.split('=') if '=' in word else ['scale', word] for word in words]
+    try:
+        parameters = {key: float(number) for key, number in pairs}
+    except ValueError:
+        parameters = {}
+    if kernel not in KERNELS or len(parameters) < len(words):
         raise ValueError(
-            f'name: got {name!r} with {parameters}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>", with the '
-            f'parameters of kernel_series'
-        ) from error
+            f'name: got {name!r}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>" and '
+            f'"<name>:<scale>:<parameter>=<number>"'
+        )
+    return kernel, parameters
+
+
+def warn_of_cut(argument: str, limit: str, order: int, name: str, features: bool = False) -> None:
+    r"""Warns where a kernel that is a polynomial has powers beyond those of a mask.
+
+    Args:
+        argument (str): The argument of the mask that is the kernel.
+        limit (str): The argument that limits the powers.
+        order (int): Its value.
+        name (str): The kernel.
+        features (bool): Limited are the powers in features, of whose products the kernel is made. (default: :obj:`False`)
+    """
+    with naming(argument):
+        kernel, parameters = _parse_kernel(name)
+    if kernel != 'random_walk':
+        return
+    degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
+    needed = degree // 2 if features and degree % 2 == 0 else degree  # an odd power is not a square
+    if order < needed:
+        warnings.warn(
+            f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}, of which the last are left out; '
+            f'{needed} reaches them.',
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
@@ -190,15 +272,17 @@ def naming(argument: str) -> Iterator[None]:
         raise ValueError(f'{argument}: {refusal}') from error
 
 
-def series_parameter(name: str, given: Tensor, heads: int, length: int) -> Tensor:
-    r"""Checks the initial value of a learnable series, and returns it as floats of shape :obj:`[heads, length]`."""
+def series_parameter(name: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None) -> Tensor:
+    r"""Checks the initial value of a learnable series, of another :obj:`dtype` where one is given, and returns it as floats of
+    shape :obj:`[heads, length]`.
+    """
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
         raise ValueError(
             f'{name}: got shape {tuple(given.shape)}; accepted are [{length}] and [{heads}, {length}], one number for each '
             f'power from 0'
         )
-    if not bool(given.isfinite().all()):
+    if not bool(given.to(dtype or given.dtype).isfinite().all()):
         raise ValueError(f'{name}: got {given.tolist()}; accepted are finite numbers')
     given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
     return given.expand(heads, -1).clone()

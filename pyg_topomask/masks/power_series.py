@@ -13,12 +13,12 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter
+from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter, warn_of_cut
 from pyg_topomask.operators import MaskOperator, MaskStructure
 from pyg_topomask.ops.sparse import multiply, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['PowerSeriesMask', 'spectral_radius']
+__all__ = ['PowerSeriesMask', 'spectral_radius', 'warn_of_growth']
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,15 @@ class PowerSeriesMask(Mask):
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
     The matrix is never formed: Horner's rule multiplies by it in :math:`O(K E)`. Gradients flow to the coefficients and to
-    edge weights that require them.
+    edge weights that require them. The coefficients of a kernel are kept in float64: after :obj:`mask.double()`,
+    :meth:`reset_parameters` sets them to that precision.
 
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
         order (int): The largest power :math:`K`, from 0. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
-            kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"` or :obj:`"heat:0.5"`; :obj:`None` for
+            kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or
+            :obj:`"random_walk:2:p=3"`, which warns where it has powers beyond :obj:`order`; :obj:`None` for
             :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
         parameterization (str): Learn :obj:`"alpha"`, or the :obj:`"f"` whose convolution with itself it is, which makes the
             mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
@@ -105,20 +107,22 @@ class PowerSeriesMask(Mask):
         self.parameterization = parameterization
         self._adjacency = AdjacencyMask(1, None, normalization)
         length = 1 + (order if parameterization == 'alpha' else order // 2)
+        dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
         if coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
         elif isinstance(coefficients, str):
+            warn_of_cut('coefficients', 'order', order, coefficients)
             with naming('coefficients'):
-                coefficients = kernel_series(coefficients, length - 1).to(torch.get_default_dtype())
-        initial = series_parameter('coefficients', coefficients, heads, length)
+                coefficients = kernel_series(coefficients, length - 1)
+        initial = series_parameter('coefficients', coefficients, heads, length, dtype)
         if parameterization == 'f':
             with naming('coefficients'):
                 initial = deconvolve(initial)
-        if positive and not bool((initial > 0).all()):
+        if positive and not bool((initial.to(dtype) > 0).all()):
             raise ValueError(f'coefficients: got {initial.tolist()} for positive=True; accepted are numbers above 0')
         self.positive = positive
         self.register_buffer('initial', initial, persistent=False)
-        self.coefficients = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
+        self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -138,26 +142,10 @@ class PowerSeriesMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
         return self._adjacency.prepare(graph, generator)
 
-    @torch.no_grad()
-    def _warn(self, graph: Graph, state: AdjacencyState) -> None:
-        compute = partial(spectral_radius, state.pattern, state.weight)
-        radius = compute() if state.weight.requires_grad else graph.prepared('spectral radius', compute)
-        if radius <= 1 or self.alpha.size(1) == 1:
-            return
-        terms = self.alpha.double().abs() * radius ** torch.arange(self.alpha.size(1), device=self.alpha.device)
-        if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
-            warnings.warn(
-                f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
-                f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
-                f'scale the edge weights.',
-                UserWarning,
-                stacklevel=2,
-            )
-
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
-        if self._adjacency.normalization is None:
-            self._warn(graph, state)
         alpha = self.alpha
+        if self._adjacency.normalization is None:
+            warn_of_growth(graph, state, alpha)
         return MaskOperator(
             PowerSeriesStructure(),
             (alpha, state.weight.unsqueeze(0), *state.pattern.tensors),
@@ -172,6 +160,30 @@ class PowerSeriesMask(Mask):
         return (
             f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
             f'normalization={self._adjacency.normalization!r}'
+        )
+
+
+@torch.no_grad()
+def warn_of_growth(graph: Graph, state: AdjacencyState, series: Tensor) -> None:
+    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last.
+
+    Args:
+        graph (Graph): The graphs, which keep the spectral radius.
+        state (AdjacencyState): :math:`\mathbf{W}`, not normalised, without added self-loops.
+        series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
+    """
+    compute = partial(spectral_radius, state.pattern, state.weight)
+    radius = compute() if state.weight.requires_grad else graph.prepared('spectral radius', compute)
+    if radius <= 1 or series.size(1) == 1:
+        return
+    terms = series.double().abs() * radius ** torch.arange(series.size(1), device=series.device)
+    if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
+        warnings.warn(
+            f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
+            f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
+            f'scale the edge weights.',
+            UserWarning,
+            stacklevel=3,
         )
 
 

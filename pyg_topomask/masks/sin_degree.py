@@ -35,8 +35,12 @@ class SinDegreeMask(Mask):
     one, so that the parameters do not grow with the data.
 
     A degree that no training step has seen has an embedding, but one that means nothing yet: in evaluation, it takes that of
-    the nearest degree seen in training (of two, the smaller), which :attr:`seen` keeps with the parameters. A mask that was
-    never trained takes every degree's own.
+    the nearest degree seen in training (of two, the smaller; a bucket is as near as its nearest degree). A mask that was never
+    trained takes every degree's own.
+
+    What is learned of an embedding is its offset from where it began, so that weight decay draws it back there and leaves the
+    embedding of a degree that is not in the data as it is. The degrees :attr:`seen` are those whose offset is not zero, of all
+    processes in distributed training, as these share their gradients.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -57,8 +61,8 @@ class SinDegreeMask(Mask):
         torch.Size([2, 3, 3])
     """
 
-    seen: Tensor
     bounds: Tensor
+    initial: Tensor
 
     def __init__(
         self,
@@ -82,15 +86,25 @@ class SinDegreeMask(Mask):
         bounds = [(max_degree + 1) << bucket for bucket in range(_BUCKETS)]
         self.register_buffer('bounds', torch.tensor([bound for bound in bounds if bound <= limit]), persistent=False)
         rows = max_degree + 1 + self.bounds.numel()
-        self.embedding = torch.nn.Parameter(torch.empty(rows, embedding_dim))
+        self.register_buffer('initial', torch.empty(rows, embedding_dim))
+        self.offset = torch.nn.Parameter(torch.empty(rows, embedding_dim))
         self.weight = torch.nn.Parameter(torch.empty(heads, embedding_dim))
-        self.register_buffer('seen', torch.zeros(rows, dtype=torch.bool))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        torch.nn.init.normal_(self.embedding)
+        torch.nn.init.normal_(self.initial)
+        torch.nn.init.zeros_(self.offset)
         torch.nn.init.uniform_(self.weight, -(self.weight.size(1) ** -0.5), self.weight.size(1) ** -0.5)
-        self.seen.zero_()
+
+    @property
+    def embedding(self) -> Tensor:
+        r"""The embeddings :math:`\mathbf{e}`, one row for each degree up to :obj:`max_degree` and then for each bucket."""
+        return self.initial + self.offset
+
+    @property
+    def seen(self) -> Tensor:
+        r"""Whether a training step has changed an embedding, for each row of :attr:`embedding`."""
+        return self.offset.detach().ne(0).any(1)
 
     def settings(self) -> Hashable:
         return type(self).__name__, self.direction, self.degree_attr
@@ -103,15 +117,10 @@ class SinDegreeMask(Mask):
         return torch.bincount(ends, minlength=graph.num_nodes)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
-        row = state.clamp(max=self.max_degree) + torch.bucketize(state, self.bounds, right=True)
-        table = self._angles()
-        if self.training and torch.is_grad_enabled():
-            self.seen[row] = True
-        elif not self.training:
-            table = table.index_select(0, self._nearest())
         # Sines of the table: there are fewer degrees than nodes.
-        table = torch.cat([table.sin(), table.cos()], dim=1)
-        left = F.embedding(row, table).view(-1, 2, self.heads).transpose(1, 2)
+        angles = self._angles()
+        table = torch.cat([angles.sin(), angles.cos()], dim=1)
+        left = F.embedding(self._row(state), table).view(-1, 2, self.heads).transpose(1, 2)
         return low_rank_operator(graph, left, left.flip(-1))
 
     def centrality(self, degree: Tensor) -> Tensor:
@@ -122,39 +131,53 @@ class SinDegreeMask(Mask):
 
         Returns:
             torch.Tensor: :obj:`[..., heads]`.
+
+        Raises:
+            ValueError: If a degree is no integer from 0.
         """
-        row = degree.clamp(max=self.max_degree) + torch.bucketize(degree, self.bounds, right=True)
-        row = row if self.training else self._nearest()[row]
-        return self._angles()[row] * (4 / math.pi)
+        _check_degree('degree', degree)
+        return self._angles()[self._row(degree.long())] * (4 / math.pi)
 
     def _angles(self) -> Tensor:
         r"""Returns :math:`\pi z / 4` of every row of the embedding and every head."""
-        dtype = torch.promote_types(self.embedding.dtype, torch.float32)
-        with torch.autocast(device_type=self.embedding.device.type, enabled=False):
+        dtype = torch.promote_types(self.offset.dtype, torch.float32)
+        with torch.autocast(device_type=self.offset.device.type, enabled=False):
             return (self.embedding.to(dtype) @ self.weight.to(dtype).t()).sigmoid() * (math.pi / 4)
 
-    def _nearest(self) -> Tensor:
-        r"""Returns, for each row of the embedding, the nearest one seen in training."""
-        rows = torch.arange(self.seen.numel(), device=self.seen.device)
-        # The last row seen below and the first above, by running extrema; without either, far away.
-        far = 4 * rows.numel()
-        below = torch.where(self.seen, rows, -far).cummax(0).values
-        above = torch.where(self.seen, rows, far).flip(0).cummin(0).values.flip(0)
-        nearest = torch.where(rows - below <= above - rows, below, above)
-        return torch.where(self.seen.any(), nearest, rows)
+    def _row(self, degree: Tensor) -> Tensor:
+        r"""Returns the row of the embedding of each degree, in evaluation that of the nearest one seen in training."""
+        row = degree.clamp(max=self.max_degree) + torch.bucketize(degree, self.bounds, right=True)
+        if self.training:
+            return row
+        seen = self.seen
+        rows = torch.arange(seen.numel(), device=seen.device)
+        last = rows[-1]
+        # The last row seen up to each and the first from each on, by running extrema; beyond the table where there is none.
+        below = torch.where(seen, rows, -1).cummax(0).values[row]
+        above = torch.where(seen, rows, last + 1).flip(0).cummin(0).values.flip(0)[row]
+        smallest = torch.cat([rows[: self.max_degree + 1], self.bounds])
+        largest = torch.cat([smallest[1:] - 1, smallest.new_full((1,), torch.iinfo(torch.long).max)])
+        nearer = degree - largest[below.clamp(min=0)] <= smallest[above.clamp(max=last)] - degree
+        nearest = torch.where((below >= 0) & (nearer | (above > last)), below, above)
+        return torch.where(seen.any(), nearest, row)
 
     def _given(self, graph: Graph, name: str) -> Tensor:
         degree: Tensor | None = getattr(graph.data, name, None)
         if degree is None:
             raise ValueError(f'degree_attr: got {name!r}, which the data lacks; accepted are its node attributes')
-        if degree.shape != (graph.num_nodes,) or degree.is_floating_point() or degree.is_complex():
+        if degree.shape != (graph.num_nodes,):
             raise ValueError(
-                f'degree_attr: got {name!r} of shape {tuple(degree.shape)} and {degree.dtype}; accepted are integers of shape '
-                f'[{graph.num_nodes}]'
+                f'degree_attr: got {name!r} of shape {tuple(degree.shape)}; accepted are integers of shape [{graph.num_nodes}]'
             )
-        if degree.numel() > 0 and int(degree.min()) < 0:
-            raise ValueError(f'degree_attr: got {name!r} with degree {int(degree.min())}; accepted are degrees from 0')
+        _check_degree('degree_attr', degree)
         return degree.long()
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, max_degree={self.max_degree}, embedding_dim={self.embedding.size(1)}'
+        return f'heads={self.heads}, max_degree={self.max_degree}, embedding_dim={self.offset.size(1)}'
+
+
+def _check_degree(name: str, degree: Tensor) -> None:
+    if degree.is_floating_point() or degree.is_complex():
+        raise ValueError(f'{name}: got degrees of {degree.dtype}; accepted are integers from 0')
+    if degree.numel() > 0 and int(degree.min()) < 0:
+        raise ValueError(f'{name}: got degree {int(degree.min())}; accepted are integers from 0')

@@ -33,7 +33,7 @@ class KMIPAttention(ExplicitAttention):
 
     Graphs of at most :math:`k` nodes get full attention. The search is exact and takes quadratic time, see
     :func:`~pyg_topomask.ops.topk_inner_product`; memory is :math:`O(NHk)`, also in training. Gradients flow through the
-    :math:`k` scores that are kept, not through the choice.
+    :math:`k` scores that are kept, not through the choice. Second derivatives are not supported.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

@@ -109,6 +109,9 @@ class RWGNKAttention(MaskedLinearAttention):
         Layers that are to walk by their own attention need seeds that differ. With :obj:`num_walks=None` the exact
         expectation of such walks is computed.
 
+        This is for training loops of your own with the full batch: walks belong to the graph that they were drawn on, and no
+        option of a YAML calls it.
+
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
             graph (Graph): The graphs, made anew.

@@ -30,6 +30,7 @@ def masked_linear_attention(
     v: Tensor,
     mask: MaskOperator,
     route: str = 'auto',
+    rows: Tensor | None = None,
 ) -> Tensor:
     r"""Linear attention whose scores are multiplied by a mask, from `"From block-Toeplitz matrices to differential equations
     on graphs" <https://arxiv.org/abs/2107.07999>`_ (Algorithm 1) and `"Linear Transformer Topological Masking with Graph
@@ -51,9 +52,11 @@ def masked_linear_attention(
         route (str): One of :obj:`"auto"`, :obj:`"features"` (the mask multiplies one slice of features at a time; any mask),
             :obj:`"edges"` (scores at the entries of a sparse mask), :obj:`"low_rank"` (sums over each graph; masks of low
             rank). (default: :obj:`"auto"`)
+        rows (torch.Tensor, optional): The nodes whose outputs are wanted, :obj:`[R]`; :obj:`q` then holds their queries alone,
+            :obj:`[R, H, m]`. For masks of low rank on one graph, on the route of that name. (default: :obj:`None`, all nodes)
 
     Returns:
-        torch.Tensor: :obj:`[N, H, d]`, in the data type of :obj:`v`.
+        torch.Tensor: :obj:`[N, H, d]`, or :obj:`[R, H, d]`, in the data type of :obj:`v`.
 
     Raises:
         ValueError: If shapes disagree, or the mask does not offer the route, or has too many entries for it.
@@ -67,7 +70,15 @@ def masked_linear_attention(
         >>> masked_linear_attention(q, k, v, mask).shape
         torch.Size([3, 2, 4])
     """
-    check_shapes(q, k, v, mask)
+    if rows is not None:
+        if rows.dim() != 1 or q.shape != (rows.numel(), *k.shape[1:]):
+            raise ValueError(
+                f'rows: got shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}; '
+                f'accepted are [R] with [R, H, m] and [N, H, m]'
+            )
+        if mask.factors is None or mask.num_graphs > 1 or route not in ('auto', 'low_rank'):
+            raise ValueError(f'rows: got rows of {mask!r} on route {route!r}; accepted are masks of low rank on one graph')
+    check_shapes(q if rows is None else k, k, v, mask)
     if mask.parts is not None:
         heads = [part.heads for part in mask.parts]
         split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.parts, strict=True)
@@ -82,7 +93,8 @@ def masked_linear_attention(
             out = _attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
         elif route == 'low_rank' and mask.num_graphs <= 1:
             assert mask.factors is not None
-            out = _attend_low_rank(q, k, values, mask.factors)
+            left, right = mask.factors
+            out = _attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
         else:  # the structure of a mask of low rank sums over each graph itself
             out = _attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
         return out.to(v.dtype)
@@ -148,7 +160,7 @@ def _grad_total(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tensor, Ten
 def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
     values = _with_ones(v)
-    total, magnitude = torch.zeros_like(values), q.new_zeros(q.shape[:2])
+    total, magnitude = values.new_zeros(*q.shape[:2], values.size(-1)), q.new_zeros(q.shape[:2])
 
     def term(q: Tensor, k: Tensor, values: Tensor, left: Tensor, right: Tensor) -> Tensor:
         return left * torch.einsum('nhm,hmd->nhd', q, torch.einsum('nhm,nhd->hmd', right * k, values))

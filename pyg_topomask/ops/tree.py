@@ -68,7 +68,7 @@ def plan_exp(forest: Forest, device: torch.device, backend: str = 'auto') -> tup
         raise ValueError(f'backend: got "numba" on {device}; accepted is "torch"')
     if backend == 'numba' or (backend == 'auto' and device.type == 'cpu' and find_spec('numba') is not None):
         if find_spec('numba') is None:
-            raise ImportError('backend="numba" needs Numba: pip install "pyg_topomask[numba]"')
+            raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]')
         return TreeExpStructure(compiled=True), tuple(map(torch.from_numpy, forest.topological))
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.

@@ -58,6 +58,7 @@ def default_config() -> Any:
             'mask': 'sin_degree',  # or adjacency, none
             'residual': True,  # False as printed (Eq. 12), which learns far more slowly
             'dropout': 0.0,
+            'sign_flip': False,  # of the structural encodings, in training
             'weight': 1.0,
             't': 1.0,
             'average': False,  # Eq. 13

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch_geometric.data import Data
 __all__ = ['InteractionDataset', 'bipartite_data', 'load_interactions', 'read_interactions', 'split_per_user']
 
 LAYOUTS = ('lists', 'pairs')
+_LARGEST = torch.iinfo(torch.long).max
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 
 Source = str | Path | Sequence[str | Path]
@@ -206,34 +208,66 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
             (:obj:`"pairs"`). (default: :obj:`"lists"`)
 
     Raises:
-        ValueError: If a line is broken, with file and line number.
+        ValueError: If a line is broken, with file and line number, or an archive.
     """
     path = Path(path)
     if layout not in LAYOUTS:
         raise ValueError(f'layout: got {layout!r}; accepted are {", ".join(LAYOUTS)}')
     if path.suffix == '.npz':
-        with np.load(path) as archive:
-            if not {'row', 'col'} <= set(archive.files):
-                raise ValueError(f'{path}: got the arrays {archive.files}; accepted are archives with row and col')
-            return torch.from_numpy(np.stack([archive['row'], archive['col']]).astype(np.int64))
+        return _read_archive(path)
     users: list[int] = []
     items: list[int] = []
-    with _OPEN.get(path.suffix, open)(path, 'rt') as file:
-        for number, line in enumerate(file, 1):
-            words = line.replace(':', ' ', 1).split()
-            if not words:
-                continue
-            try:
-                user, *own = map(int, words if layout == 'lists' else words[:2])
-            except ValueError as error:
-                raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are integer ids') from error
-            if layout == 'pairs' and not own:
-                raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are a user and an item')
-            if min(user, *own, 0) < 0:
-                raise ValueError(f'{path}, line {number}: got a negative id; accepted are ids of at least 0')
-            users += [user] * len(own)
-            items += own
+    number = 0
+    # Ids are ASCII; of what else a line holds, nothing is asked.
+    with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
+        try:
+            for number, line in enumerate(file, 1):
+                words = line.replace(':', ' ', 1).split()
+                if not words:
+                    continue
+                ids = _parse(words if layout == 'lists' else words[:2])
+                if not ids:
+                    accepted = f'integer ids from 0 to {_LARGEST}'
+                    raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are {accepted}')
+                if layout == 'pairs' and len(ids) < 2:
+                    raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are a user and an item')
+                users += [ids[0]] * (len(ids) - 1)
+                items += ids[1:]
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            raise ValueError(
+                f'{path}, line {number + 1}: got a broken file ({error}); accepted are whole files, compressed as the name ends'
+            ) from error
     return torch.tensor([users, items], dtype=torch.long)
+
+
+def _parse(words: list[str]) -> list[int]:
+    r"""Returns the ids of a line, none if one of the words is no id."""
+    # Python also takes signs and underscores for parts of numbers.
+    if not ''.join(words).isdecimal() or max(map(len, words)) > len(str(_LARGEST)):
+        return []
+    ids = list(map(int, words))
+    return ids if max(ids) <= _LARGEST else []
+
+
+def _read_archive(path: Path) -> Tensor:
+    with open(path, 'rb') as file:
+        try:
+            archive = np.load(file)
+            arrays = {name: archive[name] for name in archive.files if name in ('row', 'col')}
+        except Exception as error:  # NumPy and zipfile fail in many ways
+            raise ValueError(f'{path}: got a broken archive ({error}); accepted are archives with row and col') from error
+    if len(arrays) < 2:
+        raise ValueError(f'{path}: got the arrays {archive.files}; accepted are archives with row and col')
+    row, col = arrays['row'], arrays['col']
+    if row.ndim != 1 or row.shape != col.shape or not all(np.issubdtype(own.dtype, np.integer) for own in (row, col)):
+        raise ValueError(
+            f'{path}: got row of {row.dtype} and shape {row.shape}, col of {col.dtype} and shape {col.shape}; accepted are '
+            f'integers of one shape [E]'
+        )
+    pairs = np.stack([row.astype(np.int64), col.astype(np.int64)])
+    if (pairs < 0).any():  # also what overflowed
+        raise ValueError(f'{path}: got an id below 0 or above {_LARGEST}; accepted are integer ids from 0 to {_LARGEST}')
+    return torch.from_numpy(pairs)
 
 
 def _read(source: Source, layout: str) -> Tensor:

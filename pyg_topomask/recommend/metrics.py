@@ -72,7 +72,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
 
 
 def ranking_metrics(ranking: Tensor, user_index: Tensor, targets: Tensor, num_items: int, k: int) -> dict[str, float]:
-    r"""Returns Recall@k and NDCG@k, averaged over the ranked users who have a target:
+    r"""Returns Recall@k and NDCG@k, averaged over the ranked users who have a target (NaN if none has):
 
     .. math::
         \mathrm{Recall@}k = \frac{\mathrm{hits}}{|T_u|}, \qquad
@@ -125,7 +125,8 @@ def evaluate(
         seen (torch.Tensor): Pairs that no ranking contains: training, and when testing validation interactions.
         k (int or list, optional): The cutoffs. (default: :obj:`20`)
         groups (tuple, optional): The group of each item and the groups' names, see :func:`popularity_groups`: adds, for each
-            group, the metrics with its items alone as targets, in the same rankings. (default: :obj:`None`)
+            group, the metrics with its items alone as targets, in the same rankings, NaN for a group without a target.
+            (default: :obj:`None`)
         chunk_size (int, optional): For how many users the scores are held at a time. (default: :obj:`1024`)
 
     Raises:

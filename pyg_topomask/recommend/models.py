@@ -27,6 +27,9 @@ __all__ = ['RECOMMENDERS', 'Recommender', 'build_recommender']
 
 Settings = Mapping[str, Any]
 
+#: The masks of MGFormer by their names in a YAML, which cannot say None.
+_MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
+
 
 @dataclass
 class Recommender:
@@ -94,6 +97,10 @@ def _sgl(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
 
 
 def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
+    if own['mask'] not in _MASKS:
+        raise ValueError(f'recommend.MGFormer.mask: got {own["mask"]!r}; accepted are {", ".join(_MASKS)}')
+    if own['svd_dim'] < 0:
+        raise ValueError(f'recommend.MGFormer.svd_dim: got {own["svd_dim"]}; accepted are numbers from 0')
     data = dataset.data()
     if own['svd_dim']:
         data = AddSVDEncoding(own['svd_dim'])(data)
@@ -105,9 +112,10 @@ def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommend
         own['heads'],
         own['layers'],
         own['feature_map'],
-        None if own['mask'] == 'none' else own['mask'],
+        _MASKS[own['mask']],
         residual=own['residual'],
         dropout=own['dropout'],
+        sign_flip=own['sign_flip'],
     )
     objective = DirectAUObjective(own['weight'], own['t'], own['average'])
     # A graph, rather than data, is checked and its degrees are counted once, not in every step.

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.recommend.encoders import Encoder, LightGCNEncoder, MFEncoder
 from pyg_topomask.recommend.interactions import bipartite_data
 from pyg_topomask.recommend.losses import BPRLoss, DirectAULoss, info_nce
@@ -53,8 +54,12 @@ class DirectAUObjective(Objective):
         self.loss = DirectAULoss(weight, t, average)
 
     def forward(self, encoder: Encoder, data: Any, users: Tensor, items: Tensor) -> Tensor:
-        all_users, all_items = encoder(data)
-        loss: Tensor = self.loss(all_users[users], all_items[items])
+        loss: Tensor
+        if isinstance(encoder, MGFormer):  # which need not embed what is not in the batch
+            loss = self.loss(*encoder(data, torch.cat([users, encoder.num_users + items])).chunk(2))
+        else:
+            all_users, all_items = encoder(data)
+            loss = self.loss(all_users[users], all_items[items])
         return loss
 
 

@@ -3,16 +3,16 @@ r"""What a trained model is for: the top items of users, and embeddings for use 
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphgym.checkpoint import load_checkpoint
+from pyg_topomask.graphgym.checkpoint import load_checkpoint, write_atomically
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.metrics import rank_items
@@ -91,12 +91,13 @@ def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tens
         items (torch.Tensor): Those of all items.
 
     Raises:
-        ValueError: If the name has another ending.
+        ValueError: If the name has another ending, or the folder is not there.
     """
-    if Path(path).suffix != '.npz':
-        raise ValueError(f'embeddings: got {str(path)!r}; accepted are names that end in .npz')
+    path = _embeddings_path(path)
     user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
-    np.savez(path, users=users.numpy(), items=items.numpy(), user_ids=user_ids, item_ids=item_ids)
+    buffer = io.BytesIO()
+    np.savez(buffer, users=users.numpy(), items=items.numpy(), user_ids=user_ids, item_ids=item_ids)
+    write_atomically(path, buffer.getvalue())
 
 
 def serve(
@@ -119,16 +120,36 @@ def serve(
         data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
 
     Raises:
-        ValueError: If there is nothing to do, or an argument is out of its range.
+        ValueError: If there is nothing to do, or an argument is out of its range; nothing is written then.
     """
     if not user_ids and embeddings is None:
         raise ValueError('user, embeddings: got neither; accepted are users to recommend to, a file for embeddings, or both')
+    out = None if out is None else _file_path('out', out)
+    embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)
+    rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
     if embeddings is not None:
         export_embeddings(embeddings, dataset, users, items)
     if user_ids:
-        rows = recommend(dataset, users, items, user_ids, k)
-        with nullcontext(sys.stdout) if out is None else open(out, 'w', newline='') as file:
-            writer = csv.writer(file, lineterminator='\n')
-            writer.writerow(['user', 'rank', 'item', 'score'])
-            writer.writerows((user, rank, item, f'{score:.6f}') for user, rank, item, score in rows)
+        buffer = io.StringIO(newline='')
+        writer = csv.writer(buffer, lineterminator='\n')
+        writer.writerow(['user', 'rank', 'item', 'score'])
+        writer.writerows((user, rank, item, f'{score:.6f}') for user, rank, item, score in rows)
+        if out is None:
+            sys.stdout.write(buffer.getvalue())
+        else:
+            write_atomically(out, buffer.getvalue().encode())
+
+
+def _file_path(name: str, path: str | Path) -> Path:
+    # A link stays one: what it points to is replaced.
+    resolved = Path(path).resolve()
+    if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
+        raise ValueError(f'{name}: got {str(path)!r}; accepted are names of files in folders that exist')
+    return resolved
+
+
+def _embeddings_path(path: str | Path) -> Path:
+    if Path(path).suffix != '.npz':
+        raise ValueError(f'embeddings: got {str(path)!r}; accepted are names that end in .npz')
+    return _file_path('embeddings', path)

@@ -97,6 +97,12 @@ class Training:
         self.own, self.name, self.seed, self.dataset, self.run_dir = config.recommend, name, seed, dataset, run_dir
         if self.own.k > dataset.num_items:
             raise ValueError(f'recommend.k: got {self.own.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
+        if dataset.test.size(1) == 0:
+            option, given = ('files.test', self.own.files.test) if self.own.dataset == 'files' else ('dir', self.own.dir)
+            raise ValueError(
+                f'recommend.{option}: got {given!r} with no test interaction left; accepted are test interactions that neither '
+                f'training nor validation holds'
+            )
         self.config = config.clone()
         self.config.seed = seed
         self.config.recommend.model = name
@@ -141,7 +147,9 @@ class Training:
         chosen = 'last.pt' if self.best_epoch is None else 'best.pt'
         self.model.encoder.load_state_dict(load_checkpoint(self.run_dir / 'checkpoints' / chosen)['model'])
         result = self._test()
-        write_atomically(self.run_dir / 'result.json', (json.dumps(result, indent=1) + '\n').encode())
+        # JSON has no NaN, the metrics of a group of items without a test interaction.
+        finite = {key: None if math.isnan(value) else value for key, value in result.items()}
+        write_atomically(self.run_dir / 'result.json', (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
         return result
 
     def _prepare(self, resume: bool) -> None:
@@ -275,7 +283,8 @@ def train(
 
     Each model and seed writes to :obj:`<out>/<name of the YAML>/<model>/<seed>`: the configuration used
     (:obj:`config.yaml`), one row of metrics per epoch (:obj:`metrics.csv`), the metrics of the best epoch's model on the test
-    interactions (:obj:`result.json`), and checkpoints of the last and of the best epoch.
+    interactions (:obj:`result.json`; :obj:`null` for groups of items that nobody interacted with there), and checkpoints of
+    the last and of the best epoch.
 
     Args:
         cfg_file (str or Path): The YAML, see :func:`~pyg_topomask.recommend.config.load_config`.

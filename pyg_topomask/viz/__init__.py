@@ -7,6 +7,7 @@ from pyg_topomask.viz.attention import (
     plot_distance_to_full_attention,
 )
 from pyg_topomask.viz.inspection import neighborhood, plot_inspection
+from pyg_topomask.viz.mask import plot_mask
 from pyg_topomask.viz.mask_rows import plot_mask_rows
 
 __all__ = [
@@ -16,5 +17,6 @@ __all__ = [
     'plot_cumulative_attention',
     'plot_distance_to_full_attention',
     'plot_inspection',
+    'plot_mask',
     'plot_mask_rows',
 ]

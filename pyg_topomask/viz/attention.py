@@ -54,6 +54,7 @@ def plot_attention_graphs(
     if max_edges < 1:
         raise ValueError(f'max_edges: got {max_edges}; accepted are numbers from 1')
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
+    attention = [(pairs, alpha.detach()) for pairs, alpha in attention]
     place = _in_the_plane(pos)
     above = 0 if edge_index is None else 1
     rows, columns = above + len(attention), max(alpha.size(1) for _, alpha in attention)
@@ -141,7 +142,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
     figure = new_figure(8, 2.4 * len(degrees))
     axes = figure.subplots(len(degrees), 2, squeeze=False, sharex='row')
     for layer, own in enumerate(degrees):
-        values = own.flatten().cpu().double()
+        values = own.detach().flatten().cpu().double()
         most = int(values.max()) if values.numel() > 0 else 0
         width = -(-(most + 1) // bins)  # whole numbers, or else some bins would hold more degrees than others
         edges = torch.arange(0, most + 1 + width, width) - 0.5

@@ -23,6 +23,6 @@ def new_figure(width: float, height: float) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ImportError('pictures need Matplotlib: pip install "pyg_topomask[viz]"') from error
+        raise ImportError('pictures need Matplotlib: install pyg_topomask with its extra [viz]') from error
     # Not by pyplot: it would keep the figure, and choose a window system.
     return Figure(figsize=(width, height), layout='constrained')

@@ -3,6 +3,7 @@ r"""How long walks are: the survival probabilities that also weigh what they dep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -33,6 +34,11 @@ class WalkLength(ABC):
         if not isinstance(max_walk_length, Integral) or max_walk_length < 0:
             raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
         return self.probabilities(torch.arange(max_walk_length + 1, dtype=torch.float64))
+
+    @property
+    def longest(self) -> int | None:
+        r"""The most hops that a walk may make, :obj:`None` where there is no bound."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,10 @@ class FixedLength(WalkLength):
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (hops <= self.hops).double()
+
+    @property
+    def longest(self) -> int:
+        return int(self.hops)
 
 
 @dataclass(frozen=True)
@@ -134,17 +144,27 @@ class SurvivalLength(WalkLength):
         result[:shown] = torch.tensor(self.given[:shown], dtype=torch.float64)
         return result
 
+    @property
+    def longest(self) -> int:
+        return sum(probability > 0 for probability in self.given) - 1
 
-#: Distributions that have a name in configurations, :obj:`"<name>:<number>"`.
-WALK_LENGTHS: dict[str, type[GeometricLength] | type[FixedLength] | type[PoissonLength]] = {
+
+def _fixed(hops: float) -> FixedLength:
+    return FixedLength(int(hops) if hops.is_integer() else hops)  # type: ignore[arg-type]
+
+
+#: Distributions that have a name in configurations, with what makes them of the numbers after the name.
+WALK_LENGTHS: dict[str, Callable[..., WalkLength]] = {
     'geometric': GeometricLength,
-    'fixed': FixedLength,
+    'fixed': _fixed,
     'poisson': PoissonLength,
+    'survival': lambda *given: SurvivalLength(given),
 }
 
 
 def walk_length(given: WalkLength | str) -> WalkLength:
-    r"""Turns :obj:`"geometric:0.5"`, :obj:`"fixed:3"` or :obj:`"poisson:2.0"` into a distribution; one is returned as it is.
+    r"""Turns :obj:`"geometric:0.5"`, :obj:`"fixed:3"`, :obj:`"poisson:2.0"` or :obj:`"survival:1,0.7,0.3"` into a distribution;
+    one is returned as it is.
 
     Raises:
         ValueError: If the text names no distribution.
@@ -155,10 +175,11 @@ def walk_length(given: WalkLength | str) -> WalkLength:
     """
     if isinstance(given, WalkLength):
         return given
-    name, _, number = str(given).partition(':')
+    name, _, numbers = str(given).partition(':')
     try:
-        value = float(number)
-        return WALK_LENGTHS[name](int(value) if name == 'fixed' and value == int(value) else value)  # type: ignore[arg-type]
-    except (KeyError, ValueError) as error:
-        accepted = [f'{name}:<number>' for name in WALK_LENGTHS]
-        raise ValueError(f'walk_length: got {given!r}; accepted are {accepted} and WalkLength objects') from error
+        return WALK_LENGTHS[name](*map(float, numbers.split(',')))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f'walk_length: got {given!r}; accepted are "geometric:<p_halt>", "fixed:<hops>", "poisson:<mean>", '
+            f'"survival:1,<probability>,..." and WalkLength objects'
+        ) from error

@@ -2,6 +2,7 @@ r"""How the walks of a mask are drawn, as one hashable value that masks and tran
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -31,7 +32,9 @@ class WalkSettings:
             :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"` or an object. (default: :obj:`None`)
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."` or an object.
+            Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and warns if it is more.
+            (default: :obj:`None`)
         importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts them (Eq. 24),
             which estimates no function of :math:`\mathbf{W}`. (default: :obj:`True`)
 
@@ -72,6 +75,25 @@ class WalkSettings:
         if self.walk_length is not None:
             object.__setattr__(self, 'walk_length', walk_length(self.walk_length))
         _ = self.survival
+        self._check_longest()
+
+    def _check_longest(self) -> None:
+        longest = self.walk_length.longest if isinstance(self.walk_length, WalkLength) else None
+        if longest is None:
+            return
+        if longest > self.max_walk_length:
+            raise ValueError(
+                f'max_walk_length: got {self.max_walk_length}, which cuts walks of {self.walk_length}; accepted are numbers of '
+                f'hops from {longest}'
+            )
+        # Counted visits are those of the walks that there are, however short.
+        if self.importance and longest < self.max_walk_length:
+            warnings.warn(
+                f'max_walk_length is {self.max_walk_length}, but no walk of {self.walk_length} makes more than '
+                f'{longest} hops: higher powers are left out, whatever the modulation says.',
+                UserWarning,
+                stacklevel=4,
+            )
 
     @cached_property
     def survival(self) -> Tensor:

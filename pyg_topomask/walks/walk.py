@@ -91,7 +91,7 @@ def _compiled(
     try:
         from pyg_topomask.walks.compiled import walk as compiled_walk
     except ImportError as error:
-        raise ImportError('backend="numba" needs Numba: pip install "pyg_topomask[numba]"') from error
+        raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]') from error
     return compiled_walk(graph, transitions, settings, seed)
 
 

@@ -34,6 +34,8 @@ from pyg_topomask import Graph, masks, nn
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.nn import models
 
+pytestmark = pytest.mark.filterwarnings('ignore:(The spectral radius|max_walk_length is|order is)')
+
 HEADS = st.sampled_from([1, 2])
 MAPS = st.sampled_from(sorted(FEATURE_MAPS))
 WALKS: dict[str, st.SearchStrategy[Any]] = {

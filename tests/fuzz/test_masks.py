@@ -34,7 +34,7 @@ from torch_geometric.data import Data
 from pyg_topomask import Graph, masks
 from pyg_topomask.masks import Mask
 
-pytestmark = pytest.mark.filterwarnings('ignore:The spectral radius')
+pytestmark = pytest.mark.filterwarnings('ignore:(The spectral radius|max_walk_length is|order is)')
 
 HEADS = st.sampled_from([1, 2])
 GRFS = st.builds(

@@ -28,7 +28,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask import transforms
 
-pytestmark = pytest.mark.filterwarnings('ignore:rank')
+pytestmark = pytest.mark.filterwarnings('ignore:(rank|max_walk_length is)')
 
 SEEDS = st.sampled_from([0, -1, 2**40])
 WALKS: dict[str, st.SearchStrategy[Any]] = {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,19 @@ def test_file_is_renamed_only_when_it_is_on_disk(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, 'replace', lambda source, to: (calls.append(str(Path(source).parent)), replace(source, to)))
     write_atomically(tmp_path / 'file', b'new')
     assert calls == ['fsync', str(tmp_path)]
+
+
+@pytest.mark.skipif(os.name != 'posix', reason='modes are those of POSIX')
+@pytest.mark.parametrize('umask', [0o022, 0o077])
+def test_mode_is_that_of_a_new_file(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_atomically(tmp_path / 'atomic', b'new')
+        (tmp_path / 'plain').write_bytes(b'new')
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ('atomic', 'plain')]
+    assert modes == [0o666 & ~umask] * 2
 
 
 @pytest.mark.parametrize('version', [SCHEMA_VERSION + 1, 'x', None])

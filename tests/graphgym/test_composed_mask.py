@@ -1,13 +1,20 @@
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import yaml
 from graphs import small_graph
+from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.composed_mask import build_mask
+from pyg_topomask.graphgym.attentions import build_attention
+from pyg_topomask.graphgym.composed_mask import build_mask, mask_overrides, read_tree
+from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
+CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 GRAPH = Graph.from_data(small_graph())
 
 
@@ -53,3 +60,40 @@ def test_compositions() -> None:
 def test_bad_trees_are_refused(tree: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build_mask(tree, 2)
+
+
+@pytest.mark.parametrize(
+    'text', ['{sum: [GRF, SinDegree]}', "{'sum': ['GRF', 'SinDegree']}", '{"sum": ["GRF", "Causal"]}', 'GRF']
+)
+def test_masks_on_a_command_line(configure: Callable[..., None], digits: Path, text: str) -> None:
+    expected = build_mask(yaml.safe_load(text), 2)
+    load_config(digits, ['topomask.mask', text])
+    assert repr(build_attention('Masked', 8, 2).mask) == repr(expected)
+    configure()
+    assert cfg.topomask.Masked.mask is None
+
+
+def test_a_command_line_replaces_the_mask_of_a_file() -> None:
+    load_config(CONFIGS / 'digits-GPS+Masked.yaml', ['topomask.mask', '{scale: [0.5, {GRF: {num_walks: 3}}]}'])
+    assert 'num_walks=3' in repr(build_attention('Masked', 8, 2).mask)
+
+
+def test_a_command_line_is_otherwise_as_it_was() -> None:
+    words = ['--cfg', 'x.yaml', 'gt.layers', '2', 'topomask.transforms', "['AddGridShape']"]
+    assert mask_overrides(words) == words
+    long = {'sum': [{'PowerSeries': {'order': order}} for order in range(40)]}
+    key, line = mask_overrides(['topomask.mask', str(long)])
+    assert key == 'topomask.Masked.mask'
+    assert '\n' not in line
+    assert read_tree(line) == long
+
+
+@pytest.mark.parametrize('text', ['{sum: [GRF', 'sum: [GRF]: 3'])
+def test_what_is_no_tree_is_refused(digits: Path, text: str) -> None:
+    with pytest.raises(ValueError, match=r'topomask.mask: got .*; accepted are trees in YAML'):
+        load_config(digits, ['topomask.mask', text])
+
+
+def test_parts_of_a_mask_on_a_command_line_are_refused(digits: Path) -> None:
+    with pytest.raises(ValueError, match=r'unknown option: .*topomask.mask.sum; .* as a whole: topomask.mask "'):
+        load_config(digits, ['topomask.mask.sum', "['GRF', 'SinDegree']"])

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.nn import GRFAttention
@@ -76,6 +78,80 @@ def test_bad_overrides(digits: Path) -> None:
         load_config(digits, ['gt.layers'])
     with pytest.raises(ValueError, match=r'unknown option.*nonsense.*given gt.nonsense'):
         load_config(digits, ['gt.nonsense', '1'])
+
+
+OPTIONS = {
+    'topomask.GRF.asymmetric': ('pairs', 'pairs'),
+    'topomask.GRFSoftmax.asymmetric': (True, True),
+    'topomask.GRF.p_halt': (0, 0.0),
+    'topomask.GRF.modulation': ('random_walk:2:p=3', 'random_walk:2:p=3'),
+    'topomask.GRF.walk_length': ('survival:1,0.7,0.3,0.2,0.1', 'survival:1,0.7,0.3,0.2,0.1'),
+    'topomask.RWGNK.num_walks': (None, None),
+    'topomask.RWGNK.lam': ([0.5, 1.0], [0.5, 1.0]),
+    'topomask.Toeplitz.window': ([3, 4], [3, 4]),
+    'topomask.Tree.a': (-2, -2.0),
+    'topomask.Adjacency.self_loop': (2, 2.0),
+    'gt.dropout': (0, 0.0),
+    'optim.base_lr': (1, 1.0),
+}
+
+
+def nested(key: str, value: object) -> dict[str, object]:
+    return reduce(lambda inner, name: {name: inner}, reversed(key.split('.')), value)  # type: ignore[return-value]
+
+
+def found(key: str) -> object:
+    return reduce(getitem, key.split('.'), cfg)
+
+
+@pytest.mark.parametrize('override', [False, True])
+@pytest.mark.parametrize('key', OPTIONS)
+def test_integers_for_floats_and_any_type_that_an_argument_has(key: str, override: bool, digits: Path, tmp_path: Path) -> None:
+    given, expected = OPTIONS[key]
+    path = tmp_path / 'own.yaml'
+    path.write_text(yaml.safe_dump(nested(key, given)))
+    load_config(*(digits, [key, str(given)]) if override else (path,))
+    assert found(key) == expected
+    assert type(found(key)) is type(expected)
+    if key.startswith('topomask.'):
+        build_attention(key.split('.')[1], channels=8, heads=2)
+
+
+def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
+    path = tmp_path / 'own.yaml'
+    path.write_text(yaml.safe_dump(nested('topomask.GRF.asymmetric', 'pairs')))
+    load_config(path, ['topomask.GRF.asymmetric', 'True'])
+    assert cfg.topomask.GRF.asymmetric is True
+    assert build_attention('GRF', channels=8, heads=2).mask.asymmetric is True
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('topomask.GRF.asymmetric', 3),
+        ('topomask.GRF.asymmetric', [True]),
+        ('topomask.GRF.p_halt', 'half'),
+        ('topomask.GRF.num_walks', 0.5),
+        ('topomask.GRF.num_walks', True),
+        ('topomask.GRF.modulation', 2.0),
+        ('topomask.RWGNK.lam', 'much'),
+        ('gt.layers', 1.5),
+        ('gt.dropout', False),
+    ],
+)
+def test_values_of_another_type_are_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
+    path = tmp_path / 'own.yaml'
+    path.write_text(yaml.safe_dump(nested(key, value)))
+    with pytest.raises(ValueError, match=key):
+        load_config(path)
+    with pytest.raises(ValueError, match=key):
+        load_config(digits, [key, str(value)])
+
+
+def test_lists_that_are_no_numbers_are_refused_by_name(digits: Path) -> None:
+    load_config(digits, ['topomask.GRF.modulation', "['a']"])
+    with pytest.raises(ValueError, match=r'^topomask.GRF.modulation: got'):
+        build_attention('GRF', channels=8, heads=2)
 
 
 def test_file_that_is_not_yaml(tmp_path: Path) -> None:

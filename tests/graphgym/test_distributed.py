@@ -94,13 +94,68 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope='module')
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    folder = tmp_path_factory.mktemp('distributed')
-    (folder / 'script.py').write_text(SCRIPT)
+#: The same with layers of GraphGPS that attend as ours do: each process has the batch of two graphs of its own.
+HOOKED = """
+import copy
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch_geometric.data import Batch, Data
+
+sys.path.insert(0, sys.argv[1])
+import graphgps
+import pyg_topomask.graphgym
+from torch_geometric.graphgym.config import cfg, set_cfg
+
+torch.set_num_threads(1)
+torch.set_default_dtype(torch.float64)
+rank = int(sys.argv[3])
+dist.init_process_group('gloo', init_method=f'file://{sys.argv[2]}/store', rank=rank, world_size=2)
+set_cfg(cfg)
+cfg.topomask.GRF.num_walks = 4
+
+
+def graph(seed):
+    generator = torch.Generator().manual_seed(seed)
+    edges = torch.randint(6, (2, 12), generator=generator)
+    return Data(x=torch.randn(6, 8, generator=generator), edge_index=torch.cat([edges, edges.flip(0)], dim=1))
+
+
+def train(model, graphs):
+    losses = []
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        loss = (model(Batch.from_data_list(graphs)).x - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+    return torch.stack(losses)
+
+
+torch.manual_seed(rank)
+layer = sys.modules['graphgps.network.gps_model'].GPSLayer
+model = torch.nn.Sequential(*(layer(8, 'GCN', 'GRF', 2, layer_norm=True, batch_norm=False) for _ in range(2)))
+alone = copy.deepcopy(model)
+graphs = [graph(seed) for seed in range(4)]
+losses = train(DistributedDataParallel(model), graphs[2 * rank : 2 * rank + 2])
+dist.all_reduce(losses)
+reference = train(alone, graphs)
+attends = model[0].topo_attn is not None
+result = {'losses': losses / 2, 'reference': reference, 'attends': attends, 'last': model.state_dict()}
+torch.save({**result, 'alone': alone.state_dict()}, f'{sys.argv[2]}/{rank}.pt')
+dist.destroy_process_group()
+"""
+
+
+def run_both(folder: Path, script: str, argument: Path) -> list[dict[str, Any]]:
+    """Runs a script in two processes, and returns what they saved."""
+    (folder / 'script.py').write_text(script)
     paths = [str(Path(pyg_topomask.__file__).parents[1]), os.environ.get('PYTHONPATH', '')]
     environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': os.pathsep.join(paths)}
-    command = [sys.executable, '-W', 'ignore', str(folder / 'script.py'), str(CONFIG), str(folder)]
+    command = [sys.executable, '-W', 'ignore', str(folder / 'script.py'), str(argument), str(folder)]
     processes = [
         subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for rank in range(2)
@@ -108,6 +163,22 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     errors = [process.communicate(timeout=300)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], '\n'.join(errors)
     return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(2)]
+
+
+@pytest.fixture(scope='module')
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return run_both(tmp_path_factory.mktemp('distributed'), SCRIPT, CONFIG)
+
+
+def test_layers_of_graphgps(tmp_path: Path) -> None:
+    first, second = run_both(tmp_path, HOOKED, Path(__file__).parent / 'graphgps_standin')
+    assert first['attends']
+    torch.testing.assert_close(first['losses'], first['reference'], rtol=1e-9, atol=0)
+    assert first['reference'][2] < first['reference'][0]
+    for name, value in first['alone'].items():
+        if isinstance(value, Tensor):
+            torch.testing.assert_close(first['last'][name], value, rtol=1e-7, atol=1e-10)
+            assert torch.equal(first['last'][name], second['last'][name]), name
 
 
 def test_two_processes_are_one(results: list[dict[str, Any]]) -> None:

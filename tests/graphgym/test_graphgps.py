@@ -197,6 +197,46 @@ def test_equivariant_positions_reach_the_local_layer(graphgps: SimpleNamespace, 
     assert not torch.allclose(layer(moved).x, out)
 
 
+@pytest.fixture
+def kmip_fork(graphgps: SimpleNamespace) -> SimpleNamespace:
+    """The hook before a layer as in the k-MIP authors' repository: norm and dropout have other names, and an attention ours."""
+
+    class GPSLayer(graphgps.theirs):
+        def __init__(self, dim_h: int, local: str, name: str, heads: int, *args: Any, sparse_cfg: Any = None, **kwargs: Any):
+            super().__init__(dim_h, local, 'Transformer' if name == 'SparseAttention' else name, heads, *args, **kwargs)
+            for part in ('norm1', 'dropout'):
+                self._modules[f'{part}_global'] = self._modules.pop(f'{part}_attn')
+
+        def forward(self, batch: Batch) -> Batch:
+            if self.self_attn is not None:
+                self.norm1_attn, self.dropout_attn = self.norm1_global, self.dropout_global
+            return super().forward(batch)
+
+    module = SimpleNamespace(GPSLayer=type('GPSLayer', (GPSLayerHook, GPSLayer), {}))
+    return SimpleNamespace(theirs=GPSLayer, module=module, original=graphgps)
+
+
+@pytest.mark.parametrize('norm', [{'layer_norm': True, 'batch_norm': False}, {}])
+def test_other_names_of_norm_and_dropout(kmip_fork: SimpleNamespace, norm: dict[str, bool]) -> None:
+    fork, plain = (make(own, 'GINE', 'KMIP', **norm).eval() for own in (kmip_fork, kmip_fork.original))
+    assert not hasattr(fork, 'norm1_attn')
+    assert torch.equal(fork(batch_of_paths()).x, plain(batch_of_paths()).x)
+
+
+def test_attempt_with_a_name_of_ours_draws_no_parameters(graphgps: SimpleNamespace) -> None:
+    ours, none = (make(graphgps, 'GINE', name).local_model.state_dict() for name in ('KMIP', 'None'))
+    assert all(torch.equal(own, none[key]) for key, own in ours.items())
+
+
+def test_attention_that_the_checkout_knows_stays_its_own(kmip_fork: SimpleNamespace) -> None:
+    torch.manual_seed(0)
+    theirs = kmip_fork.theirs(CHANNELS, 'CustomGatedGCN', 'SparseAttention', HEADS, pna_degrees=[0, 4, 4], bigbird_cfg=None)
+    layer = make(kmip_fork, 'CustomGatedGCN', 'SparseAttention')
+    assert layer.topo_attn is None
+    assert torch.equal(layer.eval()(batch_of_paths()).x, theirs.eval()(batch_of_paths()).x)
+    assert make(kmip_fork.original, 'CustomGatedGCN', 'SparseAttention').topo_attn is not None
+
+
 def test_layers_prepare_once_per_forward(graphgps: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Graph] = []
     original = Graph.from_data.__func__
@@ -385,11 +425,12 @@ topomask: {transforms: [AddGraphRandomFeatures], progress: False}
 """
 
 
-def run_standin(folder: Path, command: list[str]) -> str:
+def run_standin(folder: Path, command: list[str], *options: str) -> str:
     (folder / 'config.yaml').write_text(CONFIG)
     root = Path(pyg_topomask.graphgym.__file__).parents[2]
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(root), os.environ.get('PYTHONPATH', '')])}
-    arguments = [sys.executable, '-W', 'ignore', *command, '--cfg', 'config.yaml', 'out_dir', str(folder / 'results')]
+    options = ('out_dir', str(folder / 'results'), *options)
+    arguments = [sys.executable, '-W', 'ignore', *command, '--cfg', 'config.yaml', *options]
     result = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -407,6 +448,32 @@ def test_both_ways_to_run_a_checkout(tmp_path: Path) -> None:
         command = ['-m', 'pyg_topomask', 'graphgps'] if name == 'launched' else ['main.py']
         outputs.append(run_standin(folder, command))
     assert outputs[0] == outputs[1]
+    assert 'epoch 1 loss' in outputs[0]
+
+
+#: A composed mask, and encodings behind an encoder that GraphGPS alone registers.
+MASK_AND_ENCODINGS = [
+    *('gt.layer_type', 'CustomGatedGCN+Masked', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}'),
+    *('dataset.node_encoder_name', 'VOCNode+SVDSE', 'topomask.svd.rank', '2', 'topomask.svd.dim_pe', '2'),
+    *('topomask.transforms', "['AddGraphRandomFeatures', 'AddSVDEncoding']"),
+]
+
+
+def test_masks_and_encodings_in_either_order_of_imports(tmp_path: Path) -> None:
+    outputs = []
+    for name in ('launched', 'first', 'second'):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / 'graphgps').symlink_to(STANDIN / 'graphgps')
+        main, line = (STANDIN / 'main.py').read_text(), 'import pyg_topomask.graphgym\n'
+        order = {'launched': main, 'first': line + main, 'second': main.replace('import torch\n', f'{line}import torch\n', 1)}
+        (folder / 'main.py').write_text(order[name])
+        if name == 'launched':
+            options = [word.replace('topomask.Masked.mask', 'topomask.mask') for word in MASK_AND_ENCODINGS]
+            outputs.append(run_standin(folder, ['-m', 'pyg_topomask', 'graphgps'], *options))
+        else:
+            outputs.append(run_standin(folder, ['main.py'], *MASK_AND_ENCODINGS))
+    assert outputs[0] == outputs[1] == outputs[2]
     assert 'epoch 1 loss' in outputs[0]
 
 

@@ -74,7 +74,7 @@ def test_every_attention_with_walks(name: str, tmp_path: Path, digits: Path) -> 
 
 
 def test_walkers_that_depend_on_each_other_have_no_bound(tmp_path: Path, digits: Path) -> None:
-    options = ['topomask.GRF.sampler', 'antithetic', 'topomask.GRF.walk_length', 'fixed:2', *QUIET]
+    options = ['topomask.GRF.sampler', 'antithetic', 'topomask.GRF.walk_length', 'fixed:4', *QUIET]
     (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
     assert row['deviation, 95 %'] is None
     assert row['walks for 10 %, 95 %'] is None
@@ -101,9 +101,9 @@ def exact_largest(mask: GRFMask, data: Data) -> np.floating:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ('gt.layer_type GINE+Linear', 'such as GRF, given Linear'),
+        ('gt.layer_type GINE+KMIP', 'such as GRF, given KMIP'),
         ('gt.layer_type GINE+None', 'such as GRF, given None'),
-        ('gt.layer_type GINE+GRX', 'such as GRF, given GRX'),
+        ('gt.layer_type GINE+GRX', "'GRX'; known: Adjacency, AsymmetricGRF, "),
         ('topomask.GRF.importance False', 'importance'),
         ('topomask.GRF.num_walks 0', 'num_walks'),
     ],
@@ -128,7 +128,7 @@ def test_without_matplotlib_there_is_a_table(
 ) -> None:
     monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
     inspect(digits, QUIET, graphs=1, out=tmp_path, num_rows=4)
-    assert 'pyg_topomask[viz]' in capsys.readouterr().err
+    assert 'pyg_topomask with its extra [viz]' in capsys.readouterr().err
     assert (tmp_path / digits.stem / 'inspect.md').exists()
     assert not (tmp_path / digits.stem / 'inspect.png').exists()
 
@@ -140,6 +140,31 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     monkeypatch.setattr('pyg_topomask.graphgym.inspect.inspect', interrupt)
     assert main(['inspect', '--cfg', str(digits)]) == 130
     assert capsys.readouterr().err == '\ninterrupted\n'
+
+
+@pytest.mark.parametrize('name', ['PowerSeries', 'Linear', 'HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency', 'Expander'])
+def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
+    first, second = inspect(digits, ['gt.layer_type', f'GINE+{name}', *QUIET], graphs=2, out=tmp_path)
+    assert first['nodes'] == 64
+    hops = ['0 hops', '1 hop', '2 hops', '3 hops', '4 hops', 'more']
+    assert sum(first[key] for key in hops) == pytest.approx(1, abs=1e-5)
+    assert first['smallest entry'] < first['largest entry'] or name == 'Linear'
+    reach = {'Adjacency': 1, 'PowerSeries': 4}.get(name, 5)
+    assert all(first[key] > 0 for key in hops[: reach + 1] if name != 'Expander')
+    assert not any(first[key] for key in hops[reach + 1 :])
+    del first['graph'], second['graph'], first['preparing, s'], second['preparing, s']
+    assert first == second  # equal graphs
+    folder = tmp_path / digits.stem
+    assert 'The mask of' in (folder / 'inspect.md').read_text()
+    assert (folder / 'inspect.png').stat().st_size > 0
+
+
+def test_structure_that_a_mask_needs_is_made_by_transforms(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match='AddGridShape'):
+        inspect(digits, ['gt.layer_type', 'GINE+Toeplitz', *QUIET], graphs=1, out=tmp_path)
+    options = ['gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', "[{'AddGridShape': {'shape': [8, 8]}}]", *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path)
+    assert row['entries a row'] == 64
 
 
 class Weighted(list[Data]):

@@ -148,7 +148,7 @@ def test_the_best_checkpoint_of_training_is_the_default(tmp_path: Path, digits: 
     assert [row['layer'] for row in rows] == [1, 2]
     assert rows[0]['attention'] == 'GRFSoftmaxAttention'
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r'best\.pt'):
+    with pytest.raises(ValueError, match=r'^checkpoint: got .*best\.pt.*train'):
         inspect_attention(digits, options, out=tmp_path)
 
 

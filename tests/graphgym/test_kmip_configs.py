@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +20,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym.categorical_encoders
 import pyg_topomask.graphgym.objectives  # noqa: F401
+from pyg_topomask.graphgym.data import create_loaders
 from pyg_topomask.graphgym.optim import create_optimizer
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.transforms import AddGraphRandomFeatures, KNNGraph
@@ -25,6 +28,7 @@ from pyg_topomask.transforms.normals import AddNormals
 from pyg_topomask.transforms.sampling import FarthestSampling
 
 FOLDER = Path(__file__).parents[2] / 'graphgps_configs' / 'kmip'
+DATA = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[3] / 'shared' / 'data'))
 OWN = {transform.__name__: transform for transform in (AddGraphRandomFeatures, AddNormals, FarthestSampling, KNNGraph)}
 
 
@@ -52,13 +56,15 @@ def make_graph(name: str, size: int, generator: torch.Generator) -> tuple[Data, 
         data.x, data.edge_attr = torch.stack(kinds, 1).float(), torch.stack(bonds, 1)
         data.y = torch.randint(2, (1, 10), generator=generator).float()
         return data, classes
-    width = {'cifar10': 5, 'malnettiny': 5, 'pascalvoc-sp': 14, 'amazon-computer': 30, 's3dis': 6, 'table-scans': 6}.get(
-        name, 3
-    )
-    data.x = torch.rand(size, width, generator=generator)
-    data.edge_attr = torch.rand(2 * size, 2 if name == 'pascalvoc-sp' else 1, generator=generator)
-    if name in ('malnettiny', 'amazon-computer'):
+    width = {'cifar10': 5, 'malnettiny': 5, 'pascalvoc-sp': 14, 'amazon-computer': 30, 's3dis': 6, 'table-scans': 6}
+    width |= {'cifar10-pixels': 5, 'enzymes': 21, 'proteins': 4}
+    data.x = torch.rand(size, width.get(name, 3), generator=generator)
+    steps = name == 'pascalvoc-sp' or name.endswith('-pixels')
+    data.edge_attr = torch.rand(2 * size, 2 if steps else 1, generator=generator)
+    if name in ('malnettiny', 'amazon-computer', 'enzymes', 'proteins', 'imdb-binary'):
         del data.edge_attr
+    if name == 'imdb-binary':
+        del data.x
     per_node = cfg.gnn.head != 'graph'
     data.y = torch.randint(classes, (size if per_node else 1,), generator=generator)
     data.train_mask = torch.ones(size, dtype=torch.bool)
@@ -88,6 +94,14 @@ def test_every_data_set_has_every_attention_that_the_thesis_measured() -> None:
     assert names == pairs - large
 
 
+def test_full_attention_has_smaller_batches_on_large_graphs() -> None:
+    sizes = {}
+    for attention in generate.ATTENTIONS:
+        load_config(FOLDER / f'malnettiny-GPS+{attention}.yaml')
+        sizes[attention] = cfg.train.batch_size
+    assert sizes == dict.fromkeys(generate.ATTENTIONS, 16) | {'Transformer': 4}
+
+
 @pytest.mark.parametrize('path', sorted(FOLDER.glob('*.yaml')), ids=lambda path: path.stem)
 def test_a_step_changes_the_parameters(path: Path) -> None:
     load_config(path, ['gt.layers', '2', 'gt.attn_dropout', '0.1', 'gt.dropout', '0.1'])
@@ -112,6 +126,28 @@ def test_a_step_changes_the_parameters(path: Path) -> None:
     unchanged = [key for key in attention if torch.equal(before[key], model.get_parameter(key))]
     assert len(unchanged) <= len(attention) // 4, unchanged
     assert any('.conv.' in key and not torch.equal(before[key], model.get_parameter(key)) for key in before)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason=f'no folder {DATA}: set PYG_TOPOMASK_DATA to the folder of the data sets')
+@pytest.mark.parametrize(
+    ('name', 'files', 'sizes'),
+    [
+        ('cifar10-pixels-GPS+KMIP', 'images/cifar10_subset.npz', [900, 100, 500]),
+        ('enzymes-GPS+KMIP', 'tu/ENZYMES', [480, 60, 60]),
+        ('imdb-binary-GPS+Linear', 'tu/IMDB-BINARY', [800, 100, 100]),
+    ],
+)
+def test_data_at_hand_is_loaded(name: str, files: str, sizes: list[int], tmp_path: Path) -> None:
+    source = DATA / files
+    (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / source.name)
+    load_config(FOLDER / f'{name}.yaml', ['dataset.dir', str(tmp_path), 'topomask.progress', 'False'])
+    loaders = create_loaders()
+    assert [len(loader.dataset) for loader in loaders] == sizes
+    model = register.network_dict[cfg.model.type](dim_in=cfg.share.dim_in, dim_out=cfg.share.dim_out)
+    batch = next(iter(loaders[0]))
+    batch.split = 'train'
+    loss, _ = compute_loss(*model(batch))
+    assert loss.isfinite()
 
 
 def test_weighted_cross_entropy() -> None:

@@ -124,7 +124,7 @@ def test_bad_transforms(entry: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ('format', 'name', 'message'),
     [
-        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: digits"),
+        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: cifar10-pixels, digits"),
         ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG, PyG-Planetoid"),
     ],
 )

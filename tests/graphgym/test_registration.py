@@ -118,5 +118,5 @@ def test_lookup() -> None:
 
 def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, 'find_spec', lambda name: None if 'lightning' in name else object())
-    with pytest.raises(ImportError, match=r'needs pytorch-lightning: pip install "pyg_topomask\[graphgym\]"'):
+    with pytest.raises(ImportError, match=r'needs pytorch-lightning: install pyg_topomask with its extra \[graphgym\]'):
         extras.require_graphgym()

@@ -10,7 +10,7 @@ import torch
 from graphs import ring
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg, set_cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.encoders import NODE_ENCODERS
@@ -80,6 +80,15 @@ def test_registered_names() -> None:
     before = dict(register.node_encoder_dict)
     register_svd_encoders()
     assert register.node_encoder_dict == before
+
+
+def test_encoders_registered_later_are_composed_when_a_run_sets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = dict(register.node_encoder_dict)
+    monkeypatch.setattr(register, 'node_encoder_dict', registry)
+    registry['Later+LapPE'] = torch.nn.Identity  # as GraphGPS does, imported after this package
+    assert 'Later+LapPE+SVDSE' not in registry
+    set_cfg(CfgNode())
+    assert 'Later+LapPE+SVDSE' in registry
 
 
 def test_signs_are_random_in_training_per_graph_and_singular_value() -> None:

@@ -11,13 +11,13 @@ import torch
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import BaseTransform, Compose, RandomJitter
+from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures, RandomJitter, RemoveTrainingClasses
 
 import pyg_topomask
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms, load_dataset
-from pyg_topomask.graphgym.transform_cache import cache_file
-from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.graphgym.transform_cache import cache_file, leaves_nodes
+from pyg_topomask.transforms import AddGraphRandomFeatures, RandomSampling
 
 
 class Graphs(InMemoryDataset):
@@ -168,6 +168,53 @@ def test_nothing_is_written_for_what_is_not_on_disk(tmp_path: Path, monkeypatch:
     assert list(tmp_path.rglob('*.pt')) == []
 
 
+class Split(InMemoryDataset):
+    """One graph or two, on disk, with one of the splits of its nodes."""
+
+    def __init__(self, root: Path, count: int, split: int) -> None:
+        super().__init__(str(root))
+        forwards = torch.stack([torch.arange(5), torch.arange(1, 6)])
+        edge_index = torch.cat([forwards, forwards.flip(0)], dim=1)
+        graphs = [Data(x=torch.full((6, 2), float(number)), edge_index=edge_index) for number in range(count)]
+        self.masks = {}
+        for key in ('train_mask', 'val_mask', 'test_mask'):
+            self.masks[key] = torch.rand(count, 6, generator=torch.Generator().manual_seed(split)) < 0.5
+            for graph, mask in zip(graphs, self.masks[key], strict=True):
+                graph[key] = mask
+        self.data, self.slices = self.collate(graphs)
+
+    @property
+    def processed_file_names(self) -> list[str]:
+        return ['any']
+
+    def process(self) -> None:
+        Path(self.processed_paths[0]).touch()
+
+
+@pytest.mark.parametrize('count', [1, 2])
+def test_one_file_for_all_splits(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for split in range(2):
+        dataset = Split(tmp_path, count, split)
+        apply_in_memory(dataset, Compose([NormalizeFeatures(), AddGraphRandomFeatures(num_walks=2)]))
+        for number, data in enumerate(dataset):
+            assert all(torch.equal(data[key], mask[number]) for key, mask in dataset.masks.items())
+            assert len(data.to_dict()) > 5  # the walks
+        assert len(files(tmp_path)) == 1
+        monkeypatch.setattr(AddGraphRandomFeatures, 'forward', None)  # none are drawn for the second split
+
+
+@pytest.mark.parametrize('transform', [Counting(), RemoveTrainingClasses([0]), RandomSampling(4)])
+def test_what_may_read_or_change_a_split_has_a_file_for_each(tmp_path: Path, transform: BaseTransform) -> None:
+    assert not leaves_nodes(Compose([AddGraphRandomFeatures(), transform]))
+    for split in range(2):
+        dataset = Split(tmp_path, 1, split)
+        dataset._data.y = torch.ones(6, dtype=torch.long)
+        dataset._data.pos = torch.rand(6, 2, generator=torch.Generator().manual_seed(0))
+        apply_in_memory(dataset, transform)
+        assert dataset[0].train_mask.shape == dataset[0].x.shape[:1]
+        assert len(files(tmp_path)) == split + 1
+
+
 def test_unused_options_are_warned_of(
     tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -180,3 +227,45 @@ def test_unused_options_are_warned_of(
     cfg.topomask.transforms = []
     with pytest.warns(UserWarning, match=r"topomask.GRF: got num_walks, which nothing reads with gt.layer_type 'GINE\+Linear'"):
         load_dataset('any', 'name', '.')
+
+
+@pytest.mark.parametrize(
+    ('option', 'value', 'users', 'message'),
+    [
+        ('topomask.mask.GRF', {}, ['gt.layer_type GINE+Masked', 'gnn.layer_type masked_attention'], 'topomask.mask: got GRF,'),
+        ('topomask.Masked.mask', 'GRF', ['gt.layer_type GINE+Masked'], 'topomask.Masked: got mask,'),
+        (
+            'topomask.svd.rank',
+            1,
+            ['dataset.node_encoder_name LinearNode+SVDSE', "topomask.transforms ['AddSVDEncoding']"],
+            "topomask.svd: got rank, which nothing reads with dataset.node_encoder_name 'LinearNode'",
+        ),
+        ('gt.sparse.k', 3, ['gt.layer_type GINE+SparseAttention'], 'gt.sparse: got k, .* with gt.layer_type'),
+    ],
+)
+def test_other_unused_options_are_warned_of(
+    tmp_path: Path,
+    configure: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
+    option: str,
+    value: object,
+    users: list[str],
+    message: str,
+) -> None:
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
+
+    def load(options: str) -> None:
+        configure(options)
+        *path, name = option.split('.')
+        group = cfg
+        for part in path:
+            group = group[part]
+        group[name] = value
+        load_dataset('any', 'name', '.')
+
+    for user in users:
+        load(user)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=message):
+        load('gt.layer_type GINE+Linear')

@@ -25,6 +25,8 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.testing import assert_mask_operator
 
+pytestmark = pytest.mark.filterwarnings('ignore:The spectral radius')
+
 Matrix = NDArray[np.float64]
 MODULATION = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
 

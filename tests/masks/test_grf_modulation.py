@@ -1,12 +1,14 @@
 """The modulation of GRF masks: kernels by name, shared, positive."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
 import torch
 from graphs import small_digraph, small_graph
 from grf_samples import make
+from torch_geometric.data import Data
 
 from pyg_topomask.masks import GRFMask
 
@@ -98,6 +100,60 @@ def test_positive_mask_is_the_mask_of_its_modulation() -> None:
     np.testing.assert_allclose(by_name.f.detach().numpy(), [heat(0.5, 3)], rtol=1e-5)
 
 
+def complete(num_nodes: int, weight: float = 1.0) -> Data:
+    edges = (1 - torch.eye(num_nodes)).nonzero().t()
+    return Data(edge_index=edges, edge_weight=torch.full((edges.size(1),), weight), num_nodes=num_nodes)
+
+
+@pytest.mark.parametrize('settings', [{}, {'asymmetric': True}, {'asymmetric': 'pairs'}, {'positive': True}], ids=str)
+def test_terms_that_still_grow_warn_with_the_spectral_radius(settings: dict[str, object]) -> None:
+    """The complete graph of n nodes has the spectral radius n - 1."""
+    mask = GRFMask(2, normalization=None, **settings)
+    with pytest.warns(UserWarning, match=r'^The spectral radius of \|W\| is 29, and'):
+        mask(complete(30))
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        mask(complete(30, weight=0.05))  # 29 * 0.05 / 2 < 1
+
+
+def test_terms_of_one_modulation_of_a_pair_are_enough_for_the_warning() -> None:
+    mask = GRFMask(2, normalization=None, asymmetric='pairs')
+    with torch.no_grad():
+        mask.key_modulation[1, -1] = 1.0
+    with pytest.warns(UserWarning, match=r'^The spectral radius of \|W\| is 1\.45, and'):
+        mask(complete(30, weight=0.05))
+
+
+@pytest.mark.parametrize('settings', [{}, {'normalization': 'rw'}, {'normalization': None, 'importance': False}], ids=str)
+def test_radius_is_not_computed_where_terms_cannot_grow(settings: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> float:
+        raise AssertionError('the spectral radius was computed')
+
+    monkeypatch.setattr('pyg_topomask.masks.power_series.spectral_radius', refuse)
+    GRFMask(2, **settings)(complete(30))
+    with pytest.raises(AssertionError, match='was computed'):
+        GRFMask(2, normalization=None)(complete(30))
+
+
+def test_modulation_of_a_kernel_is_exact_in_double_precision() -> None:
+    mask = GRFMask(max_walk_length=6, modulation='heat:2', asymmetric='pairs')
+    mask.double().reset_parameters()
+    np.testing.assert_allclose(mask.f.detach().numpy(), [heat(1.0, 6)], rtol=1e-13)
+    np.testing.assert_allclose(mask.key_f.detach().numpy(), [heat(1.0, 6)], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ('hops', 'name', 'asymmetric'),
+    [(0, 'random_walk', False), (1, 'random_walk', True), (1, 'random_walk:p=4', 'pairs'), (2, 'random_walk:p=3', False)],
+)
+def test_walks_too_short_for_a_kernel_warn(hops: int, name: str, asymmetric: bool | str) -> None:
+    with pytest.warns(UserWarning, match=f'^max_walk_length is {hops}, but the kernel .*; {hops + 1} reaches them'):
+        GRFMask(max_walk_length=hops, modulation=name, asymmetric=asymmetric)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        GRFMask(max_walk_length=hops + 1, modulation=name, asymmetric=asymmetric)
+
+
 @pytest.mark.parametrize(
     ('argument', 'settings'),
     [
@@ -112,6 +168,11 @@ def test_positive_mask_is_the_mask_of_its_modulation() -> None:
         ('modulation', {'modulation': 'random_walk', 'positive': True}),
         ('modulation', {'modulation': 'unknown'}),
         ('modulation', {'modulation': 'cosine:2'}),
+        ('modulation', {'modulation': f'cosine:{math.pi / 2}', 'max_walk_length': 2}),
+        ('modulation', {'modulation': 'random_walk:1'}),
+        ('modulation', {'modulation': 'random_walk:p=1.5'}),
+        ('modulation', {'modulation': 'random_walk:1e30', 'asymmetric': True}),
+        ('max_walk_length', {'walk_length': 'fixed:6', 'max_walk_length': 3}),
         ('transition', {'transition': 'unknown'}),
         ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
         ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),

@@ -146,6 +146,60 @@ def test_large_adjacencies_neither_overflow_nor_vanish(size: int) -> None:
     torch.testing.assert_close(out[0], expected, atol=1e-3, rtol=1e-3)
 
 
+def digraph(name: str) -> Data:
+    """Directed graphs whose adjacencies are far from normal."""
+    if name == 'path':
+        weight = torch.ones(7, dtype=torch.float64)
+        return Data(edge_index=torch.stack([torch.arange(7), torch.arange(1, 8)]), edge_weight=weight, num_nodes=8)
+    if name == 'batch':
+        return Batch.from_data_list([digraph(own) for own in ('path', 'acyclic', 'random', 'signed')])
+    rng = np.random.default_rng(0)
+    matrix = (rng.random((30, 30)) < 0.15) * rng.exponential(2.0, (30, 30))
+    if name == 'acyclic':
+        matrix = np.triu(matrix, 1)
+    elif name == 'signed':
+        matrix *= rng.choice([-1.0, 1.0], (30, 30))
+    edges = np.stack(matrix.nonzero())
+    return Data(edge_index=torch.from_numpy(edges), edge_weight=torch.from_numpy(matrix[tuple(edges)]), num_nodes=30)
+
+
+@pytest.mark.parametrize('lam', [0.1, 1.0, 4.0])
+@pytest.mark.parametrize('graph', ['path', 'acyclic', 'random', 'signed', 'batch'])
+def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: float) -> None:
+    data = digraph(graph)
+    mask = HeatKernelMask(1, 'adjacency', lam, tolerance=1e-10).double()
+    dense = mask(data).to_dense()[0].detach().numpy()
+    matrix = weight_matrix(data, None)
+    expected = expm(mask.lam.item() * matrix)  # lam has passed through float32
+    count, component = connected_components(csr_array(matrix), connection='weak')
+    for own in range(count):
+        inside = np.ix_(component == own, component == own)
+        factor = np.trace(dense[inside]) / np.trace(expected[inside])
+        assert 0 < factor <= 1 + 1e-9
+        np.testing.assert_allclose(dense[inside], factor * expected[inside], rtol=1e-9, atol=1e-9)
+
+
+def test_entries_of_a_directed_path_by_hand() -> None:
+    row = HeatKernelMask(kind='adjacency').double()(digraph('path')).to_dense()[0, 0].detach().numpy()
+    np.testing.assert_allclose(row * [1, 1, 2, 6, 24, 120, 720, 5040] / row[0], np.ones(8), atol=1e-4)
+
+
+def test_gradients_of_directed_adjacencies() -> None:
+    path, short = digraph('path').edge_index, torch.tensor([[0, 1], [1, 2]])
+    data = Batch.from_data_list([Data(edge_index=path, num_nodes=8), Data(edge_index=short, num_nodes=3)])
+    mask = HeatKernelMask(1, 'adjacency', tolerance=1e-13).double()
+    weight, v = torch.rand(9, dtype=torch.float64), torch.randn(11, 1, 2, dtype=torch.float64)
+    ones = torch.ones(11, 1, 1, dtype=torch.float64)
+
+    def attend(raw_lam: Tensor, weight: Tensor, v: Tensor) -> Tensor:
+        graph = Graph.from_tensors(data.edge_index, 11, weight, data.batch)
+        operator = torch.func.functional_call(mask, {'raw_lam': raw_lam}, (graph,))
+        return masked_linear_attention(ones, ones, v, operator)
+
+    inputs = [own.clone().requires_grad_() for own in (mask.raw_lam.detach(), weight, v)]
+    assert torch.autograd.gradcheck(attend, inputs)
+
+
 # Attention ------------------------------------------------------------------------------------------------------------
 
 

@@ -70,6 +70,21 @@ def test_deconvolution_needs_a_first_coefficient_above_zero(series: list) -> Non
         deconvolve(torch.tensor(series))
 
 
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_deconvolution_refuses_a_first_coefficient_of_rounding_alone(dtype: torch.dtype) -> None:
+    """cos(pi / 2) is 6e-17 in floating point: f would be 8e-9, 1e8, -6e23."""
+    series = torch.tensor([math.cos(math.pi / 2), math.pi / 2, 0.0], dtype=dtype)
+    with pytest.raises(ValueError, match=r'^alpha: got .*rounding'):
+        deconvolve(series)
+    with pytest.raises(ValueError, match=r'^alpha: got .*rounding'):
+        deconvolve(torch.stack([torch.ones(3, dtype=dtype), series]))
+    small = torch.tensor([1e-20, 2e-20, 1e-20], dtype=dtype)
+    torch.testing.assert_close(deconvolve(small), torch.tensor([1e-10, 1e-10, 0.0], dtype=dtype), rtol=1e-6, atol=1e-16)
+    # The heat kernel of time 40 starts at e^-40, beside 2e-2.
+    expected = [math.exp(-20) * 20**k / math.factorial(k) for k in range(13)]
+    np.testing.assert_allclose(modulation('heat:40', 12).numpy(), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize('shape', [(4,), (2, 4)])
 def test_gradients(shape: tuple[int, ...]) -> None:
     first, second = positive_series(1, *shape).requires_grad_(), positive_series(2, *shape[:-1], 3).requires_grad_()
@@ -165,12 +180,22 @@ def test_series_of_very_high_order_are_finite(scale: float, order: int) -> None:
 
 @pytest.mark.parametrize('name', KERNELS)
 def test_scale_after_the_name(name: str) -> None:
-    assert torch.equal(kernel_series(f'{name}:0.25', 6), kernel_series(name, 6, scale=0.25))
-    assert not torch.allclose(kernel_series(f'{name}:0.25', 6), kernel_series(name, 6))
+    assert torch.equal(kernel_series(f'{name}:2.25', 6), kernel_series(name, 6, scale=2.25))
+    assert not torch.allclose(kernel_series(f'{name}:2.25', 6), kernel_series(name, 6))
     assert torch.equal(kernel_series('random_walk:3', 6, p=4), kernel_series('random_walk', 6, scale=3.0, p=4))
 
 
-@pytest.mark.parametrize('name', ['unknown', '', ':2', 'Heat', 'heat:fast', 'heat:1:2', 'heat:nan', 'heat:inf', 'heat:-1e9'])
+@pytest.mark.parametrize('name', ['random_walk:2.5:p=3', 'random_walk:p=3:2.5', 'random_walk:scale=2.5:p=3.0'])
+def test_parameters_after_the_name(name: str) -> None:
+    """(a I - L)^p = ((a - 1) I + W)^p."""
+    expected = np.poly1d([1.0, 1.5]) ** 3
+    np.testing.assert_allclose(kernel_series(name, 4).numpy(), [*expected.coeffs[::-1], 0.0], rtol=1e-14)
+    np.testing.assert_allclose(kernel_series('regularized_laplacian:d=2', 3).numpy(), [0.25, 0.25, 0.1875, 0.125], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    'name', ['unknown', '', ':2', 'Heat', 'heat:fast', 'heat:1:2', 'heat:', 'heat:scale=', 'random_walk:p=1:p=2', 'heat:1=2=3']
+)
 def test_unknown_names_and_scales_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r'^name: got ') as error:
         kernel_series(name, 3)
@@ -185,12 +210,27 @@ def test_unknown_names_and_scales_are_refused(name: str) -> None:
         ('cosine', {'d': 2.0}),
         ('random_walk', {'p': 1.5}),
         ('random_walk', {'p': -1}),
+        ('random_walk', {'scale': 1.9}),
         ('regularized_laplacian', {'scale': float('nan')}),
+        ('regularized_laplacian', {'scale': -1.0}),
+        ('regularized_laplacian', {'d': -1.0}),
+        ('heat', {'scale': -1.0}),
+        ('heat', {'scale': float('inf')}),
+        ('diffusion', {'scale': -0.5}),
+        ('cosine', {'scale': -1.0}),
     ],
 )
 def test_bad_parameters_are_refused(name: str, parameters: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=f"^name: got '{name}' with .*{next(iter(parameters))}"):
+    ((parameter, value),) = parameters.items()
+    with pytest.raises(ValueError, match=rf"^name: got '{name}' with .*{parameter}.*; accepted are "):
         kernel_series(name, 3, **parameters)
+    with pytest.raises(ValueError, match=rf"^name: got '{name}:{parameter}={value}' with .*; accepted are "):
+        modulation(f'{name}:{parameter}={value}', 3)
+
+
+def test_range_of_a_parameter_is_told() -> None:
+    with pytest.raises(ValueError, match='finite numbers from 2 for its scale'):
+        modulation('random_walk', 4, scale=0.5)
 
 
 def test_negative_order_is_refused() -> None:

@@ -401,6 +401,32 @@ def test_other_series_do_not_warn(data: Data, settings: dict) -> None:
         PowerSeriesMask(**settings)(data)
 
 
+# Precision and length -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('positive', [False, True])
+def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) -> None:
+    mask = PowerSeriesMask(2, 6, 'heat', positive=positive)
+    expected = np.exp(-1.0) / np.cumprod([1.0, *range(1, 7)])
+    assert mask.coefficients.dtype == torch.float32
+    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-6)
+    mask.double().reset_parameters()
+    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-14)
+    assert copy.deepcopy(mask).float().coefficients.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ('order', 'name', 'needed'), [(1, 'random_walk', 2), (0, 'random_walk:3:p=1', 1), (2, 'random_walk:p=5', 5)]
+)
+def test_order_below_that_of_the_kernel_warns(order: int, name: str, needed: int) -> None:
+    with pytest.warns(UserWarning, match=f'^order is {order}, but the kernel .* powers up to {needed}'):
+        PowerSeriesMask(1, order, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        PowerSeriesMask(1, needed, name)
+        PowerSeriesMask(1, order, 'heat')
+
+
 # The spectral radius --------------------------------------------------------------------------------------------------
 
 

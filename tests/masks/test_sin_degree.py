@@ -1,7 +1,11 @@
 """Masks of degrees: Eq. 10, and what they make of degrees that are large, given or new."""
 
 import copy
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
 from torch_geometric.data import Batch, Data
 
+import pyg_topomask
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
@@ -74,7 +79,7 @@ def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
     degree = torch.from_numpy(degrees(data, 'out')).clamp(max=2)
     z = (mask.embedding[degree] @ mask.weight.t()).sigmoid().t()
     dense = torch.sin(torch.pi / 4 * (z.unsqueeze(2) + z.unsqueeze(1)))
-    assert_dense_attention(mask(data), dense, [mask.embedding, mask.weight])
+    assert_dense_attention(mask(data), dense, [mask.offset, mask.weight])
 
 
 def test_hadamard_products_with_other_masks() -> None:
@@ -100,33 +105,112 @@ def test_every_degree_up_to_the_largest_has_its_own_embedding_and_larger_ones_sh
     mask = SinDegreeMask(max_degree=max_degree, embedding_dim=1)
     with torch.no_grad():
         mask.weight.fill_(1.0)
-        mask.embedding.copy_(torch.linspace(-3.0, 3.0, mask.embedding.size(0)).unsqueeze(1))
+        mask.initial.copy_(torch.linspace(-3.0, 3.0, mask.initial.size(0)).unsqueeze(1))
     expected = mask.embedding.sigmoid()[[row(int(d), max_degree) for d in degree]]
     torch.testing.assert_close(mask.centrality(degree), expected)
 
 
+def star(leaves: int) -> Data:
+    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    return Data(edge_index=edges, num_nodes=leaves + 1)
+
+
+def step(mask: SinDegreeMask, data: Data, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    mask(data).to_dense().sum().backward()
+    optimizer.step()
+
+
 def test_unseen_degrees_take_the_nearest_seen_in_training() -> None:
-    star = Data(edge_index=torch.stack([torch.zeros(9, dtype=torch.long), torch.arange(1, 10)]), num_nodes=10)  # 9 and 0
     other = Data(edge_index=torch.tensor([[0] * 4 + [1] * 5 + [2] * 9 + [3] * 60, [4] * 78]), num_nodes=5)
     mask = SinDegreeMask(2, 20).double()
     fresh = copy.deepcopy(mask).eval()
     np.testing.assert_allclose(fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'out')), atol=1e-12)
-    mask(star)
+    step(mask, star(9), torch.optim.SGD(mask.parameters(), 0.1))
     assert mask.seen.nonzero().flatten().tolist() == [0, 9]
     mask.eval()
     nearest = {4: 0, 5: 9, 9: 9, 22: 9, 0: 0}
     expected = matrix(mask, degrees(other, 'out'), lambda own: nearest[own])
     np.testing.assert_allclose(mask(other).to_dense().detach().numpy(), expected, atol=1e-12)
-    assert mask.seen.sum() == 2  # evaluation learns nothing
     restored = SinDegreeMask(2, 20).double().eval()
     restored.load_state_dict(mask.state_dict())
     torch.testing.assert_close(restored(other).to_dense(), mask(other).to_dense())
-    mask.train()
-    with torch.no_grad():
-        mask(other)
-    assert mask.seen.sum() == 2
     mask.reset_parameters()
     assert not mask.seen.any()
+
+
+@pytest.mark.parametrize('kind', [torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW])
+def test_weight_decay_leaves_embeddings_of_unseen_degrees(kind: type[torch.optim.Optimizer]) -> None:
+    mask = SinDegreeMask(1, 20)
+    before = mask.embedding.detach().clone()
+    optimizer = kind(mask.parameters(), lr=0.1, weight_decay=0.1)
+    for leaves in (9, 9, 4):
+        step(mask, star(leaves), optimizer)
+    assert mask.seen.nonzero().flatten().tolist() == [0, 4, 9]
+    assert (mask.embedding != before).any(1).nonzero().flatten().tolist() == [0, 4, 9]
+
+
+@pytest.mark.parametrize('max_degree', [0, 1, 6, 512])
+def test_nearest_is_by_degree_also_in_buckets(max_degree: int) -> None:
+    degree = np.array([0, 1, 2, 3, 5, 9, 30, 500, 512, 513, 600, 1000, 2000, 2302, 2303, 3000, 4104, 5000, 10**6, 2**40, 2**62])
+    last = row(2**63 - 1, max_degree)
+    smallest = [own if own <= max_degree else (max_degree + 1) << (own - max_degree - 1) for own in range(last + 1)]
+    largest = [own - 1 for own in smallest[1:]] + [2**63 - 1]
+    for seen in ([row(500, max_degree), row(4104, max_degree)], [0], [last], [row(3, max_degree), row(10**6, max_degree)]):
+        mask = SinDegreeMask(2, max_degree).double()
+        with torch.no_grad():
+            mask.offset[seen] = torch.randn(len(seen), 16, dtype=torch.double)
+        # Python's integers, which do not overflow; min takes the first of equals, the smaller degree.
+        distance = [{own: max(smallest[own] - int(d), int(d) - largest[own], 0) for own in sorted(seen)} for d in degree]
+        nearest = [min(own, key=lambda place: own[place]) for own in distance]
+        z = 1 / (1 + np.exp(-mask.embedding.detach().numpy()[nearest] @ mask.weight.detach().numpy().T))
+        np.testing.assert_allclose(mask.eval().centrality(torch.from_numpy(degree)).detach().numpy(), z, atol=1e-12)
+
+
+#: Each of two processes sees one star, whose leaves number 3 and 6.
+SCRIPT = """
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from pyg_topomask.nn import SinDegreeAttention
+
+torch.set_num_threads(1)
+rank = int(sys.argv[2])
+dist.init_process_group('gloo', init_method=f'file://{sys.argv[1]}/store', rank=rank, world_size=2)
+layer = SinDegreeAttention(4)
+leaves = torch.arange(1, (4, 7)[rank])
+edges = torch.stack([leaves, torch.zeros_like(leaves)])
+model = DistributedDataParallel(layer)
+optimizer = torch.optim.Adam(model.parameters(), 0.1, weight_decay=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.randn(len(leaves) + 1, 4), torch.cat([edges, edges.flip(0)], dim=1)).square().sum().backward()
+    optimizer.step()
+degree = torch.tensor([1, 2, 3, 4, 5, 6, 9])
+torch.save((layer.mask.seen, layer.mask.eval().centrality(degree).detach()), f'{sys.argv[1]}/{rank}.pt')
+dist.destroy_process_group()
+"""
+
+
+def test_degrees_that_any_process_saw_are_seen(tmp_path: Path) -> None:
+    (tmp_path / 'script.py').write_text(SCRIPT)
+    paths = [str(Path(pyg_topomask.__file__).parents[1]), os.environ.get('PYTHONPATH', '')]
+    environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': os.pathsep.join(paths)}
+    command = [sys.executable, '-W', 'ignore', str(tmp_path / 'script.py'), str(tmp_path)]
+    processes = [
+        subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], '\n'.join(errors)
+    results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in range(2)]
+    assert [seen.nonzero().flatten().tolist() for seen, _ in results] == [[1, 3, 6]] * 2
+    z = results[0][1]
+    assert torch.equal(z, results[1][1])
+    assert torch.equal(z, z[[0, 0, 2, 2, 5, 5, 5]])
 
 
 def test_degrees_of_the_data() -> None:
@@ -151,9 +235,9 @@ def test_heads_learn_apart_and_gradients_reach_every_parameter() -> None:
     dense = mask(data).to_dense()
     assert not torch.allclose(dense[0], dense[1])
     dense.square().sum().backward()
-    assert mask.embedding.grad[2].any()
+    assert mask.offset.grad[2].any()
     assert mask.weight.grad.any(1).all()
-    assert not mask.embedding.grad[7].any()
+    assert not mask.offset.grad[7].any()
 
 
 def test_half_precision_and_autocast() -> None:
@@ -188,3 +272,9 @@ def test_bad_degrees_are_named(degree: torch.Tensor | None) -> None:
     data.degree = degree
     with pytest.raises(ValueError, match=r'^degree_attr: got'):
         SinDegreeMask(degree_attr='degree')(data)
+
+
+@pytest.mark.parametrize('degree', [torch.tensor([3, -1]), torch.tensor([1.0])])
+def test_centrality_of_no_degree_is_refused(degree: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^degree: got degree.*; accepted are integers from 0'):
+        SinDegreeMask().centrality(degree)

@@ -71,6 +71,7 @@ def test_softmax_over_the_neighbours() -> None:
 ALGORITHM_GRAPHS = ['undirected', 'directed', 'weighted', 'negative_weights', 'parallel_edges', 'batch', 'no_edges']
 
 
+@pytest.mark.filterwarnings('ignore:The spectral radius')
 @pytest.mark.parametrize('looked_at', [False, True])
 @pytest.mark.parametrize('normalization', ['sym', None])
 @pytest.mark.parametrize('graph', ALGORITHM_GRAPHS)

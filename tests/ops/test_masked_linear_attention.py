@@ -330,7 +330,7 @@ def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:
 
 
 def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
-    for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + GRFMask(), 'edges')):
+    for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + PackingMask(), 'edges')):
         with pytest.raises(ValueError, match=r'^route: got'):
             choose_route(bound(mask), 4, 4, route)
     with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
@@ -342,7 +342,7 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(AdjacencyMask()), 16, 16) == 'edges'
     assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
     assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
-    assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'features'
+    assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'edges'))
 
 
@@ -376,6 +376,28 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
 def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
+
+
+@pytest.mark.parametrize('name', ['packing', 'low_rank', 'scaled_low_rank'])
+@pytest.mark.parametrize('rows', [[4, 0, 4], []])
+def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
+    data, index = small_graph(), torch.tensor(rows, dtype=torch.long)
+    mask = MASKS[name](data).double()(data)
+    q, k, v = inputs(6)
+    expected = masked_attention(*(own.numpy() for own in (q, k, v)), mask.to_dense().detach().numpy())[rows]
+    out = masked_linear_attention(q[index], k, v, mask, rows=index)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_do_not_fit_are_named() -> None:
+    q, k, v = inputs(6)
+    index, mask = torch.tensor([1, 2]), PackingMask()(small_graph())
+    pair = PackingMask()(Batch.from_data_list([Data(num_nodes=3)] * 2))
+    for queries, own, route in ((q, mask, 'auto'), (q[:2, :1], mask, 'auto'), (q[:2], mask, 'features'), (q[:2], pair, 'auto')):
+        with pytest.raises(ValueError, match=r'^rows: got'):
+            masked_linear_attention(queries, k, v, own, route, index)
+    with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted are masks of low rank on one graph'):
+        masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
 
 
 # Compilation ----------------------------------------------------------------------------------------------------------

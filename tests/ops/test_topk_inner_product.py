@@ -127,6 +127,19 @@ def test_huge_keys_of_other_graphs_are_not_found(backend: str) -> None:
         assert found[inside] == expected[inside]
 
 
+@pytest.mark.parametrize('size', [1e6, 1e9, 1e12])
+@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+def test_short_keys_beside_a_long_one(backend: str, dtype: torch.dtype, size: float) -> None:
+    q, k, _ = tensors([1500], heads=1, dim=3, dtype=dtype)
+    k *= 1e-6
+    k[100:200] = k[100]  # ties
+    k[0] = size
+    index, _ = topk_inner_product(q, k, 5, None, backend)
+    score = similarities(q, k, 'dot')[0]
+    assert all(len(set(row)) == 5 for row in index.squeeze(1).tolist())
+    np.testing.assert_allclose(np.take_along_axis(score, index.squeeze(1).numpy(), -1), -np.sort(-score)[:, :5], rtol=1e-5)
+
+
 def test_permuted_keys_are_found_permuted(backend: str) -> None:
     q, k, _ = tensors([90])
     order = torch.randperm(90)
@@ -288,7 +301,7 @@ def test_auto_takes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_package_names_the_extra(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ('pykeops', 'pykeops.torch', 'faiss'):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf'pip install "pyg_topomask\[{name}\]"'):
+    with pytest.raises(ImportError, match=rf'install pyg_topomask with its extra \[{name}\]'):
         topk_inner_product(torch.ones(2, 1, 1), torch.ones(2, 1, 1), 1, backend=name)
 
 

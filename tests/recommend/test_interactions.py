@@ -49,9 +49,14 @@ def test_pairs_and_archives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('layout', 'text', 'message'),
     [
-        ('lists', '0 1\n1 x\n', r'a\.txt, line 2: got .1 x.; accepted are integer ids'),
+        ('lists', '0 1\n1 x\n', r'a\.txt, line 2: got .1 x.; accepted are integer ids from 0 to 9223372036854775807'),
         ('lists', '0 1\n\n0 1.5\n', r'a\.txt, line 3: got'),
-        ('lists', '0 -1\n', r'a\.txt, line 1: got a negative id'),
+        ('lists', '0 -1\n', r'a\.txt, line 1: got .0 -1.; accepted are integer ids from 0'),
+        ('lists', '0 1_0 2\n', r'a\.txt, line 1: got .0 1_0 2.; accepted are integer ids'),
+        ('lists', '0 1\n0 ٣\n', r'a\.txt, line 2: got .*; accepted are integer ids'),
+        ('lists', '1 9223372036854775808\n', r'a\.txt, line 1: got .1 9223372036854775808.; accepted are integer ids'),
+        ('lists', f'1 {"9" * 5000}\n', r'a\.txt, line 1: got .*; accepted are integer ids'),
+        ('pairs', '0 1 2_0\n1 99999999999999999999 1\n', r'a\.txt, line 2: got'),
         ('pairs', '0 1\n7\n', r'a\.txt, line 2: got .7.; accepted are a user and an item'),
         ('columns', '', 'layout: got .columns.; accepted are lists, pairs'),
     ],
@@ -62,10 +67,54 @@ def test_broken_files(tmp_path: Path, layout: str, text: str, message: str) -> N
         read_interactions(tmp_path / 'a.txt', layout)
 
 
-def test_broken_archive(tmp_path: Path) -> None:
-    np.savez(tmp_path / 'a.npz', rows=np.zeros(2))
-    with pytest.raises(ValueError, match=r'a\.npz: got the arrays .*; accepted are archives with row and col'):
+def test_bytes_that_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / 'a.txt').write_bytes(b'0 1 Bj\xf6rk\r\n2 9223372036854775807 \xff\n')
+    assert read_interactions(tmp_path / 'a.txt', 'pairs').tolist() == [[0, 2], [1, 2**63 - 1]]
+    with pytest.raises(ValueError, match=r'a\.txt, line 1: got .0 1 Bj.*xf6rk.; accepted are integer ids'):
+        read_interactions(tmp_path / 'a.txt')
+
+
+@pytest.mark.parametrize(('suffix', 'module'), [('.gz', gzip), ('.xz', lzma), ('.bz2', bz2)])
+def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
+    path = tmp_path / f'a.txt{suffix}'
+    content = module.compress(b''.join(b'%d %d\n' % (own, own * own) for own in range(1000)))
+    damaged = content[:20] + bytes(byte ^ 0x55 for byte in content[20:60]) + content[60:]
+    for broken in (content[: len(content) // 2], content[:-3], damaged, b'0 1\n'):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=rf'a\.txt\{suffix}, line \d+: got a broken file \(.*\); accepted are whole files'):
+            read_interactions(path)
+    with pytest.raises(FileNotFoundError):
+        read_interactions(tmp_path / f'absent{suffix}')
+
+
+@pytest.mark.parametrize(
+    ('arrays', 'message'),
+    [
+        ({'rows': np.zeros(2)}, r'got the arrays .*; accepted are archives with row and col'),
+        ({'row': np.array([0.5, 1.7]), 'col': np.arange(2)}, r'got row of float64 and shape \(2,\), col of int64'),
+        ({'row': np.arange(3), 'col': np.arange(2)}, r'got row of int64 and shape \(3,\), col of int64 and shape \(2,\)'),
+        ({'row': np.zeros((1, 2), int), 'col': np.zeros((1, 2), int)}, r'got .*; accepted are integers of one shape \[E\]'),
+        ({'row': np.array([0]), 'col': np.array([-1])}, r'got an id below 0 or above 9223372036854775807'),
+        ({'row': np.array([2**63], np.uint64), 'col': np.array([0])}, r'got an id below 0 or above'),
+        ({'row': np.array([None]), 'col': np.array([0])}, r'got a broken archive'),
+    ],
+)
+def test_broken_archives(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / 'a.npz', **arrays)
+    with pytest.raises(ValueError, match=rf'a\.npz: {message}'):
         read_interactions(tmp_path / 'a.npz')
+
+
+def test_what_is_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / 'a.npz'
+    np.savez(path, row=np.arange(1000), col=np.arange(1000))
+    whole = path.read_bytes()
+    with open(tmp_path / 'a.npy', 'wb') as file:
+        np.save(file, np.arange(3))
+    for broken in (b'', b'0 1\n', b'PK\x03\x04', whole[:500], (tmp_path / 'a.npy').read_bytes(), whole[:200] + whole[210:]):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r'a\.npz: got a broken archive'):
+            read_interactions(path)
 
 
 def test_gaps_duplicates_and_overlap() -> None:

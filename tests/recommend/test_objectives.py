@@ -7,6 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import LightGCN
 
+from pyg_topomask.nn.models import MGFormer
 from pyg_topomask.recommend.encoders import LightGCNEncoder, MFEncoder
 from pyg_topomask.recommend.interactions import bipartite_data
 from pyg_topomask.recommend.losses import DirectAULoss, info_nce
@@ -96,6 +97,18 @@ def test_users_who_know_everything_have_no_negative() -> None:
     loss.backward()
     assert float(loss.detach()) == 0.0
     assert torch.isfinite(encoder.embedding.weight.grad).all()
+
+
+def test_loss_of_mgformer_is_that_of_all_its_embeddings(data: Data, pairs: Tensor) -> None:
+    encoder, objective = MGFormer(U, I, 4, svd_dim=0), DirectAUObjective(weight=0.7)
+    batch = pairs[:, torch.randint(pairs.size(1), (9,))]
+    users, items = encoder(data)
+    expected = DirectAULoss(0.7)(users[batch[0]], items[batch[1]])
+    loss = objective(encoder, data, *batch)
+    torch.testing.assert_close(loss, expected)
+    grads = [torch.autograd.grad(own, list(encoder.parameters())) for own in (loss, expected)]
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
 def test_contrastive_objectives_add_the_agreement_of_their_views(data: Data, pairs: Tensor) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip('pytorch_lightning')
 from pyg_topomask.__main__ import main
 from pyg_topomask.recommend.config import default_config, is_recommendation, load_config
 from pyg_topomask.recommend.interactions import read_interactions
-from pyg_topomask.recommend.models import RECOMMENDERS
+from pyg_topomask.recommend.models import RECOMMENDERS, build_recommender
 from pyg_topomask.recommend.serve import load_run, recommend
 from pyg_topomask.recommend.train import find_device, train
 
@@ -105,6 +105,29 @@ def test_baselines_and_seeds_in_one_command(run_cfg: Path, capsys: pytest.Captur
     assert lines[-1] == 'test Recall@5 {:.4f} NDCG@5 {:.4f}'.format(*means)
 
 
+def test_without_test_interactions_nothing_is_trained(run_cfg: Path) -> None:
+    (run_cfg.parent / 'test.txt').write_text('\n'.join((run_cfg.parent / 'train.txt').read_text().splitlines()[:3]) + '\n')
+    with pytest.raises(ValueError, match=r"recommend.files.test: got \['test.txt'\] with no test interaction left; accepted"):
+        train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.val_ratio', '0.0'])
+    assert not (run_cfg.parent / 'out').exists()
+
+
+def test_groups_without_test_interactions_are_null(run_cfg: Path) -> None:
+    items = torch.bincount(read_interactions(run_cfg.parent / 'train.txt')[1])
+    (run_cfg.parent / 'test.txt').write_text(''.join(f'{user} {int(items.argmax())}\n' for user in range(100, 180, 2)))
+    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1', 'recommend.val_ratio', '0.0']
+    [result] = train(run_cfg, options)['BPRMF']
+    assert np.isnan(result['test_unpopular recall@5'])
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    text = (run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3' / 'result.json').read_text()
+    written = json.loads(text, parse_constant=refuse)
+    assert written['test_unpopular recall@5'] is written['test_unpopular ndcg@5'] is None
+    assert written['test_popular recall@5'] == written['test_recall@5'] == result['test_recall@5']
+
+
 def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ['recommend.model', 'DirectAU', 'recommend.max_epoch', '6', 'recommend.DirectAU.lr', '0.05']
     assert main(['train', '--cfg', str(run_cfg), *options]) == 0
@@ -148,6 +171,14 @@ def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) ->
         (['train', 'recommend.k'], 'options are pairs'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),
         (['train', '--repeat', '0'], 'repeat must be at least 1'),
+        (
+            ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.svd_dim', '-1'],
+            'recommend.MGFormer.svd_dim: got -1; accepted are numbers from 0',
+        ),
+        (
+            ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.mask', 'foo'],
+            "recommend.MGFormer.mask: got 'foo'; accepted are sin_degree, adjacency, none",
+        ),
     ],
 )
 def test_bad_input_is_one_line(run_cfg: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -161,16 +192,26 @@ def test_bad_input_is_one_line(run_cfg: Path, capsys: pytest.CaptureFixture[str]
 def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1'])
     run = ['recommend', '--run', str(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3')]
+    folder = run_cfg.parent
+    files = ['--out', str(folder / 'top.csv'), '--embeddings', str(folder / 'vectors.npz')]
+    before = set(folder.iterdir())
     for arguments, message in (
         (['recommend', '--run', str(run_cfg.parent), '--user', '1'], 'run: got'),
         (run, 'user, embeddings: got neither'),
         ([*run, '--user', '100', '101'], 'user: got [101]; accepted are the 40 users from 100 to 178'),
         ([*run, '--user', '100', '--k', '31'], 'k: got 31; accepted are 1 to 30'),
         ([*run, '--embeddings', 'vectors.csv'], 'embeddings: got'),
+        ([*run, '--embeddings', str(folder / 'absent' / 'e.npz')], "e.npz'; accepted are names of files in folders"),
+        ([*run, '--user', '100', '--out', str(folder / 'absent' / 'x.csv')], "out: got '"),
+        ([*run, '--user', '100', '--out', str(folder)], "out: got '"),
+        ([*run, '--user', '100', '--out', str(folder / 'x.csv'), '--embeddings', 'vectors.csv'], 'embeddings: got'),
+        ([*run, '--user', '101', *files], 'user: got [101]'),
+        ([*run, '--user', '100', '--k', '0', *files], 'k: got 0; accepted are 1 to 30'),
     ):
         capsys.readouterr()
         assert main(arguments) == 2
         assert message in capsys.readouterr().err
+    assert set(folder.iterdir()) == before
 
 
 def test_broken_yaml(run_cfg: Path) -> None:
@@ -202,6 +243,8 @@ def test_shipped_configurations() -> None:
 def test_api(run_cfg: Path) -> None:
     train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1'])
     dataset, users, items = load_run(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3')
+    options = load_config(run_cfg, ['recommend.MGFormer.sign_flip', 'True']).recommend.MGFormer
+    assert build_recommender('MGFormer', dataset, 8, options).encoder.sign_flip
     assert (users.shape, items.shape) == ((40, 8), (30, 8))
     assert recommend(dataset, users, items, [], k=3) == []
     assert find_device('cpu') == torch.device('cpu')

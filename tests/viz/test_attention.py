@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from pyg_topomask.diagnostics.attention import attention_degrees
+from pyg_topomask.nn import KMIPAttention
 from pyg_topomask.viz.attention import (
     plot_attention_degrees,
     plot_attention_graphs,
@@ -68,6 +69,20 @@ def test_positions_of_more_dimensions_keep_their_distances_in_the_plane() -> Non
     drawn = torch.from_numpy(np.array(points.get_offsets()))
     order = attention_degrees(PAIRS, ALPHA, 4)[:, 0].argsort()
     torch.testing.assert_close(torch.cdist(drawn, drawn), torch.cdist(flat, flat)[order][:, order])
+
+
+def test_tensors_in_training_are_drawn() -> None:
+    x = torch.randn(4, 8, requires_grad=True)
+    _, layer = KMIPAttention(8, heads=2, k=2)(x, PAIRS, return_attention_weights=True)
+    assert layer[1].requires_grad
+    curve = torch.rand(1, 2, requires_grad=True)
+    for figure in (
+        plot_attention_graphs([layer], POS.clone().requires_grad_(), PAIRS),
+        plot_attention_degrees([curve]),
+        plot_cumulative_attention([1], [curve]),
+        plot_distance_to_full_attention([1], [curve]),
+    ):
+        figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize('dimensions', [1, 2, 3])

@@ -59,10 +59,21 @@ def test_distributions_by_name() -> None:
     assert walk_length('geometric:0.3') == GeometricLength(0.3)
     assert walk_length('fixed:3') == FixedLength(3)
     assert walk_length('poisson:2') == PoissonLength(2.0)
+    assert walk_length('survival:1, 0.7,0.3') == SurvivalLength((1.0, 0.7, 0.3))
     assert walk_length(FixedLength(2)) == FixedLength(2)
 
 
-@pytest.mark.parametrize('text', ['unknown:1', 'poisson', 'poisson:-1', 'geometric:1', 'fixed:1.5', 'fixed:-1', ''])
+@pytest.mark.parametrize(('length', 'expected'), CASES, ids=repr)
+def test_longest_is_the_last_that_survives(length: WalkLength, expected: NDArray[np.float64]) -> None:
+    last = int(np.flatnonzero(expected)[-1])
+    assert length.longest == (None if last == 5 else last)
+
+
+BAD = ['unknown:1', 'poisson', 'poisson:-1', 'geometric:1', 'fixed:1.5', 'fixed:-1', 'fixed:inf', 'fixed:1,2', '']
+BAD += ['survival:', 'survival:0.5', 'survival:1,0.5,0.6', 'survival:1,x']
+
+
+@pytest.mark.parametrize('text', BAD)
 def test_unknown_distributions_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r'^walk_length: got'):
         walk_length(text)

@@ -1,3 +1,5 @@
+import warnings
+
 import pytest
 import torch
 from graphs import small_graph
@@ -20,6 +22,8 @@ from pyg_topomask.walks import SAMPLERS, PoissonLength, WalkSettings, sample_ens
         ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
         ('normalization', {'normalization': 'unknown'}),
         ('walk_length', {'walk_length': 'unknown'}),
+        ('max_walk_length', {'walk_length': 'fixed:3'}),
+        ('max_walk_length', {'walk_length': 'survival:1,0.7,0.3,0.1'}),
     ],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
@@ -36,6 +40,17 @@ def test_unknown_sampler_lists_the_known_ones() -> None:
 def test_settings_that_walk_alike_are_equal() -> None:
     assert WalkSettings(2, 0.5, 2, walk_length='poisson:2') == WalkSettings(2, 0.5, 2, walk_length=PoissonLength(2.0))
     assert len({WalkSettings(2, 0.5, 2), WalkSettings(2, 0.5, 2), WalkSettings(2, 0.5, 3)}) == 2
+
+
+@pytest.mark.parametrize('length', ['fixed:2', 'survival:1,0.7,0.3', 'survival:1,0.7,0.3,0'])
+def test_powers_beyond_the_longest_walk_warn(length: str) -> None:
+    with pytest.warns(UserWarning, match='^max_walk_length is 5, but no walk of .* more than 2 hops'):
+        WalkSettings(2, 0.5, 5, walk_length=length)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        WalkSettings(2, 0.5, 2, walk_length=length)
+        WalkSettings(2, 0.5, 5, walk_length=length, importance=False)
+        WalkSettings(2, 0.5, 5, walk_length='poisson:2')
 
 
 def test_one_ensemble_is_one_object_and_two_differ() -> None:

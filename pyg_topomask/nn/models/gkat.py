@@ -190,7 +190,8 @@ class GKAT(torch.nn.Module):
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
         r"""Draws the walks of all layers by their current attention, see :meth:`RWGNKAttention.resample`: once per epoch, on
-        a new :obj:`graph`, which the model is then given.
+        a new :obj:`graph`, which the model is then given. For training loops of your own with the full batch; no option of a
+        YAML calls it.
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, in_channels]`.

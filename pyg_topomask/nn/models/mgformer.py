@@ -55,6 +55,9 @@ class MGFormer(torch.nn.Module):
             over all nodes, near to equal ones as long as scores are, from which training hardly gets away.
             (default: :obj:`True`)
         dropout (float): Dropout probability of the input. (default: :obj:`0.0`)
+        sign_flip (bool): In each training step, multiply every pair of singular vectors in the structural encodings by a random
+            sign, as the signs mean nothing, from `"Global Self-Attention as a Replacement for Graph Convolution"
+            <https://arxiv.org/abs/2108.03348>`_. (default: :obj:`False`)
         route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
 
@@ -84,6 +87,7 @@ class MGFormer(torch.nn.Module):
         max_degree: int = 512,
         residual: bool = True,
         dropout: float = 0.0,
+        sign_flip: bool = False,
         route: str = 'auto',
     ) -> None:
         super().__init__()
@@ -102,6 +106,7 @@ class MGFormer(torch.nn.Module):
         self.svd_dim = svd_dim
         self.channels = channels
         self.dropout = dropout
+        self.sign_flip = sign_flip
         self.residual = residual
         self.embedding = torch.nn.Parameter(torch.empty(num_users + num_items, embedding_dim))
         self.layers = torch.nn.ModuleList(
@@ -115,12 +120,15 @@ class MGFormer(torch.nn.Module):
         for layer in self._attentions:
             layer.reset_parameters()
 
-    def forward(self, graph: Graph | Data) -> tuple[Tensor, Tensor]:
-        r"""Returns the embeddings of users, :obj:`[U, F]`, and items, :obj:`[I, F]`.
+    def forward(self, graph: Graph | Data, nodes: Tensor | None = None) -> tuple[Tensor, Tensor] | Tensor:
+        r"""Returns the embeddings of users, :obj:`[U, F]`, and items, :obj:`[I, F]`, or of some nodes.
 
         Args:
             graph (Graph or torch_geometric.data.Data): The interactions; a :class:`~pyg_topomask.graph.Graph` made once
                 checks the edges and counts degrees once.
+            nodes (torch.Tensor, optional): The nodes to return the embeddings of, as one tensor :obj:`[n, F]`, such as those
+                of a batch of interactions: :obj:`torch.cat([users, num_users + items])`. Under a mask of low rank, the last
+                layer has no other queries. (default: :obj:`None`)
         """
         if not isinstance(graph, Graph):
             graph = Graph.from_data(graph)
@@ -128,13 +136,22 @@ class MGFormer(torch.nn.Module):
             raise ValueError(
                 f'graph: got {graph.num_nodes} nodes; accepted are {self.num_users} users and then {self.num_items} items'
             )
+        if nodes is not None:
+            _check_nodes(nodes, graph.num_nodes)
         x: Tensor = self.embedding
         if self.svd_dim > 0:
-            x = torch.cat([x, self._encoding(graph).to(x)], dim=1)
+            encoding = self._encoding(graph).to(x)
+            if self.training and self.sign_flip:
+                encoding = encoding * (2.0 * torch.randint(2, (self.svd_dim,), dtype=x.dtype, device=x.device) - 1.0)
+            x = torch.cat([x, encoding], dim=1)
         x = F.dropout(x, self.dropout, self.training)
-        for layer in self._attentions:
+        *layers, last = self._attentions
+        for layer in layers:
             x = x + layer(x, graph) if self.residual else layer(x, graph)
-        return x[: self.num_users], x[self.num_users :]
+        out: Tensor = last(x, graph, nodes)
+        if self.residual:
+            out = out + (x if nodes is None else x.index_select(0, nodes))
+        return out if nodes is not None else (out[: self.num_users], out[self.num_users :])
 
     @property
     def _attentions(self) -> list[_KernelAttention]:
@@ -175,10 +192,23 @@ class _KernelAttention(torch.nn.Module):
         for module in (self.lin_q, self.lin_k, self.feature_map, self.mask):
             module.reset_parameters()
 
-    def forward(self, x: Tensor, graph: Graph) -> Tensor:
-        q, k, v = (own.view(x.size(0), self.heads, -1) for own in (self.lin_q(x), self.lin_k(x), x))
+    def forward(self, x: Tensor, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        mask = self.mask(graph)
+        # Of other masks, some rows cost as much as all of them.
+        low_rank = mask.factors is not None and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
+        rows = nodes if low_rank else None
+        queries = x if rows is None else x.index_select(0, rows)
+        q, k, v = (own.unflatten(1, (self.heads, -1)) for own in (self.lin_q(queries), self.lin_k(x), x))
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
-        return masked_linear_attention(q, k, v, self.mask(graph), self.route).flatten(1)
+        out = masked_linear_attention(q, k, v, mask, self.route, rows).flatten(1)
+        return out if nodes is None or low_rank else out.index_select(0, nodes)
+
+
+def _check_nodes(nodes: Tensor, num_nodes: int) -> None:
+    if nodes.dim() != 1 or nodes.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f'nodes: got {nodes.dtype} of shape {tuple(nodes.shape)}; accepted are integers of shape [n]')
+    if nodes.numel() > 0 and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
+        raise ValueError(f'nodes: got {int(nodes.min())} to {int(nodes.max())}; accepted are 0 to {num_nodes - 1}')
 
 
 def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:

@@ -62,7 +62,8 @@ def topk_inner_product(
           - :obj:`IndexFlatIP`, in float32; results for float64 are checked and mended
           - :obj:`pyg_topomask[faiss]`, CPU
         * - :obj:`"tree"`
-          - a k-d tree, after the reduction to nearest neighbors (Sec. 4.2.3); for few channels
+          - a k-d tree, after the reduction to nearest neighbors (Sec. 4.2.3); for few channels; results for float64 and
+            beside extremely long keys are checked and mended
           - CPU
 
     All but :obj:`"dense"` leave graphs of at most 1,024 nodes to it. :obj:`"auto"` goes by the size of each graph, see

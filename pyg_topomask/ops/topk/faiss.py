@@ -16,7 +16,7 @@ def load() -> Any:
     try:
         return importlib.import_module('faiss')
     except ImportError as error:
-        raise ImportError('backend="faiss" needs faiss: pip install "pyg_topomask[faiss]"') from error
+        raise ImportError('backend="faiss" needs faiss: install pyg_topomask with its extra [faiss]') from error
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:

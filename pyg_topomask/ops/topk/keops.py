@@ -16,7 +16,7 @@ def load() -> Any:
     try:
         pykeops, lazy = importlib.import_module('pykeops'), importlib.import_module('pykeops.torch')
     except Exception as error:  # it looks for compilers when it is imported, which fails in many ways
-        raise ImportError(f'backend="keops" needs KeOps ({error}): pip install "pyg_topomask[keops]"') from error
+        raise ImportError(f'backend="keops" needs KeOps ({error}): install pyg_topomask with its extra [keops]') from error
     pykeops.set_verbose(False)
     return lazy.LazyTensor
 

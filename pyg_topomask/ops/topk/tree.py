@@ -6,6 +6,9 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from pyg_topomask.ops.topk.rank import EXTRA
+from pyg_topomask.ops.topk.select import select_top
+
 __all__ = ['search']
 
 
@@ -13,7 +16,8 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`.
 
     With the coordinate :math:`\sqrt{R^2 - \|\mathbf{k}_j\|^2}` appended, all keys have the norm :math:`R`; queries get a 0.
-    Then the nearest keys are those with the largest inner products.
+    Then the nearest keys are those with the largest inner products. Distances are rounded relative to :math:`R`: where that
+    is more than the rounding of a short key's score, what is found is ranked anew, see :func:`_rank`.
     """
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         own, num = slice(start, start + size), min(found.size(2), size)
@@ -21,9 +25,28 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
             key, query = k[head, own].double(), q[head, own].double()
             square = key.square().sum(1, keepdim=True)
             radius = square.max().sqrt()
+            # Of scores, for queries of length 1; the tree sums distances up level by level, and zero keys are always exact.
+            error = 64 * torch.finfo(torch.float64).eps * (q.size(2) + 2) * radius
+            shortest = square.masked_fill(square == 0, torch.inf).min().sqrt()
+            ranked = bool(error > torch.finfo(k.dtype).eps * shortest)
             # Queries as long as the keys: distances to them differ as much as they can.
-            query = torch.nn.functional.normalize(query, eps=torch.finfo(query.dtype).tiny) * radius
-            key = torch.cat([key, (radius**2 - square).clamp(min=0).sqrt()], dim=1)
-            query = torch.cat([query, torch.zeros_like(square)], dim=1)
-            searched = cKDTree(key.numpy()).query(query.numpy(), range(1, num + 1), workers=torch.get_num_threads())
-            found[head, own, :num] = torch.from_numpy(searched[1]) + start
+            scaled = torch.nn.functional.normalize(query, eps=torch.finfo(query.dtype).tiny) * radius
+            scaled = torch.cat([scaled, torch.zeros_like(square)], dim=1)
+            tree = cKDTree(torch.cat([key, (radius**2 - square).clamp(min=0).sqrt()], dim=1).numpy())
+            wanted = range(1, min(num + EXTRA * ranked, size) + 1)
+            position = torch.from_numpy(tree.query(scaled.numpy(), wanted, workers=torch.get_num_threads())[1])
+            if ranked:
+                position = _rank(query, key, position, num, error, memory)
+            found[head, own, :num] = position + start
+
+
+def _rank(query: Tensor, key: Tensor, position: Tensor, num: int, error: Tensor, memory: int) -> Tensor:
+    r"""Returns the best of the keys found by their scores, or of all keys where more than those found may be among them."""
+    score = torch.einsum('nd,nmd->nm', query, key[position])
+    score, order = score.sort(dim=1, descending=True)
+    best = position.gather(1, order)[:, :num]
+    if position.size(1) < key.size(0):
+        doubtful = score[:, num - 1] - score[:, -1] <= error * query.norm(dim=1)
+        for rows in doubtful.nonzero().flatten().split(max(1, memory // (score.element_size() * key.size(0)))):
+            best[rows] = select_top(query[rows] @ key.t(), num)[1]
+    return best

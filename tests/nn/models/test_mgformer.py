@@ -1,6 +1,7 @@
 """MGFormer: the paper's equations in NumPy, and what the model asks of its data."""
 
 import copy
+import itertools
 
 import numpy as np
 import pytest
@@ -114,6 +115,43 @@ def test_graphs_and_data_are_the_same_to_it(mask: str | None) -> None:
         torch.testing.assert_close(first, second)
 
 
+@pytest.mark.parametrize('route', ['auto', 'features'])
+@pytest.mark.parametrize('residual', [True, False])
+@pytest.mark.parametrize('layers', [1, 2])
+@pytest.mark.parametrize('mask', ['sin_degree', 'adjacency', None])
+@pytest.mark.parametrize('nodes', [[6, 0, 6, 3, 9], []])
+def test_outputs_and_gradients_of_some_nodes(
+    nodes: list[int], mask: str | None, layers: int, residual: bool, route: str
+) -> None:
+    data, index = interactions(), torch.tensor(nodes, dtype=torch.long)
+    own = model(mask=mask, layers=layers, residual=residual, route=route, heads=2)
+    torch.nn.init.normal_(own.embedding)
+    some = own(data, index)
+    expected = expected_output(own, data, mask, 'simplex')[index.numpy()]
+    np.testing.assert_allclose(numpy(some), expected, atol=1e-10)
+    parameters = list(own.parameters())
+    weight = torch.randn(len(nodes), 8, dtype=torch.double)
+    full = torch.cat(own(data)).index_select(0, index)
+    grads = [torch.autograd.grad((out * weight).sum(), parameters, materialize_grads=True) for out in (some, full)]
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_last_layer_has_no_queries_but_those_of_the_nodes() -> None:
+    data, own = interactions(), model(layers=2)
+    sizes: list[list[int]] = []
+    for layer in own.layers:
+        layer.lin_q.register_forward_pre_hook(lambda _, inputs: sizes.append(list(inputs[0].shape)))
+    own(data, torch.tensor([1, 5]))
+    assert sizes == [[10, 8], [2, 8]]
+
+
+@pytest.mark.parametrize('nodes', [torch.tensor([10]), torch.tensor([-1]), torch.tensor(1), torch.tensor([1.0])])
+def test_bad_nodes_are_named(nodes: Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^nodes: got'):
+        model()(interactions(), nodes)
+
+
 def test_masks_and_feature_maps_may_be_modules() -> None:
     data, shared = interactions(), GRFMask(2)
     own = model(mask=shared, heads=2, layers=2, feature_map=FavorFeatures(4, 16))
@@ -153,11 +191,30 @@ def test_dropout_acts_in_training_alone() -> None:
     assert torch.equal(own(data)[0], own(data)[0])
 
 
+def test_signs_of_structural_encodings_flip_in_training_alone() -> None:
+    data, own = interactions(), model(sign_flip=True)
+    torch.nn.init.normal_(own.embedding)
+    encoding, outputs = data.svd_encoding, set()
+    expected = {}
+    for signs in itertools.product([1.0, -1.0], repeat=3):  # one sign for both ends of a pair of singular vectors
+        data.svd_encoding = encoding * torch.tensor(signs)
+        expected[signs] = expected_output(own, data, 'sin_degree', 'simplex')
+    data.svd_encoding = encoding
+    for _ in range(60):
+        output = numpy(torch.cat(own(data)))
+        (signs,) = (signs for signs, one in expected.items() if np.allclose(output, one, atol=1e-10))
+        outputs.add(signs)
+    assert len(outputs) > 4
+    np.testing.assert_allclose(numpy(torch.cat(own.eval()(data))), expected[1.0, 1.0, 1.0], atol=1e-10)
+
+
 def test_state_dict_and_reset() -> None:
     data, own, other = interactions(), model().eval(), model().eval()
     assert not torch.allclose(own(data)[0], other(data)[0])
     other.load_state_dict(own.state_dict())
     assert torch.equal(own(data)[0], other(data)[0])
+    for parameter in own.parameters():
+        torch.nn.init.normal_(parameter)
     before = {name: value.clone() for name, value in own.state_dict().items() if value.is_floating_point()}
     own.reset_parameters()
     after = own.state_dict()

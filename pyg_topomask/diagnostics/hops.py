@@ -1,0 +1,80 @@
+r"""How far a mask looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import dijkstra
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+
+__all__ = ['mask_rows', 'weight_by_hops']
+
+
+@torch.no_grad()
+def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
+    r"""Returns rows :math:`M_{ij}` of a mask, by one product of its transpose with unit vectors: the matrix is never formed.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        nodes (torch.Tensor): The nodes :math:`i`, :obj:`[n]`.
+
+    Returns:
+        torch.Tensor: :obj:`[H, n, N]`.
+
+    Example:
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> data = Data(edge_index=torch.tensor([[0], [2]]), num_nodes=3)
+        >>> mask_rows(AdjacencyMask(self_loop=None), data, torch.tensor([0]))
+        tensor([[[0., 0., 1.]]])
+    """
+    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    operator = mask(graph)
+    unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), device=graph.device)
+    unit[nodes, :, torch.arange(nodes.numel(), device=graph.device)] = 1.0
+    rows: Tensor = operator.T.matmul(unit).permute(1, 2, 0)
+    return rows
+
+
+def weight_by_hops(mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Tensor | None = None) -> Tensor:
+    r"""Returns how far a mask looks: the share of the absolute weight :math:`\sum_j |M_{ij}|` of a row that lies on nodes
+    at each distance from node :math:`i` along the edges, averaged over rows that have any weight.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
+        nodes (torch.Tensor, optional): The rows. (default: :obj:`None`, all, which takes :math:`O(H N^2)` memory)
+
+    Returns:
+        torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.
+
+    Raises:
+        ValueError: If :obj:`max_hops` is negative.
+
+    Example:
+        >>> from pyg_topomask.masks import PackingMask
+        >>> path = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> weight_by_hops(PackingMask(), path, max_hops=1)
+        tensor([[0.5000, 0.5000, 0.0000]])
+    """
+    if max_hops < 0:
+        raise ValueError(f'max_hops: got {max_hops}; accepted are numbers from 0')
+    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
+    weight = mask_rows(mask, graph, nodes).abs()
+    row, col = graph.edge_index.long().cpu().numpy()
+    adjacency = coo_matrix((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2).tocsr()
+    distance = np.empty((0, graph.num_nodes))
+    if nodes.numel() > 0:
+        distance = dijkstra(adjacency, unweighted=True, indices=nodes.cpu().numpy(), limit=max_hops)
+    hops = torch.from_numpy(np.minimum(distance, max_hops + 1)).long().to(weight.device)
+    shares = weight.new_zeros(*weight.shape[:2], max_hops + 2).scatter_add(2, hops.expand_as(weight), weight)
+    total = shares.sum(2, keepdim=True)
+    counted = (total > 0).sum(1).clamp(min=1)
+    return torch.where(total > 0, shares / total, 0.0).sum(1) / counted

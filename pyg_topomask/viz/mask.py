@@ -1,0 +1,64 @@
+r"""Pictures of what a mask lets nodes attend to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.diagnostics import mask_rows, weight_by_hops
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.inspection import neighborhood
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ['plot_mask']
+
+
+def plot_mask(
+    mask: Mask, graph: Graph | Data, node: int | None = None, max_hops: int = 4, nodes: Tensor | None = None, head: int = 0
+) -> Figure:
+    r"""Draws a mask: its entries between the nodes nearest to one, and how its weight spreads over distances, see
+    :func:`~pyg_topomask.diagnostics.weight_by_hops`.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
+        max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
+        nodes (torch.Tensor, optional): The rows over which distances are averaged. (default: :obj:`None`, those drawn)
+        head (int): The head to draw. (default: :obj:`0`)
+
+    Returns:
+        matplotlib.figure.Figure: The figure, to be saved or displayed.
+
+    Raises:
+        ImportError: If Matplotlib is not installed.
+        ValueError: If the graph has no nodes, or an argument is outside its range.
+
+    Example:
+        >>> from pyg_topomask.masks import PowerSeriesMask
+        >>> figure = plot_mask(PowerSeriesMask(), Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+        >>> [axis.get_title() for axis in figure.axes[:2]]
+        ['mask', 'weight by distance']
+    """
+    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    drawn = neighborhood(graph, node).to(graph.device)
+    rows = mask_rows(mask, graph, drawn).cpu()
+    if not 0 <= head < rows.size(0):
+        raise ValueError(f'head: got {head}; accepted are heads from 0 to {rows.size(0) - 1}')
+    shares = weight_by_hops(mask, graph, max_hops, drawn if nodes is None else nodes)[head].cpu()
+    figure = new_figure(11, 4)
+    left, right = figure.subplots(1, 2)
+    block = rows[head][:, drawn.cpu()]
+    largest, signed = float(block.abs().max()) or 1.0, bool((block < 0).any())
+    image = left.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
+    left.set(title='mask', xlabel=f'nodes nearest to node {int(drawn[0])}')
+    figure.colorbar(image, ax=left)
+    right.bar([*map(str, range(max_hops + 1)), 'more'], shares)
+    right.set(title='weight by distance', xlabel='hops', ylabel='share of a row')
+    return figure

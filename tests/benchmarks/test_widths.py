@@ -1,0 +1,22 @@
+"""Models that are compared have as many parameters."""
+
+import torch
+
+from benchmarks.harness import count_parameters, nearest_width
+from benchmarks.kmip_accuracy import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
+
+
+def test_nearest_width():
+    def make(width: int) -> torch.nn.Linear:
+        return torch.nn.Linear(width, width)
+
+    assert count_parameters(make(3)) == 12
+    assert [nearest_width(make, target, range(1, 9)) for target in (0, 12, 15, 17, 10_000)] == [1, 3, 3, 4, 8]
+    # 16 lies between 12 and 20: the smaller width.
+    assert nearest_width(make, 16, range(1, 9)) == 3
+
+
+def test_models_beside_k_mip_are_as_large():
+    sizes = {name: count_parameters(make_model(Job(name, 10, 8, 0), 11, 10)) for name in (*CONVOLUTIONS, *ATTENTIONS)}
+    assert max(sizes.values()) < 1.1 * sizes[REFERENCE]
+    assert min(sizes.values()) > 0.9 * sizes[REFERENCE]
