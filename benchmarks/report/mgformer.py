@@ -24,13 +24,27 @@ def _gaps(table: Table, column: str, others: tuple[str, ...]) -> dict[tuple[str,
     }
 
 
-def _describe(gaps: dict[tuple[str, str], Estimate]) -> str:
-    return ', '.join(f'{data} {name} {gap.mean:+.4f} ± {gap.error:.4f}' for (data, name), gap in gaps.items())
+def _describe(table: Table, column: str, others: tuple[str, ...]) -> str:
+    r"""MGFormer and other models, and what these are beside it, by data set."""
+    sentences = []
+    for data in table.distinct('data'):
+        own = table.estimate(column, {'data': data, 'model': OURS})
+        parts = [f'{data}: {OURS} {_show(own)}']
+        for name in others:
+            if name in table.where({'data': data}).column('model'):
+                other = table.estimate(column, {'data': data, 'model': name})
+                parts.append(f'{name} {_show(other)} ({other.minus(own).verdict})')
+        sentences.append(', '.join(parts))
+    return '; '.join(sentences)
+
+
+def _show(value: Estimate) -> str:
+    return f'{value.mean:.4f} ± {value.error:.4f}'
 
 
 def _best(table: Table) -> Finding:
     gaps = _gaps(table, 'Recall', BASELINES)
-    return Finding(judge_gaps(list(gaps.values())), f'Recall@20 of MGFormer minus that of {_describe(gaps)}.')
+    return Finding(judge_gaps(list(gaps.values())), f'Recall@20, {_describe(table, "Recall", BASELINES)}.')
 
 
 def _beauty(table: Table) -> Finding:
@@ -44,8 +58,9 @@ def _beauty(table: Table) -> Finding:
 
 
 def _unpopular(table: Table) -> Finding:
-    gaps = _gaps(table, 'Recall of unpopular items', GRAPH_NETWORKS)
-    return Finding(judge_gaps(list(gaps.values())), f'Recall@20 of unpopular items, MGFormer minus {_describe(gaps)}.')
+    column = 'Recall of unpopular items'
+    gaps = _gaps(table, column, GRAPH_NETWORKS)
+    return Finding(judge_gaps(list(gaps.values())), f'{column}, {_describe(table, column, GRAPH_NETWORKS)}.')
 
 
 def _ablations(table: Table) -> Finding:
@@ -55,7 +70,7 @@ def _ablations(table: Table) -> Finding:
     gaps = _gaps(table, 'Recall', tuple(names))
     if not gaps:
         raise Missing(f'{table.name}: no ablations')
-    return Finding(judge_gaps(list(gaps.values())), f'Recall@20 of MGFormer minus that of {_describe(gaps)}.')
+    return Finding(judge_gaps(list(gaps.values())), f'Recall@20, {_describe(table, "Recall", tuple(names))}.')
 
 
 def _seconds(table: Table) -> Finding:
