@@ -7,12 +7,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import pyg_topomask.datasets
 import pyg_topomask.masks
+import pyg_topomask.nn.models
 import pyg_topomask.transforms
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
+from pyg_topomask.masks import KERNELS
 from pyg_topomask.walks import SAMPLERS
 
 __all__ = ['catalog', 'first_sentence', 'print_catalog']
@@ -35,12 +38,14 @@ _MARKUP = [
     (r'[.:,]? (\.\. math::|====).*', '.'),
     (r',? from (the )?`[^`]*`_+( paper)?( \([^)]*\))?', ''),
     (r' \([^()]*`[^`]*<[^`]*>`_+[^()]*\)', ''),
-    (r'(?<=[^\s.]{2}\.)(?<!\(App\.) (?=[A-Z:`]).*', ''),  # all but the first sentence
+    (r'(?<=[^\s.]{2}\.)(?<!App\.) (?=[A-Z:`]).*', ''),  # all but the first sentence
     (r'`\"?([^`<\"]*?)\"?\s*<[^>]*>`_+', r'\1'),  # links
     (r':\w+:`~[\w.]*?(\w+)`', r'\1'),
     (r':\w+:`([^`]*)`', r'\1'),
     (r'\\math\w+\{(\w+)\}', r'\1'),
+    (r'\\tilde\{(\w+)\}', r'\1~'),
     (r'\^\{\\top\}', '^T'),
+    (r'\\ge ', '>= '),
     (r'\\[,;] ?', ''),
     (r'\\(?=[\w{}])|`', ''),
 ]
@@ -60,6 +65,7 @@ def _is_concrete(thing: Any) -> bool:
 
 def catalog() -> dict[str, dict[str, str]]:
     r"""Returns, for each section, one line for each name."""
+    datasets = [getattr(pyg_topomask.datasets, name) for name in pyg_topomask.datasets.__all__ if name != 'DATASETS']
     convs = {name: layer.conv for name, layer in LOCAL_LAYERS.items() if layer is not None}
     return {
         'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
@@ -68,7 +74,10 @@ def catalog() -> dict[str, dict[str, str]]:
         'transforms': _sentences(_public(pyg_topomask.transforms)),
         'feature maps': _sentences(FEATURE_MAPS),
         'samplers': _sentences(SAMPLERS),
+        'kernels': _sentences(KERNELS),
         'data sets': _sentences(DATASETS),
+        'data sets in Python': _sentences({own.__name__: own for own in datasets if own not in DATASETS.values()}),
+        'models in Python': _sentences(_public(pyg_topomask.nn.models)),
     }
 
 

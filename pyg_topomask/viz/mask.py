@@ -41,6 +41,7 @@ def plot_mask(
         ValueError: If the graph has no nodes, or an argument is outside its range.
 
     Example:
+        >>> import torch
         >>> from pyg_topomask.masks import PowerSeriesMask
         >>> figure = plot_mask(PowerSeriesMask(), Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
         >>> [axis.get_title() for axis in figure.axes[:2]]

@@ -78,5 +78,5 @@ def test_missing_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
         return original(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, '__import__', without_sklearn)
-    with pytest.raises(ImportError, match=r'pyg_topomask\[graphgym\]'):
+    with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[graphgym\]'):
         DigitsGrid()

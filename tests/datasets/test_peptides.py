@@ -69,7 +69,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise ImportError('rdkit')
 
     monkeypatch.setattr(peptides, 'from_smiles', missing)
-    with pytest.raises(ImportError, match=r'pyg_topomask\[molecules\]'):
+    with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[molecules\]'):
         PeptidesFunctional(write(tmp_path))
     monkeypatch.setattr(peptides, 'from_smiles', fake_from_smiles)
     with pytest.raises(ValueError, match=r"^smiles: got '\?'"):

@@ -104,6 +104,7 @@ def test_load_constant_with_other_lengths_of_walks() -> None:
     np.testing.assert_allclose(load_constant(mask, data), [constant(data, f, survival, 'sym', 'uniform')], rtol=1e-6)
 
 
+@pytest.mark.filterwarnings('ignore:max_walk_length is:UserWarning')
 @pytest.mark.parametrize('walkwise', [False, True])
 def test_load_constant_is_infinite_where_a_power_counts_that_no_walk_reaches(walkwise: bool) -> None:
     def found(data: Data, **settings: Any) -> float:

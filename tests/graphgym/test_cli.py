@@ -52,7 +52,10 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'transforms',
         'feature maps',
         'samplers',
+        'kernels',
         'data sets',
+        'data sets in Python',
+        'models in Python',
     }
     for section, lines in sections.items():
         assert f'{section}:' in printed
@@ -70,6 +73,11 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         ('An operator from the `"Title. More" <https://x.y>`_ paper.\n\n.. math::\n    x', 'An operator.'),
         ('A mask, from `"Title" <https://x.y>`_ (Eq. 2 and 7):\n\n.. math::\n    x', 'A mask.'),
         (r'A map :math:`\mathbf{A} \, \mathbf{B}^{\top}`: fast.', 'A map A B^T: fast.'),
+        (
+            r'The kernel :math:`(\mathbf{I} + \tilde{\mathbf{L}})^{-d}`, :math:`d \ge 1`. More.',
+            'The kernel (I + L~)^{-d}, d >= 1.',
+        ),
+        ('A model (Sec. 4.4, App. C.3), and more. More.', 'A model (Sec. 4.4, App. C.3), and more.'),
         ('', ''),
     ],
 )

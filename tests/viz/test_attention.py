@@ -143,5 +143,5 @@ def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.Monkey
     for name in [name for name in sys.modules if name.split('.')[0] == 'matplotlib']:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, 'matplotlib', None)
-    with pytest.raises(ImportError, match=r'pyg_topomask\[viz\]'):
+    with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[viz\]'):
         plot()

@@ -88,5 +88,5 @@ def test_bad_arguments_are_named(argument: str, change: dict[str, Any]) -> None:
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
-    with pytest.raises(ImportError, match=r'pyg_topomask\[viz\]'):
+    with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[viz\]'):
         plot_mask_rows({'edges': AdjacencyMask()}, small_digraph(), NODE, POS)
