@@ -160,8 +160,9 @@ def run(quick: bool, folder: Path) -> None:
         f'and the learning rate is {RATE}; {_epochs()} epochs, not 1,000; one run for each fold, not three; batches of '
         f'{training.batch} graphs, put together once. Left out for their size: DD, COLLAB and REDDIT-BINARY of 335,000, '
         f'372,000 and 859,000 nodes, where PROTEINS has 43,000, and REDDIT-5K, which is not in the data{_left_out(names)}. '
-        f'"paper" is Tables 1 and 2, mean ± standard deviation over folds: for "no graph" a read-out alone with the grid of Errica et al., whose '
-        f'figure is shown for GIN, which the tables lack. Seconds are medians on one thread while another model was trained. '
+        f'"paper" is Tables 1 and 2, mean ± standard deviation over folds: for "no graph" a read-out alone with the grid of '
+        f'Errica et al., whose figure is shown for GIN, which the tables lack. Seconds are medians on one thread while another '
+        f'model was trained. '
         f'{_compare(rows)}'
     )
     write_table('tu', 'TU sets: GKAT against message passing and no graph', note, rows, folder)
