@@ -103,7 +103,8 @@ def run(quick: bool, folder: Path) -> None:
         f'with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller sizes are '
         f'left out where {START:,} fits in {BUDGETS[0]} GiB. "bytes per node" is the slope between the two largest N within '
         f'{BUDGETS[-1]} GiB, or the quotient where one was measured. The search of KMIP and dense softmax take quadratic '
-        f'time. "GiB" and "seconds" are those at N = {START:,}, with all that is prepared.'
+        f'time. "GiB" and "seconds" (of a core, while the other may have been busy) are those at N = {START:,}: '
+        f'inf is beyond the largest budget, nan was not measured.'
     )
     write_table('scale', 'Largest graph in a given memory, and a million nodes', note, rows, folder)
 
