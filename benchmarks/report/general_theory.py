@@ -93,7 +93,8 @@ def _tu(table: Table) -> Finding:
     return Finding(
         # The paper states it of these and three larger sets.
         judge_holds(all(fine) and len(fine) >= 4, partly=2 * sum(fine) > len(fine)),
-        f'GKAT minus the same read-out without a graph: {parts}; not below it on {sum(fine)} of {len(fine)} (of 7 in the paper).',
+        f'GKAT minus the same read-out without a graph: {parts}; not below it on {sum(fine)} of {len(fine)} '
+        f'(of 7 in the paper).',
     )
 
 
