@@ -1,15 +1,14 @@
 r"""The contract of a bound mask operator, and the algebra of operators.
 
 A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. It is given by *tensors* and a
-hashable *structure*, which knows one pure function: :meth:`MaskStructure.apply`, the product :math:`\mathbf{M} \mathbf{x}`.
-Everything else (masked attention, transposes, sums, the dense oracle) follows from it.
+hashable *structure*, which knows one pure function: :meth:`~pyg_topomask.structures.MaskStructure.apply`, the product
+:math:`\mathbf{M} \mathbf{x}`. Everything else (masked attention, transposes, sums, the dense oracle) follows from it.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -17,68 +16,15 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import (
+    HadamardLowRankStructure,
+    HeadsStructure,
+    MaskStructure,
+    ScaledStructure,
+    SumStructure,
+)
 
-__all__ = [
-    'Entries',
-    'MaskOperator',
-    'MaskStructure',
-    'structure_from_key',
-]
-
-_STRUCTURES: dict[str, MaskStructure] = {}
-
-
-def structure_from_key(key: str) -> MaskStructure:
-    r"""Returns the structure whose :attr:`MaskStructure.key` is :obj:`key`."""
-    return _STRUCTURES[key]
-
-
-@dataclass(frozen=True)
-class MaskStructure(ABC):
-    r"""The static description of an operator: how its tensors multiply. Frozen, hashable, holds no tensor."""
-
-    @abstractmethod
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        r"""Returns :math:`\mathbf{M} \mathbf{x}` for :obj:`x` of shape :obj:`[N, H, c]`. Pure and differentiable."""
-
-    @abstractmethod
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound to which the rounding
-        error of :meth:`apply` is relative. Rows that weigh nothing are told from it.
-        """
-
-    @abstractmethod
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        r"""Returns structure and tensors of :math:`\mathbf{M}^{\top}`."""
-
-    @property
-    def key(self) -> str:
-        r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
-        key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
-        return key
-
-
-def _plain(value: Any) -> Any:
-    r"""Puts keys in the place of structures."""
-    if isinstance(value, tuple):
-        return tuple(_plain(part) for part in value)
-    return value.key if isinstance(value, MaskStructure) else value
-
-
-def _structured(value: Any) -> Any:
-    r"""Puts structures in the place of keys."""
-    if isinstance(value, tuple):
-        return tuple(_structured(part) for part in value)
-    return _STRUCTURES.get(value, value) if isinstance(value, str) else value
-
-
-@torch.compiler.assume_constant_result  # or else a compiled graph would run before the structure is there
-def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
-    key, structure = f'{kind.__module__}.{kind.__qualname__}{arguments!r}', kind(*_structured(arguments))
-    if type(_STRUCTURES.setdefault(key, structure)) is not kind:  # another class of the same name
-        key = f'{key}#{id(kind)}'
-        _STRUCTURES.setdefault(key, structure)
-    return key
+__all__ = ['Entries', 'MaskOperator']
 
 
 @dataclass(frozen=True)
@@ -149,7 +95,7 @@ class MaskOperator:
         for part in rest:
             first._check_graphs(part)
         heads = tuple(part.heads for part in parts)
-        structure = _Heads(tuple(part.structure for part in parts), tuple(len(part.tensors) for part in parts), heads)
+        structure = HeadsStructure(tuple(part.structure for part in parts), tuple(len(part.tensors) for part in parts), heads)
         cost = sum(part.cost * part.heads for part in parts) // sum(heads)
         tensors = [tensor for part in parts for tensor in part.tensors]
 
@@ -212,7 +158,7 @@ class MaskOperator:
         if not isinstance(other, MaskOperator):
             return NotImplemented
         heads = self._common_heads(other)
-        structure = _Sum((self.structure, other.structure), (len(self.tensors), len(other.tensors)))
+        structure = SumStructure((self.structure, other.structure), (len(self.tensors), len(other.tensors)))
         factors = None
         if self.factors is not None and other.factors is not None:
             factors = _concatenate(self.factors[0], other.factors[0]), _concatenate(self.factors[1], other.factors[1])
@@ -274,7 +220,7 @@ class MaskOperator:
         if self.factors is not None:
             factors = self.factors[0] * scale.to(self.factors[0].dtype).unsqueeze(-1), self.factors[1]
         heads = max(self.heads, scale.numel())
-        return self._derive(_Scaled(self.structure), (scale, *self.tensors), heads, factors=factors, entries=entries)
+        return self._derive(ScaledStructure(self.structure), (scale, *self.tensors), heads, factors=factors, entries=entries)
 
     def _hadamard(self, other: MaskOperator, left: Tensor, right: Tensor) -> MaskOperator:
         def entries(own: Entries) -> Entries:
@@ -286,7 +232,7 @@ class MaskOperator:
         if self.factors is not None:
             factors = _expand(left, self.factors[0]), _expand(right, self.factors[1])
         return self._derive(
-            _HadamardLowRank(self.structure),
+            HadamardLowRankStructure(self.structure),
             (left, right, *self.tensors),
             self._common_heads(other),
             cost=self.cost * left.size(-1),
@@ -370,88 +316,6 @@ def _joint_entries(
 def _concatenate(left: Tensor, right: Tensor) -> Tensor:
     heads = max(left.size(1), right.size(1))
     return torch.cat([left.expand(-1, heads, -1), right.expand(-1, heads, -1)], dim=-1)
-
-
-@dataclass(frozen=True)
-class _Parts(MaskStructure):
-    parts: tuple[MaskStructure, ...]
-    lengths: tuple[int, ...]
-
-    def _split(self, tensors: Sequence[Tensor]) -> list[tuple[MaskStructure, Sequence[Tensor]]]:
-        split, start = [], 0
-        for part, length in zip(self.parts, self.lengths, strict=True):
-            split.append((part, tensors[start : start + length]))
-            start += length
-        return split
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        parts = [part.transpose(own) for part, own in self._split(tensors)]
-        structure = replace(self, parts=tuple(part for part, _ in parts), lengths=tuple(len(own) for _, own in parts))
-        return structure, tuple(tensor for _, own in parts for tensor in own)
-
-
-@dataclass(frozen=True)
-class _Sum(_Parts):
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (part.apply(own, x) for part, own in self._split(tensors))
-        return sum(rest, start=first)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (part.magnitude(own, x) for part, own in self._split(tensors))
-        return sum(rest, start=first)
-
-
-@dataclass(frozen=True)
-class _Heads(_Parts):
-    heads: tuple[int, ...]
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([part.apply(own, block) for (part, own), block in split], dim=1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([part.magnitude(own, block) for (part, own), block in split], dim=1)
-
-
-@dataclass(frozen=True)
-class _Scaled(MaskStructure):
-    inner: MaskStructure
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *own = tensors
-        return self.inner.apply(own, x) * scale.to(x.dtype).unsqueeze(-1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *own = tensors
-        return self.inner.magnitude(own, x) * scale.to(x.dtype).abs().unsqueeze(-1)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        inner, own = self.inner.transpose(tensors[1:])
-        return _Scaled(inner), (tensors[0], *own)
-
-
-@dataclass(frozen=True)
-class _HadamardLowRank(MaskStructure):
-    r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
-    = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`.
-    """
-
-    inner: MaskStructure
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *own = tensors
-        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a * self.inner.apply(own, b * x) for a, b in ranks), start=torch.zeros_like(x))
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *own = tensors
-        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a.abs() * self.inner.magnitude(own, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        inner, own = self.inner.transpose(tensors[2:])
-        return _HadamardLowRank(inner), (tensors[1], tensors[0], *own)
 
 
 def _expand(factor: Tensor, x: Tensor) -> Tensor:

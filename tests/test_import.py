@@ -41,7 +41,7 @@ ORDER = {
     name: level
     for level, names in enumerate(
         [
-            ['sparse_pattern'],
+            ['sparse_pattern', 'structures'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -62,7 +62,15 @@ ORDER = {
 API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
-    'pyg_topomask.operators': ['Entries', 'MaskOperator', 'MaskStructure', 'structure_from_key'],
+    'pyg_topomask.operators': ['Entries', 'MaskOperator'],
+    'pyg_topomask.structures': [
+        'HadamardLowRankStructure',
+        'HeadsStructure',
+        'MaskStructure',
+        'ScaledStructure',
+        'SumStructure',
+        'structure_from_key',
+    ],
     'pyg_topomask.sparse_pattern': ['SparsePattern', 'stable_argsort'],
     'pyg_topomask.ops': [
         'attend_softmax',
@@ -341,13 +349,17 @@ def test_every_part_has_a_place_in_the_order() -> None:
     assert {part(name) for name in module_names()} - {None} <= set(ORDER)
 
 
-def test_operators_stand_on_torch_alone() -> None:
-    tree = ast.parse((ROOT / 'operators.py').read_text())
+@pytest.mark.parametrize(
+    ('name', 'below'),
+    [('structures', set()), ('operators', {'pyg_topomask.sparse_pattern', 'pyg_topomask.structures'})],
+)
+def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:
+    tree = ast.parse((ROOT / f'{name}.py').read_text())
     names = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     names |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     outside = {name.split('.')[0] for name in names} - set(sys.stdlib_module_names)
     assert outside <= {'torch', 'pyg_topomask'}
-    assert {name for name in names if name.startswith('pyg_topomask')} <= {'pyg_topomask.sparse_pattern'}
+    assert {name for name in names if name.startswith('pyg_topomask')} <= below
 
 
 def test_imports_have_no_cycles() -> None:

@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.operators import MaskOperator, MaskStructure, structure_from_key
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.structures import MaskStructure, structure_from_key
 
 
 def bind(heads: int = 2) -> MaskOperator:

@@ -10,9 +10,9 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.utils import grid
 
-__all__ = ['SPLITS', 'DigitsGrid', 'digit_images', 'grid_graphs', 'split_digits']
+from pyg_topomask.datasets.file_dataset import SPLITS, check_split
 
-SPLITS = ('train', 'val', 'test')
+__all__ = ['DigitsGrid', 'digit_images', 'grid_graphs', 'split_digits']
 
 
 class DigitsGrid(InMemoryDataset):
@@ -38,8 +38,7 @@ class DigitsGrid(InMemoryDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if split is not None and split not in SPLITS:
-            raise ValueError(f'split must be None or one of {", ".join(SPLITS)}, given {split!r}')
+        check_split(split)
         super().__init__(root, transform, pre_transform)
         images, labels = digit_images()
         self._split_indices = split_digits(labels)

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.datasets.digits import SPLITS, digit_images, split_digits
+from pyg_topomask.datasets.digits import digit_images, split_digits
+from pyg_topomask.datasets.file_dataset import SPLITS
 
 __all__ = ['Splits', 'load_images']
 

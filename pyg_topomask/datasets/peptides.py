@@ -5,21 +5,19 @@ from __future__ import annotations
 import ast
 import csv
 import gzip
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
+
+from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['PeptidesFunctional']
 
-SPLITS = ('train', 'val', 'test')
 
-
-class PeptidesFunctional(InMemoryDataset):
+class PeptidesFunctional(FileDataset):
     r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of
     about 151 atoms each, of which ten functions are to be predicted, with its official split of 10,873, 2,331 and 2,331.
 
@@ -41,48 +39,20 @@ class PeptidesFunctional(InMemoryDataset):
         ValueError: If :obj:`split` is unknown.
     """
 
-    def __init__(
-        self,
-        root: str,
-        split: str | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-    ) -> None:
-        if split is not None and split not in SPLITS:
-            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
-        super().__init__(root, transform, pre_transform)
-        self.load(self.processed_paths[0])
-        with np.load(self.raw_paths[1]) as file:
-            self._split_indices = {name: torch.from_numpy(file[name]).long() for name in SPLITS}
-        if split is not None:
-            chosen = [self.get(int(index)) for index in self._split_indices[split]]
-            self.data, self.slices = self.collate(chosen)
-            self._data_list = None
-
-    @property
-    def raw_dir(self) -> str:
-        return str(self.root)
-
     @property
     def raw_file_names(self) -> list[str]:
         return ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
 
     @property
-    def processed_file_names(self) -> str:
-        return 'peptides_functional.pt'
+    def stem(self) -> str:
+        return 'peptides_functional'
 
-    def download(self) -> None:
-        missing = [name for name in self.raw_file_names if not (Path(self.raw_dir) / name).exists()]
-        raise FileNotFoundError(f'PeptidesFunctional: no {", ".join(missing)} in {self.raw_dir}; put them there')
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
-
-    def process(self) -> None:
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
+        with np.load(self.raw_paths[1]) as file:
+            splits = {name: torch.from_numpy(file[name]).long() for name in SPLITS}
         with gzip.open(self.raw_paths[0], 'rt', newline='') as file:
             graphs = [_graph(row['smiles'], row['labels']) for row in csv.DictReader(file)]
-        self.save(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs], self.processed_paths[0])
+        return graphs, splits
 
 
 def _graph(smiles: str, labels: str) -> Data:

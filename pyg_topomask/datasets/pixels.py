@@ -8,15 +8,16 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 
-from pyg_topomask.datasets.digits import SPLITS, grid_graphs
+from pyg_topomask.datasets.digits import grid_graphs
+from pyg_topomask.datasets.file_dataset import FileDataset
 from pyg_topomask.datasets.images import FILES, load_images
 
 __all__ = ['CIFAR10Pixels', 'MNISTPixels']
 
 
-class _PixelGraphs(InMemoryDataset):
+class _PixelGraphs(FileDataset):
     r"""A dataset of the images of one file, with the splits of :func:`~pyg_topomask.datasets.load_images`."""
 
     images: str
@@ -29,45 +30,25 @@ class _PixelGraphs(InMemoryDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if split is not None and split not in SPLITS:
-            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
         self.pool = pool
-        super().__init__(root, transform, pre_transform)
-        self.load(self.processed_paths[0])
-        sizes = torch.load(self.processed_paths[1])
-        self._split_indices = dict(zip(SPLITS, torch.arange(sum(sizes)).split(sizes), strict=True))
-        if split is not None:
-            chosen = [self.get(int(index)) for index in self._split_indices[split]]
-            self.data, self.slices = self.collate(chosen)
-            self._data_list = None
-
-    @property
-    def raw_dir(self) -> str:
-        return str(self.root)
+        super().__init__(root, split, transform, pre_transform)
 
     @property
     def raw_file_names(self) -> list[str]:
         return [FILES[self.images]]
 
     @property
-    def processed_file_names(self) -> list[str]:
-        return [f'{self.images}_pixels_{self.pool}.pt', f'{self.images}_pixels_{self.pool}_splits.pt']
+    def stem(self) -> str:
+        return f'{self.images}_pixels_{self.pool}'
 
-    def download(self) -> None:
-        raise FileNotFoundError(f'{type(self).__name__}: no {", ".join(self.raw_file_names)} in {self.raw_dir}; put them there')
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
-
-    def process(self) -> None:
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         splits = load_images(self.images, Path(self.raw_dir))
         largest = min(splits['train'][0].shape[2:]) // 2
         if not 1 <= self.pool <= largest:
             raise ValueError(f'pool: got {self.pool}; accepted are 1 to {largest}')
         graphs = [graph for images, labels in splits.values() for graph in grid_graphs(F.avg_pool2d(images, self.pool), labels)]
-        self.save(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs], self.processed_paths[0])
-        torch.save([len(labels) for _, labels in splits.values()], self.processed_paths[1])
+        sizes = [len(labels) for _, labels in splits.values()]
+        return graphs, dict(zip(splits, torch.arange(sum(sizes)).split(sizes), strict=True))
 
 
 class MNISTPixels(_PixelGraphs):

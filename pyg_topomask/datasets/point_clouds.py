@@ -8,50 +8,11 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
+
+from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks', 'stratified']
-
-SPLITS = ('train', 'val', 'test')
-
-
-class _PointClouds(InMemoryDataset):
-    r"""A dataset made of files of NumPy arrays, with fixed splits, 70 % for training and 15 % for each of the others."""
-
-    def __init__(
-        self,
-        root: str,
-        split: str | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
-    ) -> None:
-        if split is not None and split not in SPLITS:
-            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
-        super().__init__(root, transform, pre_transform)
-        self.load(self.processed_paths[0])
-        strata = torch.load(self.processed_paths[1])
-        self._split_indices = stratified(strata)
-        if split is not None:
-            chosen = [self.get(int(index)) for index in self._split_indices[split]]
-            self.data, self.slices = self.collate(chosen)
-            self._data_list = None
-
-    @property
-    def raw_dir(self) -> str:
-        return str(self.root)
-
-    def download(self) -> None:
-        raise FileNotFoundError(f'{type(self).__name__}: no {", ".join(self.raw_file_names)} in {self.raw_dir}; put them there')
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test clouds within the whole dataset."""
-        return self._split_indices
-
-    def _store(self, clouds: list[Data], strata: Tensor) -> None:
-        self.save(
-            clouds if self.pre_transform is None else [self.pre_transform(cloud) for cloud in clouds], self.processed_paths[0]
-        )
-        torch.save(strata, self.processed_paths[1])
 
 
 def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
@@ -67,7 +28,7 @@ def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> d
     return {name: torch.cat(part).sort().values for name, part in parts.items()}
 
 
-class UrbanObjects(_PointClouds):
+class UrbanObjects(FileDataset):
     r"""499 objects cut from aerial laser scans of the DALES Objects collection, for the classification of clouds of points:
     buildings (0), cars (1), fences (2), poles (3) and trees (4), of 101 to 28,100 points.
 
@@ -92,17 +53,17 @@ class UrbanObjects(_PointClouds):
         return ['urban_objects.npz']
 
     @property
-    def processed_file_names(self) -> list[str]:
-        return ['urban_objects.pt', 'urban_objects_strata.pt']
+    def stem(self) -> str:
+        return 'urban_objects'
 
-    def process(self) -> None:
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[0]) as file:
             pos = torch.from_numpy(file['pos_cm'].astype(np.float32) / np.float32(100))
             sizes, label = np.diff(file['ptr']).tolist(), torch.from_numpy(file['y']).long()
         clouds = [
             Data(pos=part, x=part - part.mean(0), y=own.view(1)) for part, own in zip(pos.split(sizes), label, strict=True)
         ]
-        self._store(clouds, label)
+        return clouds, stratified(label)
 
 
 #: Scenes of :class:`SceneBlocks`: their files, and what the classes are.
@@ -113,7 +74,7 @@ SCENES = {
 }
 
 
-class SceneBlocks(_PointClouds):
+class SceneBlocks(FileDataset):
     r"""Scanned scenes cut into blocks of points, for the segmentation of clouds of points:
 
     * :obj:`"table"`: two table tops with objects on them, of 170,986 and 165,114 points, by a depth camera;
@@ -160,11 +121,10 @@ class SceneBlocks(_PointClouds):
         return list(SCENES[self.name][0])
 
     @property
-    def processed_file_names(self) -> list[str]:
-        stem = f'{self.name}_{self.max_points or "whole"}'
-        return [f'{stem}.pt', f'{stem}_strata.pt']
+    def stem(self) -> str:
+        return f'{self.name}_{self.max_points or "whole"}'
 
-    def process(self) -> None:
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         blocks, strata = [], []
         for stratum, path in enumerate(self.raw_paths):
             pos, extra, label = _read_scene(self.name, Path(path))
@@ -173,7 +133,7 @@ class SceneBlocks(_PointClouds):
                 x = torch.cat([pos[part] - pos[part].mean(0), extra[part]], dim=1)
                 blocks.append(Data(pos=pos[part], x=x, y=label[part]))
             strata += [stratum] * len(parts)
-        self._store(blocks, torch.tensor(strata))
+        return blocks, stratified(torch.tensor(strata))
 
 
 def _read_scene(name: str, path: Path) -> tuple[Tensor, Tensor, Tensor]:

@@ -18,9 +18,10 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, series_parameter, warn_of_cut
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
+from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.sparse import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import MaskOperator, MaskStructure
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
 

@@ -14,9 +14,10 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter, warn_of_cut
-from pyg_topomask.operators import MaskOperator, MaskStructure
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse import multiply, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['PowerSeriesMask', 'spectral_radius', 'warn_of_growth']
 

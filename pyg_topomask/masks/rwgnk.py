@@ -15,7 +15,8 @@ from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 
 __all__ = ['RWGNKMask']

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import MaskStructure
 from pyg_topomask.ops.sparse import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['ExpActionStructure', 'chebyshev_coefficients', 'exp_action', 'taylor_coefficients']
 

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from pyg_topomask.operators import MaskOperator, structure_from_key
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import inverse_weight
 from pyg_topomask.ops.sparse import MAX_ENTRIES, entries_of, multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import structure_from_key
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import Entries, MaskOperator, MaskStructure
+from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['MAX_ENTRIES', 'SparseStructure', 'entries_of', 'multiply', 'sample', 'sddmm', 'spmm']
 

@@ -10,7 +10,7 @@ import torch
 from scipy.fft import next_fast_len
 from torch import Tensor
 
-from pyg_topomask.operators import MaskStructure
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['ToeplitzStructure']
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import MaskStructure
 from pyg_topomask.ops.forest import Forest
+from pyg_topomask.structures import MaskStructure
 
 __all__ = ['BACKENDS', 'METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
 

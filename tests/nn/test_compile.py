@@ -41,7 +41,7 @@ from pyg_topomask.nn import (
     TopoGPSConv,
 )
 from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
-from pyg_topomask.operators import _STRUCTURES
+from pyg_topomask.structures import _STRUCTURES
 
 CHANNELS, HEADS = 8, 2
 COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py')

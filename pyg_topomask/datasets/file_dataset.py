@@ -1,0 +1,84 @@
+r"""Datasets made of files that lie in their root, with fixed splits."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+__all__ = ['SPLITS', 'FileDataset', 'check_split']
+
+SPLITS = ('train', 'val', 'test')
+
+
+def check_split(split: str | None) -> None:
+    r"""Raises a :obj:`ValueError` unless :obj:`split` names a split or is :obj:`None`, which stands for all."""
+    if split is not None and split not in SPLITS:
+        raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
+
+
+class FileDataset(InMemoryDataset):
+    r"""The graphs that :meth:`read` makes of the files :attr:`raw_file_names` in the root. What is made of them is kept in
+    :obj:`processed` there.
+
+    Args:
+        root (str): The folder with the files.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+            (default: :obj:`None`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If a file is not there.
+        ValueError: If :obj:`split` is unknown.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        check_split(split)
+        super().__init__(root, transform, pre_transform)
+        self.load(self.processed_paths[0])
+        self._split_indices: dict[str, Tensor] = torch.load(self.processed_paths[1])
+        if split is not None:
+            chosen = [self.get(int(index)) for index in self._split_indices[split]]
+            self.data, self.slices = self.collate(chosen)
+            self._data_list = None
+
+    @abstractmethod
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
+        r"""Reads the files, and returns the graphs and the indices of those of each split."""
+
+    @property
+    @abstractmethod
+    def stem(self) -> str:
+        r"""What the names of the processed files begin with."""
+
+    @property
+    def raw_dir(self) -> str:
+        return str(self.root)
+
+    @property
+    def processed_file_names(self) -> list[str]:
+        return [f'{self.stem}.pt', f'{self.stem}_split_indices.pt']
+
+    def download(self) -> None:
+        missing = [Path(path).name for path in self.raw_paths if not Path(path).exists()]
+        raise FileNotFoundError(f'{type(self).__name__}: no {", ".join(missing)} in {self.raw_dir}; put them there')
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
+        return self._split_indices
+
+    def process(self) -> None:
+        graphs, splits = self.read()
+        self.save(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs], self.processed_paths[0])
+        torch.save(splits, self.processed_paths[1])

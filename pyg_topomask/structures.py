@@ -1,0 +1,167 @@
+r"""How masks multiply: the static half of a bound operator, and those of sums, scalings and products.
+
+A structure is frozen and hashable, and holds no tensor: operators pass it their tensors, in the order that it expects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    'HadamardLowRankStructure',
+    'HeadsStructure',
+    'MaskStructure',
+    'ScaledStructure',
+    'SumStructure',
+    'structure_from_key',
+]
+
+_STRUCTURES: dict[str, MaskStructure] = {}
+
+
+def structure_from_key(key: str) -> MaskStructure:
+    r"""Returns the structure whose :attr:`MaskStructure.key` is :obj:`key`."""
+    return _STRUCTURES[key]
+
+
+@dataclass(frozen=True)
+class MaskStructure(ABC):
+    r"""The static description of an operator: how its tensors multiply. Frozen, hashable, holds no tensor."""
+
+    @abstractmethod
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns :math:`\mathbf{M} \mathbf{x}` for :obj:`x` of shape :obj:`[N, H, c]`. Pure and differentiable."""
+
+    @abstractmethod
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound to which the rounding
+        error of :meth:`apply` is relative. Rows that weigh nothing are told from it.
+        """
+
+    @abstractmethod
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        r"""Returns structure and tensors of :math:`\mathbf{M}^{\top}`."""
+
+    @property
+    def key(self) -> str:
+        r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
+        key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
+        return key
+
+
+def _plain(value: Any) -> Any:
+    r"""Puts keys in the place of structures."""
+    if isinstance(value, tuple):
+        return tuple(_plain(part) for part in value)
+    return value.key if isinstance(value, MaskStructure) else value
+
+
+def _structured(value: Any) -> Any:
+    r"""Puts structures in the place of keys."""
+    if isinstance(value, tuple):
+        return tuple(_structured(part) for part in value)
+    return _STRUCTURES.get(value, value) if isinstance(value, str) else value
+
+
+@torch.compiler.assume_constant_result  # or else a compiled graph would run before the structure is there
+def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
+    key, structure = f'{kind.__module__}.{kind.__qualname__}{arguments!r}', kind(*_structured(arguments))
+    if type(_STRUCTURES.setdefault(key, structure)) is not kind:  # another class of the same name
+        key = f'{key}#{id(kind)}'
+        _STRUCTURES.setdefault(key, structure)
+    return key
+
+
+@dataclass(frozen=True)
+class _Parts(MaskStructure):
+    parts: tuple[MaskStructure, ...]
+    lengths: tuple[int, ...]
+
+    def _split(self, tensors: Sequence[Tensor]) -> list[tuple[MaskStructure, Sequence[Tensor]]]:
+        split, start = [], 0
+        for part, length in zip(self.parts, self.lengths, strict=True):
+            split.append((part, tensors[start : start + length]))
+            start += length
+        return split
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        parts = [part.transpose(own) for part, own in self._split(tensors)]
+        structure = replace(self, parts=tuple(part for part, _ in parts), lengths=tuple(len(own) for _, own in parts))
+        return structure, tuple(tensor for _, own in parts for tensor in own)
+
+
+@dataclass(frozen=True)
+class SumStructure(_Parts):
+    r""":math:`\sum_i \mathbf{M}_i`, with the tensors of one after those of the other."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (part.apply(own, x) for part, own in self._split(tensors))
+        return sum(rest, start=first)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (part.magnitude(own, x) for part, own in self._split(tensors))
+        return sum(rest, start=first)
+
+
+@dataclass(frozen=True)
+class HeadsStructure(_Parts):
+    r"""Masks side by side: the first acts on the first :obj:`heads[0]` heads, the next on those that follow."""
+
+    heads: tuple[int, ...]
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
+        return torch.cat([part.apply(own, block) for (part, own), block in split], dim=1)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
+        return torch.cat([part.magnitude(own, block) for (part, own), block in split], dim=1)
+
+
+@dataclass(frozen=True)
+class ScaledStructure(MaskStructure):
+    r""":math:`c_h \mathbf{M}_h`, where the scales :math:`c` are the first tensor, one number or one per head."""
+
+    inner: MaskStructure
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        scale, *own = tensors
+        return self.inner.apply(own, x) * scale.to(x.dtype).unsqueeze(-1)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        scale, *own = tensors
+        return self.inner.magnitude(own, x) * scale.to(x.dtype).abs().unsqueeze(-1)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, own = self.inner.transpose(tensors[1:])
+        return ScaledStructure(inner), (tensors[0], *own)
+
+
+@dataclass(frozen=True)
+class HadamardLowRankStructure(MaskStructure):
+    r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
+    = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`, where :math:`\mathbf{A}` and
+    :math:`\mathbf{B}` are the first tensors.
+    """
+
+    inner: MaskStructure
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, *own = tensors
+        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
+        return sum((a * self.inner.apply(own, b * x) for a, b in ranks), start=torch.zeros_like(x))
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right, *own = tensors
+        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
+        return sum((a.abs() * self.inner.magnitude(own, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, own = self.inner.transpose(tensors[2:])
+        return HadamardLowRankStructure(inner), (tensors[1], tensors[0], *own)
