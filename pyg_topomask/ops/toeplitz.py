@@ -3,8 +3,9 @@ r"""Products with d-level block-Toeplitz matrices, by fast Fourier transforms.""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from scipy.fft import next_fast_len
@@ -61,41 +62,14 @@ class ToeplitzStructure(MaskStructure):
         for nodes in grids:
             # Grids of one shape alone lie in the order of the nodes.
             own = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
-            sizes = self.transform_sizes(table, nodes.shape[1:])
-            kernel = self._kernel(table, sizes)
-            spectrum = torch.fft.rfftn(kernel, dim=tuple(range(1, kernel.dim()))).unsqueeze(1)
-            if self.transposed:
-                spectrum = spectrum.conj()
             grid = own.reshape(*nodes.shape, *x.shape[1:])
-            numbers = x.size(1) * math.prod(sizes)
-            blocks = [
-                torch.cat([self._convolve(kernel, spectrum, block, sizes, noise) for block in _chunks(row, -1, numbers)], -1)
-                for row in _chunks(grid, 0, numbers * x.size(2))
-            ]
-            products.append(torch.cat(blocks).reshape(own.shape))
+            kernel = self._kernel(table, self.transform_sizes(table, nodes.shape[1:]))
+            product: Tensor = _Convolution.apply(kernel, grid, self.transposed)
+            if noise:
+                product = product.clamp(min=0.0) + _noise(kernel, grid)
+            products.append(product.reshape(own.shape))
         out = torch.cat(products).index_select(0, slot) if len(products) != 1 else products[0]
         return out.to(x.dtype)
-
-    def _convolve(self, kernel: Tensor, spectrum: Tensor, block: Tensor, sizes: Sequence[int], noise: bool) -> Tensor:
-        r"""Multiplies grids :obj:`[graphs, *shape, H, c]`."""
-        grid, shape = block.movedim((-2, -1), (1, 2)).contiguous(), block.shape[1:-2]
-        axes = range(-len(shape), 0)
-        # Dimension by dimension: rows that are all padding are never transformed.
-        out = torch.fft.rfft(grid, n=sizes[-1])
-        for axis in axes[-2::-1]:
-            out = torch.fft.fft(out, n=sizes[axis], dim=axis)
-        out = out * spectrum
-        for axis in axes[:-1]:
-            out = torch.fft.ifft(out, dim=axis).narrow(axis, 0, shape[axis])
-        out = torch.fft.irfft(out, n=sizes[-1]).narrow(-1, 0, shape[-1])
-        if noise:
-            # Rounding spreads over the transform, and stands out by less than the largest entries.
-            flat, entries = grid.flatten(3), kernel.flatten(1).unsqueeze(1)
-            spread = entries.sum(-1) * torch.linalg.vector_norm(flat, dim=-1) / math.sqrt(math.prod(sizes))
-            peak = entries.amax(-1) * flat.amax(-1)
-            out = out.clamp(min=0.0) + (spread + peak).view(*grid.shape[:3], *[1] * len(shape))
-        result: Tensor = out.movedim((1, 2), (-2, -1))
-        return result
 
     def _kernel(self, table: Tensor, sizes: Sequence[int]) -> Tensor:
         r"""Returns :math:`\xi` at all offsets of a transform, :obj:`[H, *sizes]`."""
@@ -118,10 +92,89 @@ class ToeplitzStructure(MaskStructure):
         return torch.nn.functional.pad(table, ends) if self.beyond == 'zero' else table
 
 
+class _Convolution(torch.autograd.Function):
+    r"""Circular convolution of kernels :obj:`[H or 1, *sizes]` with grids :obj:`[graphs, *shape, H, c]` padded by zeros, or,
+    if :obj:`flip`, with the kernels reversed. Nothing but its inputs is kept for the backward pass.
+    """
+
+    @staticmethod
+    def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
+        spectrum, sizes, shape = _kernel_spectrum(kernel, flip), kernel.shape[1:], grid.shape[1:-2]
+        return _join(
+            [_inverse(_spectrum(block, sizes) * spectrum, sizes, shape) for block in row] for row in _blocks(grid, sizes)
+        ).view(grid.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        kernel, grid, ctx.flip = inputs
+        ctx.save_for_backward(kernel, grid)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        kernel, grid = ctx.saved_tensors
+        sizes, shape = kernel.shape[1:], grid.shape[1:-2]
+        if not ctx.needs_input_grad[0]:
+            return None, _Convolution.apply(kernel, grads[0], not ctx.flip), None
+        spectrum, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
+        for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
+            rows.append(list[Tensor]())
+            for block, grad in zip(left, right, strict=True):
+                own, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
+                rows[-1].append(_inverse(upstream * spectrum, sizes, shape))
+                product = upstream.conj() * own if ctx.flip else own.conj() * upstream
+                total = total + product.sum((0, 2))
+        total = total.sum(0, keepdim=True) if kernel.size(0) == 1 else total
+        grad_kernel = torch.fft.irfftn(total, s=sizes, dim=tuple(range(1, kernel.dim())))
+        return grad_kernel, _join(rows).view(grid.shape), None
+
+
+def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:
+    spectrum: Tensor = torch.fft.rfftn(kernel, dim=tuple(range(1, kernel.dim()))).unsqueeze(1)
+    return spectrum.conj() if flip else spectrum
+
+
+def _blocks(grid: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, ...]]:
+    r"""Cuts grids :obj:`[graphs, *shape, H, c]` by graphs, and these by columns, so that a transform stays in cache."""
+    numbers = grid.size(-2) * math.prod(sizes)
+    return [_chunks(row, -1, numbers) for row in _chunks(grid, 0, numbers * grid.size(-1))]
+
+
+def _join(rows: Iterable[list[Tensor]]) -> Tensor:
+    return torch.cat([torch.cat(row, -1) for row in rows])
+
+
 def _chunks(x: Tensor, axis: int, numbers: int) -> tuple[Tensor, ...]:
     r"""Cuts a dimension whose every index makes the given number of numbers, on a CPU."""
     total = x.size(axis) * numbers if x.device.type == 'cpu' else 1
     return x.chunk(min(-(-total // _BLOCK), x.size(axis)), axis) if total > _BLOCK else (x,)
+
+
+def _spectrum(block: Tensor, sizes: Sequence[int]) -> Tensor:
+    r"""Transforms grids :obj:`[graphs, *shape, H, c]` to :obj:`[graphs, H, c, *frequencies]`."""
+    # Dimension by dimension: rows that are all padding are never transformed.
+    out: Tensor = torch.fft.rfft(block.movedim((-2, -1), (1, 2)).contiguous(), n=sizes[-1])
+    for axis in range(-2, -len(sizes) - 1, -1):
+        out = torch.fft.fft(out, n=sizes[axis], dim=axis)
+    return out
+
+
+def _inverse(spectrum: Tensor, sizes: Sequence[int], shape: Sequence[int]) -> Tensor:
+    r"""Transforms back, and leaves out the padding."""
+    out: Tensor = spectrum
+    for axis in range(-len(sizes), -1):
+        out = torch.fft.ifft(out, dim=axis).narrow(axis, 0, shape[axis])
+    out = torch.fft.irfft(out, n=sizes[-1]).narrow(-1, 0, shape[-1])
+    return out.movedim((1, 2), (-2, -1))
+
+
+def _noise(kernel: Tensor, grid: Tensor) -> Tensor:
+    r"""Bounds the rounding error of a convolution: it spreads over the transform, and stands out by less than the largest
+    entries. Takes grids :obj:`[graphs, *shape, H, c]` and returns :obj:`[graphs, 1, ..., H, c]`.
+    """
+    axes, entries = tuple(range(1, grid.dim() - 2)), kernel.flatten(1).unsqueeze(-1)
+    norm: Tensor = torch.linalg.vector_norm(grid, dim=axes, keepdim=True)
+    spread = entries.sum(1) * norm / math.sqrt(kernel[0].numel())
+    return spread + entries.amax(1) * grid.amax(axes, keepdim=True)
 
 
 def _offsets(size: int, device: torch.device) -> Tensor:

@@ -177,13 +177,33 @@ def test_half_precision_and_autocast(dtype: torch.dtype) -> None:
     torch.testing.assert_close(actual, masked_linear_attention(q, q, x, mask(data)))
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    mask, data = random_mask(2, 'offset', 'clip', False), grids((3, 4), (3, 4), (2, 2), (3, 4))
-    x = torch.randn(40, 2, 5, dtype=torch.float64)
-    expected = mask(data).matmul(x)
+@pytest.mark.parametrize('transposed', [False, True])
+@pytest.mark.parametrize('heads', [1, 2])
+def test_blocks_change_nothing(heads: int, transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, data = ToeplitzMask(heads, 2, 'offset', 2, 'clip').double(), grids((3, 4), (3, 4), (2, 2), (3, 4))
+    torch.nn.init.normal_(mask.table)
+    x = torch.randn(40, 2, 5, dtype=torch.float64, requires_grad=True)
+    upstream = torch.randn(40, 2, 5, dtype=torch.float64)
+
+    def product_and_gradients() -> tuple[Tensor, ...]:
+        operator = mask(data).T if transposed else mask(data)
+        out = operator.matmul(x)
+        return out.detach(), *torch.autograd.grad(out, (x, mask.table), upstream)
+
+    expected = product_and_gradients()
     for block in (1, 100, 1000):
         monkeypatch.setattr('pyg_topomask.ops.toeplitz._BLOCK', block)
-        torch.testing.assert_close(mask(data).matmul(x), expected)
+        torch.testing.assert_close(product_and_gradients(), expected)
+
+
+def test_gradients_of_gradients() -> None:
+    mask, data = ToeplitzMask(1, 2, initial='tanh').double(), grids((2, 3))
+    x = torch.randn(6, 2, 1, dtype=torch.float64, requires_grad=True)
+
+    def product(x: Tensor, table: Tensor) -> Tensor:
+        return torch.func.functional_call(mask, {'table': table}, (data,)).matmul(x)
+
+    assert torch.autograd.gradgradcheck(product, (x, mask.table.detach().requires_grad_()))
 
 
 def test_product_with_low_rank() -> None:
