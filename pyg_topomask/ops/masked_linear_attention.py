@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import inverse_weight
-from pyg_topomask.ops.sparse import MAX_ENTRIES, entries_of, multiply, sample, sddmm, spmm
+from pyg_topomask.ops.sparse import entries_of, multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import structure_from_key
 
@@ -19,6 +19,8 @@ __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
 ROUTES = ('auto', 'features', 'edges', 'low_rank')
 
+# Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
+_CHOSEN = 2**27
 # Rows that the edges route computes at a time.
 _ROWS = 2**15
 # Numbers in the block of mask inputs that the features route holds at a time.
@@ -104,6 +106,9 @@ def masked_linear_attention(
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
+    The edges route is chosen up to :obj:`2**27` entries in all heads, for its memory; beyond, the features route is slower and
+    takes less.
+
     Args:
         mask (MaskOperator): The bound mask.
         num_features (int): The number of query and key features :math:`m`.
@@ -127,7 +132,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if mask.entries is not None and mask.num_entries is not None:
         by_features = mask.cost * num_features * (num_channels + 1)
         by_edges = mask.num_entries * (num_features + num_channels + 1)
-        if by_edges <= by_features and mask.num_entries <= MAX_ENTRIES:
+        if by_edges <= by_features and mask.num_entries * mask.heads <= _CHOSEN:
             return 'edges'
     return 'features'
 
@@ -228,16 +233,20 @@ def _attend_entries_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     own = SparsePattern(*pattern)
     grad_numerator, grad_denominator = _grad_total(grad, out, inverse)
-    grad_weight = sddmm(own, grad_numerator, v)
-    for own_grad, per_row in zip(grad_weight, grad_denominator.unbind(1), strict=True):
-        own_grad += per_row.repeat_interleave(own.rowptr.diff(), output_size=own.nnz)
-    weight = sddmm(own, q, k)
-    grad_mask = grad_weight * weight
-    if mask.size(0) == 1:
-        grad_mask = grad_mask.sum(0, keepdim=True)
-    grad_v = spmm(own, weight.mul_(mask), grad_numerator, transpose=True)
-    grad_weight.mul_(mask)
-    return spmm(own, grad_weight, k), spmm(own, grad_weight, q, transpose=True), grad_v, grad_mask
+    grad_q, grad_k, grad_v, grad_mask = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), torch.zeros_like(mask)
+    for head in range(q.size(1)):  # one after the other: there are many entries
+        one = slice(head, head + 1)
+        shared = one if mask.size(0) > 1 else slice(None)
+        query, key, upstream = q[:, one], k[:, one], grad_numerator[:, one]
+        grad_weight = sddmm(own, upstream, v[:, one])
+        grad_weight += grad_denominator[:, head].repeat_interleave(own.rowptr.diff(), output_size=own.nnz)
+        weight = sddmm(own, query, key)
+        grad_mask[shared] += weight * grad_weight
+        grad_v[:, one] = spmm(own, weight.mul_(mask[shared]), upstream, transpose=True)
+        grad_weight.mul_(mask[shared])
+        grad_q[:, one] = spmm(own, grad_weight, key)
+        grad_k[:, one] = spmm(own, grad_weight, query, transpose=True)
+    return grad_q, grad_k, grad_v, grad_mask
 
 
 @_attend_entries_backward.register_fake

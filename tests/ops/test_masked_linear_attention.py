@@ -348,12 +348,14 @@ def test_route_follows_the_cost() -> None:
 
 def test_too_many_entries_are_formed_on_no_route() -> None:
     own = bound(AdjacencyMask())
-    few, many = (
-        MaskOperator(own.structure, own.tensors, own.num_nodes, cost=2**40, entries=own.entries, num_entries=2**28 + more)
-        for more in (0, 1)
-    )
-    assert choose_route(few, 16, 16) == 'edges'
-    assert choose_route(many, 16, 16) == 'features'
+
+    def mask_of(num_entries: int, heads: int = 1) -> MaskOperator:
+        size = {'cost': 2**40, 'entries': own.entries, 'num_entries': num_entries}
+        return MaskOperator(own.structure, own.tensors, own.num_nodes, heads, **size)
+
+    assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
+    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'features'
+    few, many = mask_of(2**28), mask_of(2**28 + 1)
     q = torch.ones(own.num_nodes, 1, 2)
     expected = masked_linear_attention(q, q, q, few, 'edges')
     torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
