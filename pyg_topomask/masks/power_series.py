@@ -33,12 +33,29 @@ class PowerSeriesStructure(MaskStructure):
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         alpha, value, *pattern = tensors
         own, value = SparsePattern(*pattern), value.to(x.dtype)
-        powers = alpha.to(x.dtype).unsqueeze(-1).unbind(1)
+        # One number for each column, rather than broadcast: additions run over whole rows.
+        powers = alpha.to(x.dtype).t().unsqueeze(-1).expand(-1, *x.shape[1:]).contiguous().unbind()
+        if not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in (alpha, value, x)):
+            return self._in_place(own, value, powers, x)
         total = powers[-1] * x
         for coefficient in reversed(powers[:-1]):
             # All heads share W: one product serves them.
             product = spmm(own, value, total.flatten(1).unsqueeze(1), self.transposed).view_as(total)
-            total = torch.addcmul(product, coefficient, x)
+            total = product.addcmul_(coefficient, x)
+        return total
+
+    def _in_place(self, own: SparsePattern, value: Tensor, powers: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Takes two buffers in turn: fresh ones cost as much as the products where rows are short."""
+        if self.transposed:
+            rowptr, col, value = own.rowptr_t, own.col_t, value.index_select(1, own.perm_t)
+        else:
+            rowptr, col = own.rowptr, own.col
+        x = x.contiguous()
+        total = powers[-1] * x
+        other = torch.empty_like(total)
+        for coefficient in reversed(powers[:-1]):
+            multiply(rowptr, col, value[0], total.flatten(1), out=other.flatten(1))
+            total, other = other.addcmul_(coefficient, x), total
         return total
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
