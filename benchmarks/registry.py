@@ -32,6 +32,7 @@ BENCHMARKS = {
         'grf_features', 'graph random features and power series, beside fast-graph-gp and SciPy', ('grf_features',)
     ),
     'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention beside GATConv', ('asymmetric',)),
+    'hot_paths': Benchmark('hot_paths', 'hot paths beside plain versions of them', ('hot_paths',)),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks beside dense masks and bare Fourier transforms', ('toeplitz',)),
     'tree': Benchmark('tree', 'tree masks beside a sparse product, and as trees grow', ('tree', 'tree_distance')),
     'heat': Benchmark('heat', 'heat kernels beside expm_multiply', ('heat',)),

@@ -45,7 +45,7 @@ from pyg_topomask.transforms import AddGridShape
 __all__ = ['run']
 
 CHANNELS, HEADS, DEGREE = 64, 4, 6
-GIB, BUDGETS, SECONDS = 2**30, (2, 4, 8), 60.0
+GIB, BUDGETS, SECONDS = 2**30, (2, 4, 8, 16), 60.0
 LADDER = tuple(round(10 ** (step / 2)) for step in range(6, 13))
 # Memory grows with the graph: attention that takes a million nodes within the least budget takes fewer too.
 START = 1_000_000
@@ -83,7 +83,7 @@ ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
 def run(quick: bool, folder: Path) -> None:
     ladder = LADDER[:2] if quick else LADDER
     path = folder / f'scale_runs{"_quick" if quick else ""}.json'
-    settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE}
+    settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE, 'budgets': BUDGETS}
 
     def cell(name: str, size: int) -> dict[str, float]:
         job = (name, size)
@@ -96,7 +96,8 @@ def run(quick: bool, folder: Path) -> None:
         cells = climb(partial(cell, name), ladder, start)
         rows.append({'attention': name, 'graph': ATTENTIONS[name][0], **summarize(cells)})
     note = (
-        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step stays in 2, 4 and 8 GiB of '
+        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step stays in '
+        f'{", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of '
         f'resident memory beyond that of the process, with features, graph, walks and all else that is prepared; {CHANNELS} '
         f'channels, {HEADS} heads, default options, float32, a process for each measurement. Graphs: random ones of mean '
         f'degree {DEGREE}, rings, square grids, random recursive trees. The ladder ends '

@@ -91,6 +91,13 @@ def _combine(table: Table) -> Finding:
     )
 
 
+def _hot_paths(table: Table) -> Finding:
+    parts = [f'{row["what"]}: {times(float(row["plain / pyg_topomask"]))}' for row in table.rows]
+    return Finding(
+        MEASURED, f'Time of a plain vectorised version, left to autograd, over that of this package. {"; ".join(parts)}.'
+    )
+
+
 def _sampler(table: Table) -> Finding:
     column = 'speed / torch_sparse'
     found = {
@@ -214,6 +221,7 @@ PACKAGE = Section(
         Claim('GRF attention', 'Time beside layers of PyG', 'scaling', _against_layers, 'Against PyG'),
         Claim('Asymmetric GRF attention', 'Time beside GATConv', 'asymmetric', _asymmetric),
         Claim('Combine step', 'Memory beside plain autograd', 'memory', _combine),
+        Claim('Hot paths', 'Time beside plain versions', 'hot_paths', _hot_paths),
         Claim('Walk sampler', 'Speed beside torch_sparse', 'sampler', _sampler),
         Claim('Graph random features', 'Speed beside fast-graph-gp and SciPy', 'grf_features', _features),
         Claim('Heat kernels', 'Speed beside expm_multiply', 'heat', _heat),
