@@ -86,6 +86,8 @@ def declare_config(node: CfgNode) -> None:
       :class:`~pyg_topomask.graphgym.svd_encoder.SVDNodeEncoder`;
     * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;
       :obj:`0` keeps them;
+    * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
+      where these take longer than the seconds in which the processes start;
     * :obj:`topomask.progress` shows progress bars;
     * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
 
@@ -100,6 +102,7 @@ def declare_config(node: CfgNode) -> None:
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
     node.topomask.transforms = []
     node.topomask.redraw_period = 0
+    node.topomask.num_workers = 0
     node.topomask.progress = True
     node.share.dim_edge = 0
     for owner, options in GRAPHGPS_SCHEMA.items():

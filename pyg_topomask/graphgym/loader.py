@@ -7,10 +7,13 @@ import os.path as osp
 import re
 import warnings
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
 import torch_geometric.transforms as pyg_transforms
-from torch_geometric.data import InMemoryDataset
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from torch_geometric import seed_everything
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Planetoid
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
@@ -173,15 +176,35 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         taken |= _taken(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
-        count = len(dataset)
-        bar = tqdm(range(count), desc='transforms', unit='graph', disable=count == 1 or not cfg.topomask.progress)
-        return dataset.collate([transform(dataset.get(dataset.indices()[i])) for i in bar])
+        return dataset.collate(list(_each_transformed(dataset, transform)))
 
     data, slices = cached(cache_file(dataset, transform), transformed)
     dataset._indices = None
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
+
+
+def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:
+    r"""Transforms graph by graph, in :obj:`cfg.topomask.num_workers` processes."""
+    count, workers = len(dataset), cfg.topomask.num_workers
+    if workers < 0:
+        raise ValueError(f'topomask.num_workers: got {workers}; accepted are numbers from 0')
+    # Random numbers are those of the graph, whichever process draws them.
+    seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
+    jobs = ((transform, dataset.get(index), seed) for index, seed in zip(dataset.indices(), seeds, strict=True))
+    if workers <= 1 or count == 1:
+        graphs = starmap(_transformed, jobs)
+    else:
+        graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in jobs)
+    shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
+    return shown
+
+
+def _transformed(transform: BaseTransform, data: Data, seed: int) -> Data:
+    seed_everything(seed)
+    out: Data = transform(data)
+    return out
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:

@@ -155,9 +155,7 @@ def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
         path (Path, optional): The file, from :func:`cache_file`; :obj:`None` makes the dataset and writes nothing.
         make (callable): Returns the data and its slices.
     """
-    if path is None:
-        return make()
-    stored = _read(path)
+    stored = None if path is None else _read(path)
     if stored is not None:
         return stored
     state = rng_state()
@@ -165,5 +163,6 @@ def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
         data, slices = make()
     finally:
         set_rng_state(state)
-    _write(path, data, slices)
+    if path is not None:
+        _write(path, data, slices)
     return data, slices

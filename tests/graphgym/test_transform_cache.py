@@ -58,6 +58,14 @@ class Counting(BaseTransform):
         return data
 
 
+class Noise(BaseTransform):
+    """Draws from all generators."""
+
+    def forward(self, data: Data) -> Data:
+        data.x = data.x + torch.rand(data.x.shape) + random.random() + float(np.random.rand())  # noqa: NPY002
+        return data
+
+
 @pytest.fixture(autouse=True)
 def settings(configure: Callable[..., None]) -> None:
     configure()
@@ -80,6 +88,29 @@ def test_applied_once(tmp_path: Path, count: int) -> None:
         assert torch.equal(second.more, torch.full_like(second.x, 2.0))
         assert (first.num_nodes, first.name) == (second.num_nodes, second.name)
     assert [type(data) for data in datasets[1]] == [Data] * count
+
+
+def test_processes_draw_what_one_would(tmp_path: Path) -> None:
+    results = []
+    for number, workers in enumerate((0, 2)):
+        cfg.topomask.num_workers = workers
+        dataset = Graphs(tmp_path / str(number), 40)
+        state = torch.get_rng_state(), random.getstate()
+        apply_in_memory(dataset, Compose([Noise(), AddGraphRandomFeatures()]))
+        assert torch.equal(torch.get_rng_state(), state[0])
+        assert random.getstate() == state[1]
+        results.append(dataset)
+    for one, other in zip(*results, strict=True):
+        assert one.to_dict().keys() == other.to_dict().keys()
+        assert all(torch.equal(one[key], other[key]) for key in one.to_dict() if isinstance(one[key], torch.Tensor))
+    assert results[0][0].x.unique().numel() == 2
+
+
+def test_processes_below_zero(tmp_path: Path) -> None:
+    cfg.topomask.num_workers = -1
+    with pytest.raises(ValueError, match=r'topomask.num_workers: got -1; accepted are numbers from 0'):
+        apply_in_memory(Graphs(tmp_path), Counting())
+    assert not files(tmp_path)
 
 
 def test_the_run_does_not_depend_on_the_file(tmp_path: Path) -> None:
