@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from benchmarks.harness import verdict
 
-__all__ = ['Estimate', 'Missing', 'Table', 'span', 'times']
+__all__ = ['Estimate', 'Missing', 'Row', 'Table', 'span', 'times']
 
 
 class Missing(LookupError):
