@@ -68,14 +68,21 @@ class Mask(torch.nn.Module, ABC):
 
         Args:
             graph (Graph or torch_geometric.data.Data): The graphs.
-            generator (torch.Generator, optional): The source of random numbers; if given, the state is prepared anew and
-                not shared. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers, see :meth:`prepared`. (default: :obj:`None`)
         """
         if not isinstance(graph, Graph):
             graph = Graph.from_data(graph)
-        return self.bind(graph, self._prepared(graph, generator))
+        return self.bind(graph, self.prepared(graph, generator))
 
-    def _prepared(self, graph: Graph, generator: torch.Generator | None) -> Any:
+    def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
+        r"""Returns the state that :obj:`graph` holds for masks of equal :meth:`settings`, or prepares it. States that
+        gradients flow through are not held.
+
+        Args:
+            graph (Graph): The graphs.
+            generator (torch.Generator, optional): The source of random numbers; if given, the state is prepared anew and
+                not shared. (default: :obj:`None`)
+        """
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
         if generator is not None or learned:
             return self.prepare(graph, generator)
@@ -132,7 +139,7 @@ class _ComposedMask(Mask):
         return (type(self).__name__, *(part.settings() for part in self._masks))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
-        return [part._prepared(graph, generator) for part in self._masks]
+        return [part.prepared(graph, generator) for part in self._masks]
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [part.bind(graph, own) for part, own in zip(self._masks, state, strict=True)]

@@ -97,7 +97,7 @@ def test_layers_share_one_ensemble_of_walks() -> None:
     data, model = with_features()[2], GKAT(5, 4, 3)
     graph = Graph.from_data(data)
     model(data.x, data.edge_index, graph=graph)
-    states = [layer.mask._prepared(graph, None) for layer in model.layers]
+    states = [layer.mask.prepared(graph) for layer in model.layers]
     assert states[0] is states[1]
 
 
@@ -124,18 +124,18 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
     assert model.training
     assert torch.equal(means, model.norm.running_mean)
-    states = [layer.mask._prepared(graph, None) for layer in model.layers]
+    states = [layer.mask.prepared(graph) for layer in model.layers]
     assert states[0] is not states[1]
     own = Graph.from_data(data)
     layer: RWGNKAttention = model.layers[0]
     layer.resample(model.eval().norm(data.x), own, torch.Generator().manual_seed(0))
-    assert torch.equal(layer.mask._prepared(own, None).query.visited, states[0].query.visited)
+    assert torch.equal(layer.mask.prepared(own).query.visited, states[0].query.visited)
     with torch.no_grad():
         for other in model.layers:
             other.lin_q.weight.mul_(-3.0)
     later = Graph.from_data(data)
     model.resample(data.x, later, torch.Generator().manual_seed(0))
-    assert not torch.equal(model.layers[0].mask._prepared(later, None).query.load, states[0].query.load)
+    assert not torch.equal(model.layers[0].mask.prepared(later).query.load, states[0].query.load)
     with pytest.raises(ValueError, match=r'^dynamic: got False'):
         GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
 
