@@ -2,7 +2,8 @@ r"""The graph that masks are prepared on: connectivity, weights, and which node 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -21,6 +22,19 @@ def check_normalization(normalization: str | None) -> None:
     r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
     if normalization not in ('sym', 'rw', None):
         raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
+
+
+@contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    r"""Lets what draws from torch's global generator draw from a seed, and leaves the generator as it was."""
+    state = torch.get_rng_state()
+    if seed is not None:
+        torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        if seed is not None:
+            torch.set_rng_state(state)
 
 
 class Graph:
@@ -55,7 +69,7 @@ class Graph:
         self.batch = batch
         self.data = data
         self._states: dict[Hashable, Any] = {}
-        self._users: dict[Hashable, set[int]] = {}
+        self._users: dict[Hashable, dict[int, int]] = {}
         self._check()
         found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
         self.num_graphs = found if num_graphs is None else num_graphs
@@ -165,17 +179,20 @@ class Graph:
 
     def prepared(self, settings: Hashable, prepare: Callable[[], State], user: object = None) -> State:
         r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call. A state that has a
-        user serves it once: at its second call the state is prepared anew, for all.
+        user serves it once: at its second call the state is prepared anew, for all. A call that activation checkpointing
+        repeats is not a second one. Such a state is drawn from one number of torch's global generator.
         """
-        if user is not None:
-            users = self._users.setdefault(settings, set())
-            if id(user) in users:
+        call = None if user is None else int(torch.randint(2**62, ()))
+        if call is not None:
+            users = self._users.setdefault(settings, {})
+            # A repeated call finds the generator as it was, and so draws the same number.
+            if users.get(id(user), call) != call:
                 users.clear()
                 self._states.pop(settings, None)  # absent where preparing it failed
-            users.add(id(user))
+            users[id(user)] = call
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.
-            with torch.inference_mode(False):
+            with torch.inference_mode(False), _seeded(call):
                 self._states[settings] = prepare()
         state: State = self._states[settings]
         return state

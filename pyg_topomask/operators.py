@@ -136,7 +136,8 @@ class MaskOperator:
             )
         # Sparse products know no shorter types, in which sums would stand still.
         dtype = torch.promote_types(x.dtype, torch.float32)
-        return self.structure.apply(self.tensors, x.to(dtype)).to(x.dtype)
+        with torch.autocast(device_type=x.device.type, enabled=False):
+            return self.structure.apply(self.tensors, x.to(dtype)).to(x.dtype)
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""

@@ -1,12 +1,26 @@
 """Cancellation, zero degrees and short data types."""
 
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
 from graphs import ring
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    DenseMask,
+    GRFMask,
+    HeatKernelMask,
+    Mask,
+    PackingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    SinDegreeMask,
+    StochasticRPEMask,
+)
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.nn import GRFAttention
 from pyg_topomask.operators import MaskOperator
@@ -69,6 +83,38 @@ def test_entries_under_autocast_are_those_in_float32() -> None:
     outside = GRFMask()(Data(edge_index=ring(6), num_nodes=6)).entries
     assert outside is not None
     assert torch.equal(inside, outside().value)
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda: StochasticRPEMask(2),
+        lambda: RWGNKMask(2, num_walks=None),
+        lambda: HeatKernelMask(2, kind='adjacency'),
+        lambda: HeatKernelMask(2, kind='random_walk_laplacian'),
+        lambda: PowerSeriesMask(2),
+        lambda: DenseMask(1, torch.linspace(0.0, 1.0, 49).view(7, 7)),
+        lambda: SinDegreeMask(2),
+    ],
+)
+def test_masks_under_autocast_are_those_in_float32(make: Callable[[], Mask]) -> None:
+    torch.manual_seed(0)
+    mask, data, x = make().eval(), Data(edge_index=ring(7), num_nodes=7), torch.randn(7, 2, 3)
+    expected = mask(data).matmul(x)
+    with torch.autocast('cpu', dtype=torch.bfloat16):
+        operator = mask(data)
+        inside = operator.matmul(x)
+    assert torch.equal(inside, expected)
+    assert torch.equal(operator.matmul(x), expected)
+
+
+@pytest.mark.parametrize('scale', [1e-170, 1.0, 1e160])
+def test_normalised_laplacians_do_not_depend_on_the_scale_of_the_weights(scale: float) -> None:
+    graph = Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), 2, torch.full((2,), scale, dtype=torch.float64))
+    expected = torch.tensor([[[1 + math.exp(-2), 1 - math.exp(-2)], [1 - math.exp(-2), 1 + math.exp(-2)]]]).double() / 2
+    for kind in ('normalized_laplacian', 'random_walk_laplacian'):
+        matrix = HeatKernelMask(1, kind=kind, lam=1.0).double()(graph).to_dense()
+        torch.testing.assert_close(matrix, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_sums_over_a_large_graph_are_as_precise_in_a_batch() -> None:

@@ -72,7 +72,8 @@ class Mask(torch.nn.Module, ABC):
         """
         if not isinstance(graph, Graph):
             graph = Graph.from_data(graph)
-        return self.bind(graph, self.prepared(graph, generator))
+        with torch.autocast(device_type=graph.device.type, enabled=False):
+            return self.bind(graph, self.prepared(graph, generator))
 
     def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state that :obj:`graph` holds for masks of equal :meth:`settings`, or prepares it. States that

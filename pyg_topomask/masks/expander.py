@@ -111,4 +111,5 @@ class ExpanderMask(Mask):
         return ExpanderState(SparsePattern.from_sorted(row, key - row * size, graph.num_nodes, graph.num_nodes))
 
     def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
-        return sparse_operator(graph, state.pattern, torch.ones(1, state.pattern.nnz, device=state.pattern.col.device))
+        ones = torch.ones(1, state.pattern.nnz, device=state.pattern.col.device)
+        return sparse_operator(graph, state.pattern, ones, self.heads)

@@ -184,7 +184,8 @@ class GRFMask(Mask):
     graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
-    whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here; :obj:`normalization` and
+    whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here, but not in training with
+    :obj:`resample="forward"`; :obj:`normalization` and
     :obj:`importance` have to be the same. Gradients flow to the modulation, not to the edge weights. Equal graphs are walked
     alike.
 

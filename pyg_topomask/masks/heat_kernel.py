@@ -164,7 +164,7 @@ class HeatKernelMask(Mask):
             if self.kind == 'random_walk_laplacian':
                 weight = weight / inverse[col] - loop
             else:
-                weight = weight / (inverse[row] * inverse[col]).sqrt() - loop
+                weight = weight / inverse[row].sqrt() / inverse[col].sqrt() - loop
         radius = radius or 1.0
         return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'taylor', growth)
 

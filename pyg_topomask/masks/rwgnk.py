@@ -85,7 +85,8 @@ class RWGNKMask(Mask):
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data are used where there are any,
     unless :obj:`num_walks=None`, whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler`, :obj:`transition` and :obj:`seed`
-    say here. Gradients flow to :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
+    say here, but not in training with :obj:`resample="forward"`. Gradients flow to :math:`\lambda`, not to the edge weights.
+    Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)

@@ -28,8 +28,9 @@ def masked_softmax_attention(
         \alpha_{ij} = \frac{M_{ij} \exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j'} M_{ij'}
         \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
-    which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention. A row without
-    entries gives 0. Scores and sums are in float32 or better, also under autocast.
+    which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention, and no gradient:
+    what is to be learned starts above zero. A row without entries gives 0. Scores and sums are in float32 or better, also
+    under autocast.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.

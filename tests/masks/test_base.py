@@ -11,26 +11,26 @@ class CountingMask(PackingMask):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name, self.prepared = name, 0
+        self.name, self.times = name, 0
 
     def settings(self) -> str:
         return self.name
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
-        self.prepared += 1
+        self.times += 1
 
 
 def test_masks_of_equal_settings_prepare_once_for_a_graph() -> None:
     graph, first, second, other = Graph.from_data(small_graph()), CountingMask('a'), CountingMask('a'), CountingMask('b')
     for mask in (first, second, other, first, first.T, 2.0 * second, first + other):
         mask(graph)
-    assert (first.prepared, second.prepared, other.prepared) == (1, 0, 1)
+    assert (first.times, second.times, other.times) == (1, 0, 1)
 
 
 def test_data_is_prepared_anew_at_every_call() -> None:
     mask = CountingMask('a')
     mask(small_graph()), mask(small_graph())
-    assert mask.prepared == 2
+    assert mask.times == 2
 
 
 @pytest.mark.parametrize(

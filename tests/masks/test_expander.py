@@ -8,8 +8,8 @@ from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import ExpanderMask, expander_edges
-from pyg_topomask.nn import MaskedSoftmaxAttention
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask, expander_edges
+from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
 
@@ -85,3 +85,8 @@ def test_bad_degree(degree: int) -> None:
         ExpanderMask(degree=degree)
     with pytest.raises(ValueError, match=f'degree: got {degree}'):
         expander_edges(Graph.from_data(Data(num_nodes=3)), degree)
+
+
+def test_each_of_several_masks_has_its_heads() -> None:
+    layer = MaskedLinearAttention(8, 4, MultiHeadMask(ExpanderMask(2, degree=2), AdjacencyMask(2)))
+    assert layer(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape == (5, 8)

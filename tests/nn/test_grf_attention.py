@@ -1,9 +1,11 @@
 import copy
+from functools import partial
 
 import pytest
 import torch
-from graphs import small_graph, uneven_graphs
+from graphs import ring, small_graph, uneven_graphs
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
@@ -128,3 +130,22 @@ def test_copies_walk_alike() -> None:
 def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         GRFAttention(**{'channels': 8} | arguments)
+
+
+@pytest.mark.parametrize('reentrant', [True, False])
+def test_checkpointed_layers_that_share_walks_have_the_same_gradients(reentrant: bool) -> None:
+    x = torch.randn(9, 8, generator=torch.Generator().manual_seed(0))
+    layers = [GRFAttention(8, 2, feature_map='elu', resample='forward') for _ in range(3)]
+    graph, gradients = Graph.from_tensors(ring(9), 9), []
+    for checkpointed in (False, True, False):
+        torch.manual_seed(1)
+        own = h = x.clone().requires_grad_()
+        for layer in layers:
+            if checkpointed:
+                h = checkpoint(partial(layer, graph=graph), h, ring(9), use_reentrant=reentrant)
+            else:
+                h = layer(h, ring(9), graph=graph)
+        h.square().sum().backward()
+        gradients.append(own.grad)
+    assert torch.equal(gradients[1], gradients[0])
+    assert torch.equal(gradients[2], gradients[0])
