@@ -3,6 +3,8 @@ r"""What every benchmark needs: medians in one run, peak memory, a description o
 from __future__ import annotations
 
 import csv
+import hashlib
+import inspect
 import json
 import math
 import multiprocessing
@@ -11,6 +13,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,7 +109,7 @@ def describe_machine() -> str:
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30
     return (
         f'{model}, {os.cpu_count()} cores, {memory:.0f} GiB; Python {platform.python_version()}, torch {torch.__version__} '
-        f'({torch.get_num_threads()} threads), torch-geometric {torch_geometric.__version__}, NumPy {numpy.__version__}, '
+        f'(up to {torch.get_num_threads()} threads), torch-geometric {torch_geometric.__version__}, NumPy {numpy.__version__}, '
         f'SciPy {scipy.__version__}; {time.strftime("%Y-%m-%d")}'
     )
 
@@ -129,7 +132,7 @@ def run_all(
     jobs: Sequence[Job], run: Callable[[Job], Any], settings: object, path: Path, processes: int | None = None
 ) -> dict[Job, Any]:
     r"""Runs jobs in parallel, on one thread each. Finished ones are kept in a file, and are not run again under the same
-    settings.
+    settings by the same module.
 
     Args:
         jobs (list of tuples): What to run.
@@ -138,7 +141,9 @@ def run_all(
         path (Path): The file.
         processes (int, optional): How many run at a time. (default: :obj:`None`, as many as the machine has cores)
     """
-    settings = json.loads(json.dumps(settings))
+    function = run.func if isinstance(run, partial) else run
+    source = Path(inspect.getfile(function)).read_bytes()
+    settings = json.loads(json.dumps({'settings': settings, 'module': hashlib.sha256(source).hexdigest()[:12]}))
     stored = json.loads(path.read_text()) if path.is_file() else {}
     finished = stored['runs'] if stored.get('settings') == settings else {}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,9 +153,9 @@ def run_all(
         results = pool.imap_unordered(_Numbered(run), enumerate(missing))
         for index, result in tqdm(results, total=len(missing), desc=path.stem):
             finished[_key(missing[index])] = result
-            partial = path.with_suffix('.partial')
-            partial.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
-            partial.replace(path)
+            unfinished = path.with_suffix('.partial')
+            unfinished.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
+            unfinished.replace(path)
     return {job: finished[_key(job)] for job in jobs}
 
 

@@ -97,15 +97,14 @@ def run(quick: bool, folder: Path) -> None:
         rows.append({'attention': name, 'graph': ATTENTIONS[name][0], **summarize(cells)})
     note = (
         f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step stays in '
-        f'{", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of '
-        f'resident memory beyond that of the process, with features, graph, walks and all else that is prepared; {CHANNELS} '
-        f'channels, {HEADS} heads, default options, float32, a process for each measurement. Graphs: random ones of mean '
-        f'degree {DEGREE}, rings, square grids, random recursive trees. The ladder ends '
-        f'with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller sizes are '
-        f'left out where {START:,} fits in {BUDGETS[0]} GiB. "bytes per node" is the slope between the two largest N within '
-        f'{BUDGETS[-1]} GiB, or the quotient where one was measured. The search of KMIP and dense softmax take quadratic '
-        f'time. "GiB" and "seconds" (of a core, while the other may have been busy) are those at N = {START:,}: '
-        f'inf is beyond the largest budget, nan was not measured.'
+        f'{", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of resident memory beyond that of the process, with '
+        f'features, graph, walks and all else that is prepared; {CHANNELS} channels, {HEADS} heads, default options, float32, '
+        f'a process for each measurement. Graphs: random ones of mean degree {DEGREE}, rings, square grids, random recursive '
+        f'trees. The ladder ends with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller '
+        f'sizes are left out where {START:,} fits in {BUDGETS[0]} GiB; ">=" stands where nothing larger was measured. "bytes '
+        f'per node" is the slope between the two largest N within {BUDGETS[-1]} GiB, or the quotient where one was measured. '
+        f'The search of KMIP and dense softmax take quadratic time. "GiB" and "seconds" (of a core, while the other may '
+        f'have been busy) are those at N = {START:,}: inf is beyond the largest budget, nan was not measured.'
     )
     write_table('scale', 'Largest graph in a given memory, and a million nodes', note, rows, folder)
 
@@ -130,7 +129,8 @@ def summarize(cells: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
     r"""Returns the columns of one attention."""
     row: dict[str, object] = {}
     for budget in BUDGETS:
-        row[f'N in {budget} GiB'] = max((size for size, cell in cells.items() if cell['GiB'] <= budget), default=0)
+        largest = max((size for size, cell in cells.items() if cell['GiB'] <= budget), default=0)
+        row[f'N in {budget} GiB'] = f'>= {largest}' if largest == max(cells) else largest
     fit = [cell for cell in cells.values() if cell['GiB'] <= BUDGETS[-1]]
     row['bytes per node'] = math.nan
     if fit:

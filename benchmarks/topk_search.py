@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from benchmarks.full_attention import full_attention
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
 from pyg_topomask.ops.topk import choose_topk_backend, topk_inner_product
 from pyg_topomask.ops.topk import faiss as faiss_backend
@@ -59,8 +60,8 @@ def run(quick: bool, folder: Path) -> None:
         f'Search for the k = {K} largest inner products of normal queries and keys, d = {DIM}, 1 head, float32, median of '
         f'{"1 call" if quick else "9 calls, 3 beyond 10,000 nodes,"} of each in turn after one not counted, so without the '
         f'compilation of KeOps. "auto" to "tree" are topk_inner_product(backend=...); "alone" calls the library itself; '
-        f'"full attention" is scaled_dot_product_attention '
-        f'with {VALUE_DIM} value channels, which does more than search. "x / it" is how many times as long x takes. Memory is '
+        f'"full attention" is scaled_dot_product_attention with {VALUE_DIM} value channels, queries and keys padded with zeros '
+        f'to as many, which does more than search. "x / it" is how many times as long x takes. Memory is '
         f'the peak of one call beyond its input. All backends leave graphs of at most 1,024 '
         f'nodes to "dense". auto takes '
         f'{choose_topk_backend(1_000, DIM)[0]} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)[0]} beyond. The thesis '
@@ -92,8 +93,8 @@ def _build(name: str, q: Tensor, k: Tensor, ptr: Tensor) -> Callable[[], object]
         return lambda: topk_inner_product(q, k, K, ptr, backend=name)
     query, key = (own.view(ptr.numel() - 1, -1, DIM) for own in (q, k))
     if name == 'full attention':
-        value = torch.randn(query.size(0), query.size(1), VALUE_DIM)
-        return lambda: torch.nn.functional.scaled_dot_product_attention(query, key, value)
+        value = torch.randn(query.size(0), 1, query.size(1), VALUE_DIM)
+        return lambda: full_attention(query.unsqueeze(1), key.unsqueeze(1), value)
     query, key = query[0], key[0]
     if name == 'KeOps argKmin alone':
         lazy_tensor = keops_backend.load()

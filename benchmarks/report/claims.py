@@ -31,11 +31,12 @@ NOT_RUN, MEASURED = 'not run here', 'measured'
 #: The least part of a paper's factor that counts as the factor.
 ENOUGH = 0.8
 RULES = (
-    f'A statement that one model is better than others is "{REPRODUCED}" where every difference here, paired by seed or fold, '
-    f'has its sign and at least two standard errors, "{TREND}" where most do and none has the opposite sign with as many, and '
-    f'"{NOT_REPRODUCED}" otherwise; on other data than the paper\'s, "{TREND}" is the most that can be. A factor is '
-    f'"{NOT_REPRODUCED}" up to 1, "{REPRODUCED}" above it from {ENOUGH} of the paper\'s on, and "{TREND}" between. Statements '
-    f'on the shape of a curve are decided by the numbers that stand beside them.'
+    f'A statement that one model is better than others is "{REPRODUCED}" where every difference here, paired by seed or fold '
+    f'where the table has it so, has its sign and at least two standard errors, "{TREND}" where most do and none has the '
+    f'opposite sign with as many, and "{NOT_REPRODUCED}" otherwise; on other data than the paper\'s, "{TREND}" is the most '
+    f'that can be. A factor is "{NOT_REPRODUCED}" up to 1, "{REPRODUCED}" above it from {ENOUGH} of the paper\'s on, and '
+    f'"{TREND}" between. Statements on the shape of a curve are decided by the numbers that stand beside them. Models that are '
+    f'equal differ by two standard errors in 18 % of all comparisons of 3 seeds, in 12 % of 5, and in 8 % of 10.'
 )
 
 

@@ -43,7 +43,7 @@ def _kmip(table: Table) -> str:
     inference, training = (row.numbers(f'{kind} speed-up')[0] for kind in ('inference', 'training'))
     return (
         f'{times(inference)} (inference), {times(training)} (training) times as fast, '
-        f'{times(full / row.numbers("training MB")[0])} times less memory'
+        f'{times(row.numbers("training MB")[0] / full)} times the memory'
     )
 
 

@@ -29,7 +29,7 @@ def test_climbs_until_memory_ends() -> None:
 def test_climbs_until_time_ends() -> None:
     cells = climb(needs(lambda size: 1e-9 * size, lambda size: 100 * (size / 1_000_000) ** 2), LADDER, 100_000)
     assert list(cells) == [100_000, 1_000_000]
-    assert summarize(cells)['N in 8 GiB'] == 1_000_000
+    assert summarize(cells)['N in 8 GiB'] == '>= 1000000'
 
 
 def test_descends_to_what_fits() -> None:
