@@ -1,5 +1,7 @@
 """The public assertions pass for what is right and fail for each thing that they promise to check."""
 
+import math
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -40,6 +42,25 @@ class Nonlinear(DenseStructure):
         return super().apply(tensors, x).abs()
 
 
+@dataclass(frozen=True)
+class OneWay(DenseStructure):
+    """The transpose of its transpose is that transpose again."""
+
+    turned: bool = False
+
+    def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[DenseStructure, tuple[Tensor, ...]]:
+        (matrix,) = tensors
+        return OneWay(True), (matrix if self.turned else matrix.transpose(1, 2),)
+
+
+@dataclass(frozen=True)
+class HugeMagnitude(DenseStructure):
+    """A bound, but one beside which every denominator is lost to rounding."""
+
+    def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+        return 1e30 * super().magnitude(tensors, x)
+
+
 class StructureMask(DenseMask):
     def __init__(self, structure: DenseStructure, size: int = 6) -> None:
         super().__init__(matrix=torch.rand(size, size) - 0.3)
@@ -77,6 +98,13 @@ class WrongEntries(AdjacencyMask):
         return operator
 
 
+class TooFewEntries(AdjacencyMask):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        operator = super().bind(graph, state)
+        operator.num_entries -= 1
+        return operator
+
+
 class WrongFactors(PackingMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         operator = super().bind(graph, state)
@@ -84,10 +112,50 @@ class WrongFactors(PackingMask):
         return operator
 
 
+class WrongSum(MaskOperator):
+    def __add__(self, other: MaskOperator) -> MaskOperator:
+        return super().__add__(1.01 * other)
+
+
+class WrongScale(MaskOperator):
+    def __rmul__(self, other: Tensor) -> MaskOperator:
+        return super().__mul__(1.01 * other)
+
+
+class WrongHadamard(MaskOperator):
+    def __mul__(self, other: MaskOperator) -> MaskOperator:
+        return super().__mul__(1.01 * other)
+
+
+class WrongShape(MaskOperator):
+    def to_dense(self) -> Tensor:
+        return super().to_dense()[0]
+
+
+class OperatorMask(DenseMask):
+    """A mask whose operator is of a class of its own, or has other sizes than it should."""
+
+    def __init__(self, kind: type[MaskOperator] = MaskOperator, more_nodes: int = 0, heads: int = 1) -> None:
+        super().__init__(matrix=torch.rand(6 + more_nodes, 6 + more_nodes))
+        self.kind, self.own_heads = kind, heads
+
+    def bind(self, graph: Graph, state: None) -> MaskOperator:
+        return self.kind(DenseStructure(), (self.matrix.unsqueeze(0),), self.matrix.size(0), self.own_heads)
+
+
 @pytest.mark.parametrize(
     ('mask', 'message'),
     [
         (StructureMask(WrongTranspose()), '^T: differs'),
+        (StructureMask(OneWay()), r'^T\.T: differs'),
+        (StructureMask(HugeMagnitude()), '^route auto: differs'),
+        (OperatorMask(WrongSum), '^sum: differs'),
+        (OperatorMask(WrongScale), '^scale: differs'),
+        (OperatorMask(WrongHadamard), '^Hadamard: differs'),
+        (OperatorMask(WrongShape), r'^to_dense: got shape \(6, 6\)'),
+        (OperatorMask(more_nodes=1), '^num_nodes: got 7, the data has 6'),
+        (OperatorMask(heads=2), '^heads: got 2, the mask has 1'),
+        (TooFewEntries(), '^entries: more than num_entries'),
         (StructureMask(WrongMagnitude()), '^magnitude'),
         (StructureMask(Nonlinear()), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),
@@ -136,6 +204,40 @@ def test_layer_that_looks_at_the_batch_is_not_invariant() -> None:
         assert_batch_invariant(by_position, graphs)
     with pytest.raises(AssertionError, match='batch invariance of graph'):
         assert_batch_invariant(lambda x, *_, **__: x - x.mean(0), [Data(x=torch.rand(n, 2)) for n in (2, 3)])
+
+
+@pytest.mark.parametrize('order', [[0, 1], [1, 0], [0, 1, 0, 1]])
+def test_every_order_is_tried(order: list[int]) -> None:
+    """Layers that fail in one of the batches of a graph of two nodes and one of three alone."""
+    graphs = [Data(x=torch.ones(n, 1), edge_index=torch.empty(2, 0, dtype=torch.long)) for n in (2, 3)]
+    sizes = [graphs[index].num_nodes for index in order]
+
+    def layer(x: Tensor, *_: object, graph: Graph) -> Tensor:
+        return x + float(graph.batch is not None and torch.bincount(graph.batch).tolist() == sizes)
+
+    with pytest.raises(AssertionError, match=re.escape(f'batch invariance of graph {order[0]} in {order}: differs')):
+        assert_batch_invariant(layer, graphs)
+    assert_batch_invariant(layer, graphs, orders=[[0], [1]])
+
+
+@pytest.mark.parametrize('alone', [math.inf, math.nan])
+@pytest.mark.parametrize('together', [1.0, -math.inf, math.nan])
+def test_what_is_not_finite_is_no_excuse(alone: float, together: float) -> None:
+    graphs = [Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long))]
+    with pytest.raises(AssertionError, match=r'batch invariance of graph 0 .*: differs in what is infinite or NaN'):
+        assert_batch_invariant(lambda x, *_, graph: x * (alone if graph.batch is None else together), graphs)
+
+
+def test_what_is_finite_is_compared_beside_infinities() -> None:
+    graphs = [Data(x=torch.tensor([[math.inf], [-math.inf], [1.0]]), edge_index=torch.empty(2, 0, dtype=torch.long))]
+    assert_batch_invariant(lambda x, *_, **__: x, graphs)
+    with pytest.raises(AssertionError, match=r'batch invariance of graph 0 .*: differs by 1\.00e-01'):
+        assert_batch_invariant(lambda x, *_, graph: x if graph.batch is None else x + 0.1, graphs)
+
+
+def test_no_graphs_are_refused() -> None:
+    with pytest.raises(ValueError, match='graphs: got none; accepted is at least one'):
+        assert_batch_invariant(by_position, [])
 
 
 def test_layers_of_the_package_pass() -> None:

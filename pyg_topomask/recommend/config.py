@@ -2,11 +2,14 @@ r"""The options of a recommendation run and how they are read from a YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 __all__ = ['default_config', 'is_recommendation', 'load_config']
+
+#: What YAML takes for booleans.
+_BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
 
 
 def default_config() -> Any:
@@ -86,45 +89,70 @@ def is_recommendation(cfg_file: str | Path) -> bool:
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     r"""Returns the options of a YAML, with overrides.
 
+    Values are read as what the default is, whatever YAML would take them for: :obj:`3` as a number with a fraction, or as the
+    name of a folder.
+
     Args:
         cfg_file (str or Path): The file.
         options (list, optional): Alternating keys and values, as in :obj:`["recommend.model", "LightGCN"]`.
             (default: :obj:`()`)
 
     Raises:
-        ValueError: If a key is unknown or a value is of the wrong kind.
+        ValueError: If the file is no YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
-    import yaml  # type: ignore[import-untyped]
-
     if len(options) % 2:
         raise ValueError(f'options are pairs of a key and a value, given {len(options)} words: {" ".join(options)}')
     cfg = default_config()
-    try:
-        cfg.merge_from_file(str(cfg_file))
-        for key in options[::2]:
-            _check_key(cfg, key)
-        # yacs reads overrides as Python; a list of names is one in YAML alone.
-        values = [yaml.safe_load(word) if word.startswith('[') else word for word in options[1::2]]
-        cfg.merge_from_list([word for pair in zip(options[::2], values, strict=True) for word in pair])
-    except KeyError as error:
-        _check_key(cfg, error.args[0].split()[-1])
-        raise
-    except AttributeError as error:  # yacs asks a list or a number for its items
-        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
-    except yaml.YAMLError as error:
-        raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
+    given = _parse(Path(cfg_file).read_text(), str(cfg_file))
+    if not isinstance(given, dict):
+        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values')
+    _merge(cfg, given)
+    for key, word in zip(options[::2], options[1::2], strict=True):
+        nested: Any = str(word)
+        for part in reversed(key.split('.')):
+            nested = {part: nested}
+        _merge(cfg, nested)
     _check_values(cfg)
     return cfg
 
 
-def _check_key(cfg: Any, key: str) -> None:
-    node = cfg
-    *path, _ = parts = key.split('.')
-    for depth, part in enumerate(parts):
-        if not isinstance(node, dict) or part not in node:
-            known = ', '.join(sorted(node)) if isinstance(node, dict) else 'none'
-            raise ValueError(f'unknown option: {key}; known keys of {".".join(path[:depth]) or "the top level"}: {known}')
-        node = node[part]
+def _parse(text: str, source: str) -> Any:
+    r"""Returns the lists and dictionaries of a YAML, with all else as it is written."""
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        return yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(f'{source} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def _merge(known: Any, given: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+    r"""Replaces options by those given, as values of the same types."""
+    for name, value in given.items():
+        key = '.'.join((*path, name))
+        if name not in known:
+            place = '.'.join(path) or 'the top level'
+            raise ValueError(f'unknown option: {key}; known keys of {place}: {", ".join(sorted(known))}')
+        default = known[name]
+        if not isinstance(default, dict):
+            known[name] = _converted(key, value, type(default))
+        elif isinstance(value, dict):
+            _merge(default, value, (*path, name))
+        else:
+            raise ValueError(f'{key}: got {value!r}; accepted are keys and their values')
+
+
+def _converted(key: str, value: Any, kind: type) -> Any:
+    if kind is list:
+        names = _parse(value, key) if isinstance(value, str) else value
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return names
+    elif isinstance(value, str):
+        try:
+            return _BOOLEANS[value.lower()] if kind is bool else kind(value)
+        except (KeyError, ValueError):
+            pass
+    raise ValueError(f'{key}: got {value!r}; accepted are values of type {kind.__name__}')
 
 
 def _check_values(cfg: Any) -> None:
@@ -132,5 +160,6 @@ def _check_values(cfg: Any) -> None:
     for name in ('embedding_dim', 'batch_size', 'max_epoch', 'eval_period', 'k'):
         if own[name] < 1:
             raise ValueError(f'recommend.{name}: got {own[name]}; accepted are integers of at least 1')
-    if own.patience < 0:
-        raise ValueError(f'recommend.patience: got {own.patience}; accepted are integers of at least 0')
+    for name, value in (('seed', cfg.seed), ('recommend.patience', own.patience)):
+        if value < 0:
+            raise ValueError(f'{name}: got {value}; accepted are integers of at least 0')

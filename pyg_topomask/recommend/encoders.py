@@ -10,6 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import LGConv
 
+from pyg_topomask.recommend.checks import check_not_negative
+
 __all__ = ['Encoder', 'LightGCNEncoder', 'MFEncoder']
 
 
@@ -30,6 +32,9 @@ class MFEncoder(torch.nn.Module):
         embedding_dim (int, optional): The size of the embeddings. (default: :obj:`64`)
         init_std (float, optional): The standard deviation of the embeddings at the start. (default: :obj:`0.1`)
 
+    Raises:
+        ValueError: If a size is below 1, or :obj:`init_std` is not a finite number of at least 0.
+
     Example:
         >>> users, items = MFEncoder(2, 3, embedding_dim=4)(Data())
         >>> users.shape, items.shape
@@ -41,6 +46,7 @@ class MFEncoder(torch.nn.Module):
         for name, value in (('num_users', num_users), ('num_items', num_items), ('embedding_dim', embedding_dim)):
             if value < 1:
                 raise ValueError(f'{name}: got {value}; accepted are integers of at least 1')
+        check_not_negative(init_std=init_std)
         self.num_users = num_users
         self.num_items = num_items
         self.init_std = init_std
@@ -80,7 +86,7 @@ class LightGCNEncoder(MFEncoder):
         init_std (float, optional): The standard deviation of the embeddings at the start. (default: :obj:`0.1`)
 
     Raises:
-        ValueError: If a size is below 1.
+        ValueError: If a size is below 1, or :obj:`init_std` is not a finite number of at least 0.
     """
 
     def __init__(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import lzma
 import zlib
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+
+from pyg_topomask.recommend.checks import check_range
 
 __all__ = ['InteractionDataset', 'bipartite_data', 'load_interactions', 'read_interactions', 'split_per_user']
 
@@ -104,6 +107,12 @@ class InteractionDataset:
         return self.item_ids.numel()
 
     @property
+    def fingerprint(self) -> str:
+        r"""A hash of the original ids: what a model says of users and items holds for data sets with the same one alone."""
+        ids = [own.cpu().numpy().astype('<i8').tobytes() for own in (self.user_ids, self.item_ids)]
+        return hashlib.sha256(b'%d users ' % self.num_users + b''.join(ids)).hexdigest()
+
+    @property
     def notes(self) -> list[str]:
         r"""What is unusual in the data, one line each."""
         notes = [f'{count} interactions {reason} dropped' for reason, count in self.dropped.items()]
@@ -136,11 +145,15 @@ def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
         num_users (int): The number of users.
         num_items (int): The number of items.
 
+    Raises:
+        ValueError: If an interaction lies outside the given numbers.
+
     Example:
         >>> data = bipartite_data(torch.tensor([[0, 1], [0, 0]]), num_users=2, num_items=1)
         >>> data.edge_index.tolist()
         [[0, 1, 2, 2], [2, 2, 0, 1]]
     """
+    check_range(pairs, num_users, num_items)
     users, items = pairs[0], pairs[1] + num_users
     edge_index = torch.stack([torch.cat([users, items]), torch.cat([items, users])])
     num_nodes = num_users + num_items
@@ -296,7 +309,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
         [7, 1, 2]
     """
     _check_pairs('pairs', pairs)
-    if val_ratio < 0 or test_ratio < 0 or val_ratio + test_ratio >= 1:
+    if not (val_ratio >= 0 and test_ratio >= 0 and val_ratio + test_ratio < 1):
         raise ValueError(f'val_ratio, test_ratio: got {val_ratio}, {test_ratio}; accepted are at least 0 with a sum below 1')
     order = torch.randperm(pairs.size(1), generator=torch.Generator().manual_seed(seed))
     _, users, count = pairs[0].unique(return_inverse=True, return_counts=True)

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
+
 __all__ = ['BPRLoss', 'DirectAULoss', 'alignment', 'info_nce', 'uniformity']
 
 
@@ -58,14 +60,13 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
             (default: :obj:`2.0`)
 
     Raises:
-        ValueError: If :obj:`t` is not positive.
+        ValueError: If :obj:`t` is not a finite number above 0.
 
     Example:
         >>> float(uniformity(torch.eye(2), t=1.0))
         -2.0
     """
-    if not t > 0:
-        raise ValueError(f't: got {t}; accepted are numbers above 0')
+    check_above_zero(t=t)
     x, n = _unit(x), x.size(0)
     if n < 2:
         return 0.0 * x.sum()
@@ -94,7 +95,8 @@ class _LogMeanKernel(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         x, kernel, rows = ctx.saved_tensors
-        return grad * 4 * ctx.t / rows.sum() * (kernel @ x - rows[:, None] * x), None
+        with torch.autocast(x.device.type, enabled=False):
+            return grad * 4 * ctx.t / rows.sum() * (kernel @ x - rows[:, None] * x), None
 
 
 class DirectAULoss(torch.nn.Module):
@@ -112,7 +114,7 @@ class DirectAULoss(torch.nn.Module):
             in DirectAU's code, or their sum, as in Eq. 13. (default: :obj:`True`)
 
     Raises:
-        ValueError: If :obj:`weight` is negative or :obj:`t` is not positive.
+        ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` not one above 0.
 
     Example:
         >>> loss = DirectAULoss(weight=0.5)
@@ -122,10 +124,8 @@ class DirectAULoss(torch.nn.Module):
 
     def __init__(self, weight: float = 1.0, t: float = 2.0, average: bool = True) -> None:
         super().__init__()
-        if weight < 0:
-            raise ValueError(f'weight: got {weight}; accepted are numbers of at least 0')
-        if not t > 0:
-            raise ValueError(f't: got {t}; accepted are numbers above 0')
+        check_not_negative(weight=weight)
+        check_above_zero(t=t)
         self.weight = weight
         self.t = t
         self.average = average
@@ -174,15 +174,15 @@ def info_nce(x: Tensor, y: Tensor, temperature: float = 0.2) -> Tensor:
         temperature (float, optional): The temperature. (default: :obj:`0.2`)
 
     Raises:
-        ValueError: If :obj:`temperature` is not positive.
+        ValueError: If :obj:`temperature` is not a finite number above 0.
 
     Example:
         >>> round(float(info_nce(torch.eye(2), torch.eye(2), temperature=1.0)), 4)
         0.3133
     """
-    if not temperature > 0:
-        raise ValueError(f'temperature: got {temperature}; accepted are numbers above 0')
+    check_above_zero(temperature=temperature)
     x, y = _unit(x), _unit(y)
     if x.size(0) == 0:
         return x.sum() + y.sum()
-    return F.cross_entropy(x @ y.t() / temperature, torch.arange(x.size(0), device=x.device))
+    with torch.autocast(x.device.type, enabled=False):  # which would round the similarities to half precision
+        return F.cross_entropy(x @ y.t() / temperature, torch.arange(x.size(0), device=x.device))

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.nn.models.mgformer import MGFormer
+from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
 from pyg_topomask.recommend.encoders import Encoder, LightGCNEncoder, MFEncoder
 from pyg_topomask.recommend.interactions import bipartite_data
 from pyg_topomask.recommend.losses import BPRLoss, DirectAULoss, info_nce
@@ -47,6 +48,9 @@ class DirectAUObjective(Objective):
         weight (float, optional): The weight of the uniformity. (default: :obj:`1.0`)
         t (float, optional): The factor in its exponent. (default: :obj:`2.0`)
         average (bool, optional): Whether to average over users and items, rather than to sum. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` not one above 0.
     """
 
     def __init__(self, weight: float = 1.0, t: float = 2.0, average: bool = True) -> None:
@@ -73,13 +77,12 @@ class BPRObjective(Objective):
             interaction; the encoder has to have them as :obj:`embedding`. (default: :obj:`0.0`)
 
     Raises:
-        ValueError: If :obj:`l2` is negative.
+        ValueError: If :obj:`l2` is not a finite number of at least 0.
     """
 
     def __init__(self, sampler: NegativeSampler, l2: float = 0.0) -> None:
         super().__init__()
-        if l2 < 0:
-            raise ValueError(f'l2: got {l2}; accepted are numbers of at least 0')
+        check_not_negative(l2=l2)
         self.sampler = sampler
         self.l2 = l2
         self.loss = BPRLoss()
@@ -103,8 +106,8 @@ class _ContrastiveObjective(BPRObjective, ABC):
 
     def __init__(self, sampler: NegativeSampler, l2: float, weight: float, temperature: float) -> None:
         super().__init__(sampler, l2)
-        if weight < 0:
-            raise ValueError(f'weight: got {weight}; accepted are numbers of at least 0')
+        check_not_negative(weight=weight)
+        check_above_zero(temperature=temperature)
         self.weight = weight
         self.temperature = temperature
 
@@ -136,6 +139,9 @@ class SimGCLObjective(_ContrastiveObjective):
         weight (float, optional): The weight of the contrastive loss. (default: :obj:`0.5`)
         temperature (float, optional): Its temperature. (default: :obj:`0.2`)
         noise (float, optional): The norm of the noise. (default: :obj:`0.1`)
+
+    Raises:
+        ValueError: If :obj:`l2` or :obj:`weight` is not a finite number of at least 0, or another one not above 0.
     """
 
     def __init__(
@@ -147,8 +153,7 @@ class SimGCLObjective(_ContrastiveObjective):
         noise: float = 0.1,
     ) -> None:
         super().__init__(sampler, l2, weight, temperature)
-        if not noise > 0:
-            raise ValueError(f'noise: got {noise}; accepted are numbers above 0')
+        check_above_zero(noise=noise)
         self.noise = noise
 
     def views(self, encoder: LightGCNEncoder, data: Data) -> list[tuple[Tensor, Tensor]]:
@@ -165,6 +170,10 @@ class SGLObjective(_ContrastiveObjective):
         weight (float, optional): The weight of the contrastive loss. (default: :obj:`0.1`)
         temperature (float, optional): Its temperature. (default: :obj:`0.2`)
         dropout (float, optional): The probability of an interaction to be left out. (default: :obj:`0.1`)
+
+    Raises:
+        ValueError: If :obj:`l2` or :obj:`weight` is not a finite number of at least 0, :obj:`temperature` not one above 0, or
+            :obj:`dropout` not one between 0 and 1.
     """
 
     def __init__(

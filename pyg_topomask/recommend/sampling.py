@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.recommend.checks import check_range
+
 __all__ = ['NegativeSampler']
 
 
@@ -34,11 +36,7 @@ class NegativeSampler(torch.nn.Module):
 
     def __init__(self, pairs: Tensor, num_users: int, num_items: int) -> None:
         super().__init__()
-        for name, row, size in (('users', 0, num_users), ('items', 1, num_items)):
-            if pairs.numel() and not 0 <= int(pairs[row].min()) <= int(pairs[row].max()) < size:
-                raise ValueError(
-                    f'pairs: got {name} from {int(pairs[row].min())} to {int(pairs[row].max())}; accepted are 0 to {size - 1}'
-                )
+        check_range(pairs, num_users, num_items)
         users, items = pairs.unique(dim=1)
         count = torch.bincount(users, minlength=num_users)
         start = count.cumsum(0) - count

@@ -17,7 +17,7 @@ from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.metrics import rank_items
 from pyg_topomask.recommend.models import build_recommender
-from pyg_topomask.recommend.train import embed, load_dataset
+from pyg_topomask.recommend.train import embed, load_dataset, load_weights
 
 __all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
 
@@ -31,7 +31,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If the folder holds no trained recommender.
+        ValueError: If the folder holds no trained recommender, or the data has other users or items than it was trained on.
     """
     folder = Path(run_dir)
     checkpoints = [folder / 'checkpoints' / name for name in ('best.pt', 'last.pt')]
@@ -45,7 +45,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     own = config.recommend
     dataset = load_dataset(own)
     model = build_recommender(own.model, dataset, own.embedding_dim, own[own.model]).to(torch.device('cpu'))
-    model.encoder.load_state_dict(load_checkpoint(found[0])['model'])
+    load_weights(model.encoder, load_checkpoint(found[0]), found[0], dataset, own.dir)
     return dataset, *embed(model)
 
 

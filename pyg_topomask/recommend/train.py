@@ -28,13 +28,14 @@ from pyg_topomask.graphgym.checkpoint import (
 )
 from pyg_topomask.graphgym.distributed import connect, num_processes
 from pyg_topomask.graphgym.metrics import Row, write_metrics
+from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset, load_interactions
 from pyg_topomask.recommend.metrics import evaluate, popularity_groups
 from pyg_topomask.recommend.models import RECOMMENDERS, Recommender, build_recommender
 
-__all__ = ['Training', 'embed', 'find_device', 'load_dataset', 'train']
+__all__ = ['Training', 'embed', 'find_device', 'load_dataset', 'load_weights', 'train']
 
 #: Options of the group :obj:`recommend` that say where and how long to run rather than what; a run may be resumed with others.
 FREE_OPTIONS = ('dir', 'max_epoch', 'device', 'progress', 'model', 'baselines')
@@ -111,6 +112,8 @@ class Training:
         seed_everything(seed)
         settings = self.own.get(name, {})
         self.model: Recommender = build_recommender(name, dataset, self.own.embedding_dim, settings).to(self.device)
+        check_above_zero(**{f'recommend.{name}.lr': settings['lr']})
+        check_not_negative(**{f'recommend.{name}.weight_decay': settings['weight_decay']})
         self.optimizer = torch.optim.Adam(
             self.model.encoder.parameters(), settings['lr'], weight_decay=settings['weight_decay']
         )
@@ -167,7 +170,7 @@ class Training:
         if resume and last.exists():
             checkpoint = load_checkpoint(last)
             check_same_experiment(last, _bound(checkpoint['config']), _bound(text))
-            self.model.encoder.load_state_dict(checkpoint['model'])
+            load_weights(self.model.encoder, checkpoint, last, self.dataset, self.own.dir)
             self.optimizer.load_state_dict(checkpoint['optimizer'])
             self.history = checkpoint['history']
             set_rng_state(checkpoint['rng'])
@@ -201,7 +204,11 @@ class Training:
             {'epoch': epoch + 1, 'loss': f'{row["loss"]:.4f}', **{k: f'{v:.4f}' for k, v in row.items() if k == self.metric}}
         )
         folder = self.run_dir / 'checkpoints'
-        state = {'config': self.config.dump(), 'model': self.model.encoder.state_dict()}
+        state = {
+            'config': self.config.dump(),
+            'users and items': self.dataset.fingerprint,
+            'model': self.model.encoder.state_dict(),
+        }
         if self.best_epoch == epoch:
             save_checkpoint(folder / 'best.pt', state)
         # Last, for who resumes goes on after the epoch of this file.
@@ -251,6 +258,32 @@ class Training:
         }
 
 
+def load_weights(
+    encoder: torch.nn.Module, checkpoint: dict[str, Any], path: Path, dataset: InteractionDataset, folder: str
+) -> None:
+    r"""Puts the weights of a checkpoint into an encoder, if they belong to the users and items of the data set.
+
+    Args:
+        encoder (torch.nn.Module): The encoder.
+        checkpoint (dict): The checkpoint.
+        path (Path): Its file, for the error message.
+        dataset (InteractionDataset): The data set.
+        folder (str): Its folder, for the error message.
+
+    Raises:
+        ValueError: If the checkpoint is of other users or items.
+    """
+    own, state = dataset.fingerprint, encoder.state_dict()
+    same = checkpoint.get('users and items', own) == own  # of earlier checkpoints, only sizes tell
+    if not same or any(name in state and state[name].shape != value.shape for name, value in checkpoint['model'].items()):
+        trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
+        raise ValueError(
+            f'recommend.dir: got {folder!r} with {dataset}; accepted are the users and items that {path} was trained on, '
+            f'those of {trained!r}'
+        )
+    encoder.load_state_dict(checkpoint['model'])
+
+
 @torch.no_grad()
 def embed(model: Recommender) -> tuple[Tensor, Tensor]:
     r"""Returns the embeddings of users and items, of the encoder in evaluation mode.
@@ -297,8 +330,8 @@ def train(
         The metrics of each model, one dictionary for each seed.
 
     Raises:
-        ValueError: If an option is unknown or out of its range, the data is not there or broken, or :obj:`torchrun` has started
-            several processes.
+        ValueError: If an option is unknown or out of its range, the data is not there, broken or, where a run is resumed, of
+            other users or items, or :obj:`torchrun` has started several processes.
         FloatingPointError: If a loss becomes NaN or infinite.
     """
     if repeat < 1:
@@ -312,16 +345,19 @@ def train(
         if name not in RECOMMENDERS:
             raise ValueError(f'recommend.model, recommend.baselines: got {name!r}; accepted are {", ".join(RECOMMENDERS)}')
     dataset = load_dataset(own)
+    # The model that the run is about comes last, and so do its lines.
+    names = list(dict.fromkeys([*(other for other in own.baselines if other != own.model), own.model]))
+    folder = Path(config.out_dir if out is None else out) / Path(cfg_file).stem
+    for name in names[1:]:  # whose options would else be looked at after the first has been trained
+        Training(config, name, config.seed, dataset, folder / name / str(config.seed))
     print(dataset)
     for note in dataset.notes:
         print(f'note: {note}')
     results: dict[str, list[Row]] = {}
-    # The model that the run is about comes last, and so do its lines.
-    for name in dict.fromkeys([*(other for other in own.baselines if other != own.model), own.model]):
+    for name in names:
         results[name] = []
         for seed in range(config.seed, config.seed + repeat):
-            run_dir = Path(config.out_dir if out is None else out) / Path(cfg_file).stem / name / str(seed)
-            results[name].append(Training(config, name, seed, dataset, run_dir).run(resume))
+            results[name].append(Training(config, name, seed, dataset, folder / name / str(seed)).run(resume))
             row = results[name][-1]
             print(f'{name}, seed {seed}: {_summary([row], own.k)} (best of {row["epochs"]} epochs: {row["best_epoch"]})')
     for name, rows in results.items():

@@ -179,7 +179,7 @@ def test_split_is_per_user_seeded_and_random() -> None:
     assert (train.size(1), val.size(1), test.size(1)) == (1000, 0, 0)
 
 
-@pytest.mark.parametrize('ratios', [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1)])
+@pytest.mark.parametrize('ratios', [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1), (float('nan'), 0.1)])
 def test_bad_ratios(ratios: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match='val_ratio, test_ratio: got'):
         split_per_user(pairs((0, 1)), *ratios)
@@ -211,6 +211,30 @@ def test_graph_against_dense() -> None:
     dense[data.edge_index[0], data.edge_index[1]] = 1
     np.testing.assert_array_equal(dense.numpy(), adjacency)
     assert (data.num_nodes, data.num_users, data.num_items) == (9, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ('own', 'message'),
+    [
+        (pairs((0, 0), (3, 0)), 'pairs: got users from 0 to 3; accepted are 0 to 1'),
+        (pairs((0, 0), (1, 2)), 'pairs: got items from 0 to 2; accepted are 0 to 1'),
+        (pairs((0, 0), (1, -1)), 'pairs: got items from -1 to 0; accepted are 0 to 1'),
+    ],
+)
+def test_graph_of_other_users_or_items(own: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bipartite_data(own, num_users=2, num_items=2)
+
+
+def test_fingerprint_is_that_of_the_ids() -> None:
+    own = InteractionDataset.from_pairs(pairs((1, 5), (2, 6), (3, 7)))
+    assert InteractionDataset.from_pairs(pairs((3, 5), (2, 5), (1, 7)), test=pairs((1, 6))).fingerprint == own.fingerprint
+    for other in (pairs((1, 5), (2, 6), (4, 7)), pairs((1, 5), (2, 6), (3, 8)), pairs((1, 5), (2, 6), (3, 7), (5, 6))):
+        assert InteractionDataset.from_pairs(other).fingerprint != own.fingerprint
+    # The same ids in a row, divided in another way.
+    short, long = (InteractionDataset.from_pairs(own) for own in (pairs((1, 2), (1, 3)), pairs((1, 3), (2, 3))))
+    assert torch.cat([short.user_ids, short.item_ids]).tolist() == torch.cat([long.user_ids, long.item_ids]).tolist()
+    assert short.fingerprint != long.fingerprint
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f'the data sets are not in {DATA}')

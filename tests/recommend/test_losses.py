@@ -83,6 +83,23 @@ def test_half_precision_is_normalized_in_float32() -> None:
     assert own == pytest.approx(dense_uniformity(x, 2.0), rel=1e-4)
 
 
+def test_gradient_of_uniformity_under_autocast() -> None:
+    x = (torch.randn(1, 64) + 0.05 * torch.randn(256, 64)).requires_grad_()
+    with torch.autocast('cpu', torch.bfloat16):
+        (own,) = torch.autograd.grad(uniformity(x), x)
+    (expected,) = torch.autograd.grad(uniformity(x.double()), x)
+    assert float((own - expected).norm()) < 1e-4 * float(expected.norm())
+
+
+def test_info_nce_under_autocast() -> None:
+    x = torch.randn(1, 64) + 0.05 * torch.randn(256, 64)  # so alike that bfloat16 hardly tells the similarities apart
+    y = x + 0.01 * torch.randn(256, 64)
+    similarity = unit(x) @ unit(y).T / 0.05
+    with torch.autocast('cpu', torch.bfloat16):
+        loss = float(info_nce(x, y, 0.05))
+    assert loss == pytest.approx(np.mean(logsumexp(similarity, axis=1) - np.diag(similarity)), rel=1e-5)
+
+
 def test_bpr_and_info_nce() -> None:
     positive, negative = torch.tensor([1.0, -2.0, 500.0]).double(), torch.tensor([0.0, 3.0, -500.0]).double()
     expected = np.mean(np.log1p(np.exp(np.array([-1.0, 5.0, -1000.0]))))
@@ -98,12 +115,16 @@ def test_bad_arguments() -> None:
     x = torch.randn(3, 2)
     with pytest.raises(ValueError, match=r'y: got shape \[2, 2\]; accepted is that of x, \[3, 2\]'):
         alignment(x, x[:2])
-    with pytest.raises(ValueError, match=r't: got 0; accepted are numbers above 0'):
+    with pytest.raises(ValueError, match=r't: got 0; accepted are finite numbers above 0'):
         uniformity(x, 0)
     with pytest.raises(ValueError, match=r't: got -1'):
         DirectAULoss(t=-1)
-    with pytest.raises(ValueError, match=r'weight: got -0.1'):
-        DirectAULoss(-0.1)
+    for t in (math.nan, math.inf):
+        with pytest.raises(ValueError, match=f't: got {t}'):
+            DirectAULoss(t=t)
+    for weight in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f'weight: got {weight}; accepted are finite numbers of at least 0'):
+            DirectAULoss(weight)
     with pytest.raises(ValueError, match=r'temperature: got 0'):
         info_nce(x, x, 0)
 

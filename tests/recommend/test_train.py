@@ -156,6 +156,54 @@ def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) ->
     np.testing.assert_allclose(score[index], [float(row['score']) for row in top], atol=1e-5)
 
 
+def copy_data(source: Path, target: Path, more_users: int = 0, shift: int = 0) -> None:
+    """The files of a run in another folder, with other users."""
+    target.mkdir()
+    for name in ('train.txt', 'test.txt'):
+        lines = [line.split() for line in (source / name).read_text().splitlines()]
+        lines += [[str(200 + user), '0'] for user in range(more_users)]
+        (target / name).write_text(''.join(' '.join([str(int(user) + shift), *items]) + '\n' for user, *items in lines))
+
+
+def test_other_data_is_refused(run_cfg: Path) -> None:
+    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1']
+    train(run_cfg, options)
+    folder = run_cfg.parent
+    run = folder / 'out' / 'small' / 'BPRMF' / '3'
+    copy_data(folder, folder / 'same')
+    copy_data(folder, folder / 'larger', more_users=1)
+    copy_data(folder, folder / 'others', shift=1)
+    _, users, items = load_run(run)
+    _, *again = load_run(run, folder / 'same')
+    torch.testing.assert_close(again, [users, items])
+    for name, size in (('larger', 41), ('others', 40)):
+        message = (
+            rf"recommend\.dir: got '.*{name}' with InteractionDataset\(users={size}, .*\); accepted are the users and items "
+            rf"that \S*best\.pt was trained on, those of '{folder}'"
+        )
+        with pytest.raises(ValueError, match=message):
+            load_run(run, folder / name)
+        with pytest.raises(ValueError, match=message.replace('best', 'last')):
+            train(run_cfg, [*options, 'recommend.dir', str(folder / name)], resume=True)
+    # A checkpoint of an earlier version, of which the sizes alone tell.
+    path = run / 'checkpoints' / 'best.pt'
+    checkpoint = torch.load(path)
+    del checkpoint['users and items']
+    torch.save(checkpoint, path)
+    assert load_run(run, folder / 'others')[0].user_ids[0] == 101
+    with pytest.raises(ValueError, match=r'larger. with InteractionDataset\(users=41'):
+        load_run(run, folder / 'larger')
+
+
+def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    copy_data(run_cfg.parent, run_cfg.parent / '2024')
+    monkeypatch.chdir(run_cfg.parent)
+    train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1', 'recommend.dir', '2024'])
+    capsys.readouterr()
+    assert main(['recommend', '--run', 'out/small/BPRMF/3', '--user', '100', '--k', '1', '--data', '2024']) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
