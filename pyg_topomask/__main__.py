@@ -3,6 +3,7 @@ r"""The command line: ``python -m pyg_topomask``."""
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.command != 'train':
             print('\ninterrupted', file=sys.stderr)
             return 130
-        again = ' '.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
+        again = shlex.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
         print(f'\ninterrupted; to go on from the last finished epoch: python -m pyg_topomask {again}', file=sys.stderr)
         return 130
     return 0

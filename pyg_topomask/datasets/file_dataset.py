@@ -34,7 +34,7 @@ class FileDataset(InMemoryDataset):
 
     Raises:
         FileNotFoundError: If a file is not there.
-        ValueError: If :obj:`split` is unknown.
+        ValueError: If :obj:`split` is unknown or empty.
     """
 
     def __init__(
@@ -49,6 +49,9 @@ class FileDataset(InMemoryDataset):
         self.load(self.processed_paths[0])
         self._split_indices: dict[str, Tensor] = torch.load(self.processed_paths[1])
         if split is not None:
+            if self._split_indices[split].numel() == 0:
+                held = [name for name, index in self._split_indices.items() if index.numel() > 0]
+                raise ValueError(f'split: got {split!r}, which has no graphs; accepted are {", ".join(held)} and None')
             chosen = [self.get(int(index)) for index in self._split_indices[split]]
             self.data, self.slices = self.collate(chosen)
             self._data_list = None

@@ -84,6 +84,7 @@ class SceneBlocks(FileDataset):
     Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the colour or the intensity in
     :math:`[0, 1]`, and :obj:`y`, the class of each point, see :obj:`SCENES`. 70 % of the blocks of a file are for training,
     15 % for validation and 15 % for testing, always the same ones. Blocks of different splits may be neighbors.
+    Where a file gives few blocks, as with :obj:`max_points=None`, splits may be empty.
 
     Args:
         root (str): The folder with the files; what is made of them goes to :obj:`processed` there.
@@ -96,7 +97,7 @@ class SceneBlocks(FileDataset):
 
     Raises:
         FileNotFoundError: If a file is not there.
-        ValueError: If :obj:`name` or :obj:`split` is unknown, or :obj:`max_points` is below 1.
+        ValueError: If :obj:`name` or :obj:`split` is unknown, the split is empty, or :obj:`max_points` is below 1.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graphgym.composed_mask import MASKS, build_mask, read_tree
+from pyg_topomask.graphgym.local_layers import per_head
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -41,7 +42,10 @@ __all__ = [
     'attention_options',
     'build_attention',
     'check_attention',
+    'configured_attention',
+    'configured_tree',
     'gps_attention_kwargs',
+    'layer_option',
     'option_types',
     'register_mask',
 ]
@@ -73,9 +77,18 @@ def masked_attention(
     mask: str | None = None,
 ) -> MaskedLinearAttention:
     r"""Linear attention under the mask that topomask.mask composes, or else the option mask, a line of YAML."""
-    tree = cfg.topomask.mask if mask is None else read_tree(mask)
-    composed = build_mask(tree, heads)
+    composed = build_mask(configured_tree(mask), heads)
     return MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
+
+
+def configured_tree(mask: str | None) -> Any:
+    r"""Returns the description of the mask of the attention :obj:`Masked`: its option :obj:`mask`, or else
+    :obj:`cfg.topomask.mask`.
+
+    Args:
+        mask (str, optional): The option, a line of YAML.
+    """
+    return cfg.topomask.mask if mask is None else read_tree(mask)
 
 
 def expander_attention(
@@ -100,7 +113,7 @@ def sparse_attention(channels: int, heads: int = 1) -> KMIPAttention:
         sparse.k,
         kq_dim=sparse.kq_dim or channels,
         val_dim=sparse.val_dim or channels,
-        head_agg=sparse.head_agg.lower(),
+        head_agg=str(sparse.head_agg).lower(),
         random_fraction=sparse.random_fraction if sparse.random_attention else 0.0,
     )
 
@@ -242,6 +255,21 @@ def check_attention(name: str) -> None:
     lookup("attention (after '+' in gt.layer_type)", name, ATTENTIONS, ATTN_TYPES)
 
 
+def layer_option() -> tuple[str, str]:
+    r"""Returns the option that names the layers of the configured model, and its value."""
+    group = 'gnn' if cfg.model.type == 'gnn' else 'gt'
+    return f'{group}.layer_type', cfg[group].layer_type
+
+
+def configured_attention() -> str:
+    r"""Returns the name of the attention in the layers of the configured model: in :obj:`gt.layer_type` what stands behind the
+    '+', for :obj:`model.type: gnn` that of the layer :obj:`<name>_attention`, or :obj:`"None"` for another layer."""
+    option, value = layer_option()
+    if option == 'gt.layer_type':
+        return value.rpartition('+')[2]
+    return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
+
+
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
     r"""Returns the keyword arguments that make :class:`~pyg_topomask.nn.TopoGPSConv` use the attention :obj:`name`.
 
@@ -250,9 +278,14 @@ def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -
         channels (int): Size of each node's features.
         heads (int): Number of heads.
         dropout (float): Dropout probability in the attention.
+
+    Raises:
+        ValueError: If the name is unknown, or the heads do not divide the channels.
     """
     check_attention(name)
     if name in ATTENTIONS:
         return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
     attn_type, _ = ATTN_TYPES[name]
+    if attn_type is not None:
+        per_head(channels, heads)
     return {'attn_type': attn_type, 'attn_kwargs': {} if attn_type is None else {'dropout': dropout}}

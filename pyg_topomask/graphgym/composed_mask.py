@@ -2,7 +2,6 @@ r"""Masks composed in a YAML."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from pyg_topomask.graphgym.arguments import construct, decoded
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -34,7 +34,7 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 
-__all__ = ['MASKS', 'build_mask', 'mask_overrides', 'read_tree']
+__all__ = ['MASKS', 'build_mask', 'first_options', 'mask_overrides', 'read_tree']
 
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
@@ -103,17 +103,30 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if kind == 'transpose':
         return build_mask(content, heads).T
     if kind == 'scale':
-        if not isinstance(content, list) or len(content) != 2 or not _is_number(content[0]):
+        if not isinstance(content, list) or len(content) != 2 or not _is_number(decoded(content[0])):
             raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
-        scaled: Mask = build_mask(content[1], heads) * content[0]
+        scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
         return scaled
     build = lookup('mask in topomask.mask', kind, MASKS)
-    try:
-        mask: Mask = build(heads=heads, **(content or {}))
-    except TypeError as error:
-        known = [name for name in inspect.signature(build).parameters if name != 'heads']
-        raise ValueError(f'topomask.mask: got {content!r} for {kind}; accepted are the arguments {known}') from error
-    return mask
+    return construct(f'topomask.mask, for {kind}', build, content, heads=heads)
+
+
+def first_options(tree: Any, name: str) -> dict[str, Any]:
+    r"""Returns the options of the first mask of a name in a tree, depth first, that has any; none where there is no such mask.
+
+    Args:
+        tree (Any): The description, as :func:`build_mask` takes it.
+        name (str): The name.
+
+    Example:
+        >>> first_options({'sum': ['GRF', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, 'GRF')
+        {'num_walks': 8}
+    """
+    if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping) and tree[name]:
+        options: dict[str, Any] = decoded(tree[name])
+        return options
+    parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
+    return next(filter(None, (first_options(part, name) for part in parts)), {})
 
 
 def read_tree(text: str) -> Any:

@@ -31,7 +31,7 @@ class PyramidGraphHead(Module):
         )
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        batch.graph_feature = self.mlp(self.pool(batch.x, batch.batch))
+        batch.graph_feature = self.mlp(self.pool(batch.x, batch.batch, batch.num_graphs))
         return batch.graph_feature, batch.y
 
 

@@ -6,10 +6,13 @@ import csv
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
+from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from tqdm import tqdm
 
@@ -24,11 +27,18 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention, check_attention
-from pyg_topomask.graphgym.loader import load_dataset
+from pyg_topomask.graphgym.attentions import (
+    ATTENTIONS,
+    build_attention,
+    check_attention,
+    configured_attention,
+    layer_option,
+)
+from pyg_topomask.graphgym.loader import build_transforms, load_dataset
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
 from pyg_topomask.walks import SAMPLERS, sample_ensembles
 
@@ -47,7 +57,8 @@ ROWS = 2**24
 MAX_HOPS = 4
 
 NOTE = (
-    'Of the attention as it is initialised, with walks as it would draw them. "c" is the constant of Theorem 3.2 of the GRF '
+    'Of the first head of the attention as it is initialised (heads walk together, and at most their modulations differ), with '
+    'walks as it would draw them, or as topomask.transforms would store them. "c" is the constant of Theorem 3.2 of the GRF '
     'paper (Eq. 11), "c, by walks" the same for the walks that the graph has (middle of Eq. 21), which the next two columns '
     'use: the deviation that an entry off the diagonal stays within with 95 %, and the walks for which Eq. 11 guarantees a '
     'deviation of at most 10 % of the largest entry with 95 %; empty where walkers are not independent or nothing is '
@@ -69,7 +80,8 @@ def inspect(
     r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
     writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
     (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
-    masks how far they look. Walks that a transform would store are drawn here instead.
+    masks how far they look. Walks that a transform would store for these graph random features are drawn here instead, with the
+    settings and the seed of the transform.
 
     Args:
         cfg_file (str or Path): The YAML.
@@ -82,14 +94,19 @@ def inspect(
         One dictionary for each graph, the columns of the table.
 
     Raises:
-        ValueError: If the attention has no mask, or :obj:`graphs` is below 1.
+        ValueError: If the attention has no mask, walks that a transform would store do not fit it, or :obj:`graphs` is below 1.
     """
     if graphs < 1:
         raise ValueError(f'graphs must be at least 1, given {graphs}')
     load_config(cfg_file, options)
     mask = _configured_mask()
     walks = isinstance(mask, GRFMask)
-    first = _first_graphs(graphs, walks)
+    transforms = _take_walking_transforms() if walks else []
+    data = _first_graphs(graphs)
+    if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
+        _walk_as_stored(mask, transforms, data[0])
+    first = [Graph.from_data(own) for own in data]
+    first = [_without_walks(graph) for graph in first] if walks else first
     _warm_up(mask)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
     rows = [
@@ -103,7 +120,7 @@ def inspect(
     table = markdown_table(rows)
     print(table)
     what = 'Graph random features' if walks else 'The mask'
-    title = f'# {what} of {Path(cfg_file).name} with {cfg.gt.layer_type} on {cfg.dataset.name}'
+    title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
     note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
     (folder / 'inspect.md').write_text(f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n')
     with open(folder / 'inspect.csv', 'w', newline='') as file:
@@ -116,30 +133,60 @@ def inspect(
 
 
 def _configured_mask() -> Mask:
-    name = cfg.gt.layer_type.split('+')[-1]
+    name, (option, value) = configured_attention(), layer_option()
     check_attention(name)
-    attention = build_attention(name, cfg.gt.dim_hidden, cfg.gt.n_heads) if name in ATTENTIONS else None
+    plain = option == 'gnn.layer_type'
+    channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
+    attention = build_attention(name, channels, heads) if name in ATTENTIONS else None
     mask = getattr(attention, 'mask', None)
-    if isinstance(mask, GRFMask):  # one head stands for all: they walk together and start with one modulation
-        mask = build_attention(name, cfg.gt.dim_hidden, heads=1).mask
     if not isinstance(mask, Mask):
         raise ValueError(
-            f"gt.layer_type {cfg.gt.layer_type!r}: inspect needs an attention (after '+') that has a mask, such as GRF, given "
-            f'{name}; what attention without one attends to, inspect-attention shows of a trained model'
+            f'{option} {value!r}: inspect needs an attention that has a mask, such as GRF, given {name}; what attention '
+            f'without one attends to, inspect-attention shows of a trained model'
         )
-    return mask.eval()
+    return (_first_head(mask) if isinstance(mask, GRFMask) else mask).eval()
 
 
-def _first_graphs(count: int, walks: bool) -> list[Graph]:
-    cfg.topomask.transforms = [entry for entry in cfg.topomask.transforms if 'AddGraphRandomFeatures' not in entry]
+def _first_head(mask: GRFMask) -> GRFMask:
+    r"""Leaves a mask its first head, which stands for all: they walk together."""
+    mask.heads = 1
+    mask.initial = mask.initial[:1]
+    mask.modulation = Parameter(mask.modulation.detach()[:1])
+    if mask.key_modulation is not None:
+        mask.key_modulation = Parameter(mask.key_modulation.detach()[:1])
+    return mask
+
+
+def _take_walking_transforms() -> list[AddGraphRandomFeatures]:
+    r"""Removes the transforms that store walks from the configuration, and returns them."""
+    entries = cfg.topomask.transforms or []
+    built = build_transforms(entries)
+    cfg.topomask.transforms = [
+        entry for entry, transform in zip(entries, built, strict=True) if not isinstance(transform, AddGraphRandomFeatures)
+    ]
+    return [transform for transform in built if isinstance(transform, AddGraphRandomFeatures)]
+
+
+def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], data: Data) -> None:
+    r"""Gives a mask the settings of walks that transforms store, of which it reads those of the last."""
+    for transform in transforms:
+        data = transform(data)
+    mask.prepare(Graph.from_data(data))  # refuses walks that do not fit, as training does
+    own, stored = mask.walk_settings, transforms[-1]
+    mask.walk_settings = replace(
+        stored.settings, max_walk_length=own.max_walk_length, independent_ensembles=own.independent_ensembles
+    )
+    mask.seed = stored.seed
+
+
+def _first_graphs(count: int) -> list[Data]:
     dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
     # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
     for key in SPLIT_KEYS:
         if key in dataset._data:
             del dataset._data[key]
             dataset.slices.pop(key, None)
-    graphs = [Graph.from_data(dataset[index]) for index in range(min(count, len(dataset)))]
-    return [_without_walks(graph) for graph in graphs] if walks else graphs
+    return [dataset[index] for index in range(min(count, len(dataset)))]
 
 
 def _without_walks(graph: Graph) -> Graph:

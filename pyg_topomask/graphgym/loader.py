@@ -8,6 +8,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import starmap
+from types import NoneType
 from typing import Any
 
 import torch_geometric.transforms as pyg_transforms
@@ -16,22 +17,24 @@ from torch_geometric import seed_everything
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import Planetoid
 from torch_geometric.graphgym import register
-from torch_geometric.graphgym.config import cfg, set_cfg
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
 from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
-from yacs.config import CfgNode
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets import DATASETS
-from pyg_topomask.graphgym.attentions import ATTENTIONS
+from pyg_topomask.graphgym.arguments import construct
+from pyg_topomask.graphgym.attentions import ATTENTIONS, configured_attention, configured_tree, layer_option
+from pyg_topomask.graphgym.composed_mask import first_options
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.settings import defaults
 from pyg_topomask.graphgym.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
-#: Transforms that store walks, and whose options they take where the attention in gt.layer_type does not walk.
+#: Transforms that store walks, and whose options they take where the configured attention does not walk.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
 #: Attentions that use stored walks, and what they ask of them that is no option.
 WALKING: dict[str, dict[str, Any]] = {
@@ -77,17 +80,24 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     raise ValueError(f'unknown dataset.format {format!r}; known: {", ".join(FORMATS)}')
 
 
+def _walks_of(transform: str) -> tuple[str, dict[str, Any]]:
+    r"""The attention whose options say which walks a transform stores, and these: the configured one where it walks, or its
+    composed mask does, and else the one that the transform prepares for."""
+    attention, walker = configured_attention(), PREPARES_FOR[transform]
+    if attention == 'Masked' and (own := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
+        return attention, {**own, **WALKING[walker]}
+    walker = attention if attention in WALKING else walker
+    return walker, {**cfg.topomask[walker], **WALKING[walker]}
+
+
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
     r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
     if name == 'AddSVDEncoding':
         return {'rank': cfg.topomask.svd.rank}
     if name not in PREPARES_FOR:
         return {}
-    attention = cfg.gt.layer_type.rpartition('+')[2]
-    attention = attention if attention in WALKING else PREPARES_FOR[name]
-    options = {**cfg.topomask[attention], **WALKING[attention]}
     known = inspect.signature(transform).parameters
-    return {key: value for key, value in options.items() if key in known}
+    return {key: value for key, value in _walks_of(name)[1].items() if key in known}
 
 
 def build_transforms(entries: list[Any]) -> list[BaseTransform]:
@@ -96,7 +106,11 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
     Args:
         entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
             ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from the options of
-            the attention in :obj:`gt.layer_type` that walks, or of :obj:`GRF`.
+            the configured attention where that walks, of the first :obj:`GRF` with options in its composed mask, or of
+            :obj:`topomask.GRF`.
+
+    Raises:
+        ValueError: If an entry is of another form, names an unknown transform, or an argument does not fit.
     """
     ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
     theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
@@ -104,35 +118,34 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
     for entry in entries:
         if isinstance(entry, Mapping) and len(entry) == 1:
             ((name, arguments),) = entry.items()
-        elif isinstance(entry, str):
-            name, arguments = entry, {}
         else:
+            name, arguments = entry, None
+        if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
             raise ValueError(f'topomask.transforms takes names and {{name: {{argument: value}}}}, given {entry!r}')
         transform = lookup('transform in topomask.transforms', name, ours, theirs)
-        try:
-            transforms.append(transform(**{**_options_of_attention(name, transform), **(arguments or {})}))
-        except TypeError as error:
-            raise ValueError(f'topomask.transforms: bad arguments for {name}: {error}') from error
+        given = {**_options_of_attention(name, transform), **(arguments or {})}
+        transforms.append(construct(f'topomask.transforms, for {name}', transform, given))
     return transforms
 
 
 def _warn_of_unused_options() -> None:
     r"""Warns of options that differ from their defaults and belong to an attention or an encoder that nothing asks for."""
-    transforms = [name for entry in cfg.topomask.transforms for name in ([entry] if isinstance(entry, str) else entry)]
-    used = {*re.split(r'\+|__', cfg.gt.layer_type), *(PREPARES_FOR[name] for name in transforms if name in PREPARES_FOR)}
-    used |= {name for name in ATTENTIONS if cfg.gnn.layer_type == f'{name.lower()}_attention'}
+    transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
+    option, value = layer_option()
+    # Forks of GraphGPS sum any number of attentions.
+    used = {configured_attention()} if option == 'gnn.layer_type' else set(re.split(r'\+|__', value))
+    used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
-    layers = f'gt.layer_type {cfg.gt.layer_type!r}'
+    layers = f'{option} {value!r}'
     readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
     readers['topomask.mask'] = ('Masked' in used, layers)
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
     readers['gt.sparse'] = ('SparseAttention' in used, layers)
-    defaults = CfgNode()
-    set_cfg(defaults)
+    before = defaults()
     for path, (is_read, where) in readers.items():
         group, name = path.split('.')
-        default = defaults[group][name]
+        default = before[group][name]
         changed = [key for key, value in cfg[group][name].items() if key not in default or value != default[key]]
         if changed and not is_read:
             warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
@@ -215,7 +228,7 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         name (str): The name of the dataset.
         dataset_dir (str): The folder for files.
     """
-    transforms = build_transforms(cfg.topomask.transforms)
+    transforms = build_transforms(cfg.topomask.transforms or [])  # None where a YAML names the option and nothing else
     _warn_of_unused_options()
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.

@@ -27,7 +27,7 @@ from torch_geometric.nn import (
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['LOCAL_LAYERS', 'LocalLayer', 'local_layer']
+__all__ = ['LOCAL_LAYERS', 'LocalLayer', 'local_layer', 'per_head']
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,13 @@ def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
     return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
 
 
-def _per_head(channels: int, heads: int) -> int:
+def per_head(channels: int, heads: int) -> int:
+    r"""Returns the channels of a head, checked to be as many for each.
+
+    Args:
+        channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
+        heads (int): Number of heads, :obj:`gt.n_heads`.
+    """
     if channels % heads:
         raise ValueError(f'gt.n_heads must divide gt.dim_hidden, given n_heads={heads} and dim_hidden={channels}')
     return channels // heads
@@ -92,10 +98,10 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
     'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
     'GAT': LocalLayer(
-        GATConv, lambda c, heads, act, edge_dim: GATConv(c, _per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+        GATConv, lambda c, heads, act, edge_dim: GATConv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
     ),
     'GATv2': LocalLayer(
-        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, _per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
     ),
     'GatedGCN': LocalLayer(
         ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'

@@ -19,19 +19,50 @@ from pyg_topomask.graphgym.checkpoint import write_atomically
 from pyg_topomask.graphgym.distributed import gather, rank
 from pyg_topomask.graphgym.registry import lookup
 
-__all__ = ['EpochMeter', 'Row', 'best_row', 'higher_is_better', 'metric_best', 'truncate_stats', 'write_metrics']
+__all__ = [
+    'METRICS',
+    'EpochMeter',
+    'Row',
+    'best_row',
+    'check_metric_best',
+    'higher_is_better',
+    'metric_best',
+    'truncate_stats',
+    'write_metrics',
+]
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
+#: What GraphGym computes where :obj:`custom_metrics` names nothing else, by the task.
+METRICS = {
+    'classification_binary': ('accuracy', 'precision', 'recall', 'f1', 'auc'),
+    'classification_multi': ('accuracy',),
+    'regression': ('mae', 'mse', 'rmse'),
+}
+
 
 def metric_best() -> str:
     r"""Returns the name of the metric that selects the best epoch, :obj:`cfg.metric_best`."""
-    if cfg.metric_best != 'auto':
-        return str(cfg.metric_best)
+    return _automatic() if cfg.metric_best == 'auto' else str(cfg.metric_best)
+
+
+def _automatic() -> str:
     return 'mae' if cfg.dataset.task_type == 'regression' else 'accuracy'
+
+
+def check_metric_best() -> None:
+    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data whose sizes :obj:`cfg.share` holds.
+
+    Raises:
+        ValueError: If it is not, or :obj:`auto` stands for one that :obj:`cfg.custom_metrics` lacks.
+    """
+    metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
+    known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
+    if cfg.metric_best not in known:
+        raise ValueError(f'unknown metric_best {cfg.metric_best!r}; known: {", ".join(known)}')
 
 
 def higher_is_better(metric: str) -> bool:
@@ -53,9 +84,6 @@ def best_row(history: Sequence[Row]) -> Row | None:
     validated = [row for row in history if 'val_loss' in row]
     if not validated:
         return None
-    if metric not in validated[0]:
-        known = sorted(key.removeprefix('val_') for key in validated[0] if key.startswith('val_'))
-        raise ValueError(f'unknown metric_best {cfg.metric_best!r}; known: auto, {", ".join(known)}')
     sign = 1 if higher_is_better(metric_best()) else -1
     return max(validated, key=lambda row: -math.inf if math.isnan(row[metric]) else sign * row[metric])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,23 @@ class RunModule(GraphGymModule):
         if checkpoint is None:
             self.save()  # so that there is something to resume from during the first epoch as well
         else:
-            self.trainer.optimizers[0].load_state_dict(checkpoint['optimizer'])
+            self._continue(checkpoint)
+
+    def _continue(self, checkpoint: dict[str, Any]) -> None:
+        r"""Restores the optimizer and the schedule after the epochs that a checkpoint has."""
+        optimizer = self.trainer.optimizers[0]
+        first_rates = [group['lr'] for group in optimizer.param_groups]
+        optimizer.load_state_dict(checkpoint['optimizer'])
+        if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.load_state_dict(checkpoint['scheduler'])
+            return
+        # Not by their states: the schedule, and the rates that it computes from the last ones, may be of another length.
+        for group, rate in zip(optimizer.param_groups, first_rates, strict=True):
+            group['lr'] = rate
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='Detected call of `lr_scheduler.step\\(\\)` before')
+            for _ in self.history:
+                self.scheduler.step()
 
     def on_train_epoch_start(self) -> None:
         period, epoch = cfg.topomask.redraw_period, self.current_epoch

@@ -63,11 +63,25 @@ def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
 
 
 def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
-    r"""The average precision, averaged over the tasks that have both labels, for :obj:`custom_metrics: [average_precision]`."""
+    r"""The average precision, averaged over the tasks that have both labels, for :obj:`custom_metrics: [average_precision]`.
+
+    Args:
+        true (list of torch.Tensor): The labels 0 and 1, :obj:`[n]` or :obj:`[n, tasks]`.
+        pred (list of torch.Tensor): The scores, of as many tasks.
+        task_type (str): Not used.
+
+    Raises:
+        ValueError: If there are not as many scores as labels, as of several classes.
+    """
     from sklearn.metrics import average_precision_score
 
     labels, scores = torch.cat(true), torch.cat(pred)
-    labels, scores = labels.view(labels.size(0), -1), scores.view(labels.size(0), -1)
+    labels, scores = labels.view(labels.size(0), -1), scores.view(scores.size(0), -1)
+    if labels.shape != scores.shape:
+        raise ValueError(
+            f'custom_metrics: got average_precision for labels of shape {list(labels.shape)} and scores of shape '
+            f'{list(scores.shape)}; accepted are equal shapes, of tasks with the labels 0 and 1'
+        )
     both = (labels.amin(0) == 0) & (labels.amax(0) == 1)
     values = [average_precision_score(labels[:, task].numpy(), scores[:, task].numpy()) for task in both.nonzero().flatten()]
     return float(sum(values) / len(values)) if values else float('nan')

@@ -3,6 +3,7 @@ r"""Reading a YAML and overrides into GraphGym's global configuration."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from yacs.config import CfgNode
 from pyg_topomask.graphgym.attentions import option_types
 from pyg_topomask.graphgym.composed_mask import mask_overrides
 
-__all__ = ['load_config']
+__all__ = ['defaults', 'load_config', 'option']
 
 
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
@@ -53,6 +54,23 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
 
 
+def defaults() -> CfgNode:
+    r"""Returns the configuration before a YAML is read."""
+    node = CfgNode()
+    set_cfg(node)
+    return node
+
+
+def option(path: str, node: CfgNode = cfg) -> Any:
+    r"""Returns the value of an option.
+
+    Args:
+        path (str): The option, such as :obj:`"gt.layers"`.
+        node (yacs.config.CfgNode): The configuration. (default: the global one)
+    """
+    return reduce(CfgNode.__getitem__, path.split('.'), node)
+
+
 def _group(path: Sequence[str]) -> CfgNode:
     r"""Returns the group of options at a path, empty where there is none."""
     node = cfg
@@ -66,6 +84,8 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
     adapted = CfgNode()
     for name, own in given.items():
         value, default = CfgNode._decode_cfg_value(own), known.get(name)
+        if (*path, name) == ('topomask', 'mask') and isinstance(value, str):
+            value = CfgNode({value: CfgNode()})  # a mask by its name alone
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
         if isinstance(value, CfgNode) and isinstance(default, CfgNode):
             value = _adapted(value, default, (*path, name))

@@ -21,15 +21,41 @@ from torch_geometric.graphgym.imports import pl
 from pyg_topomask.graphgym.checkpoint import check_same_experiment, load_checkpoint, remove_unfinished, write_atomically
 from pyg_topomask.graphgym.data import create_loaders
 from pyg_topomask.graphgym.distributed import connect, gather, main_first, num_processes, rank
-from pyg_topomask.graphgym.metrics import Row, metric_best, truncate_stats, write_metrics
+from pyg_topomask.graphgym.loader import FORMATS
+from pyg_topomask.graphgym.metrics import METRICS, Row, check_metric_best, metric_best, truncate_stats, write_metrics
 from pyg_topomask.graphgym.module import SPLITS, RunModule, create_network
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.progress import Progress
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.settings import defaults, load_config, option
 
 __all__ = ['train']
+
+#: The smallest numbers that options accept.
+MINIMA = {
+    'num_threads': 1,
+    'optim.batch_accumulation': 1,
+    'optim.max_epoch': 1,
+    'topomask.redraw_period': 0,
+    'train.eval_period': 1,
+}
+#: Names that GraphGym's own network looks up.
+NAMES_OF_GNN = {
+    'dataset.edge_encoder_name': register.edge_encoder_dict,
+    'dataset.node_encoder_name': register.node_encoder_dict,
+    'gnn.act': register.act_dict,
+    'gnn.head': register.head_dict,
+    'gnn.layer_type': register.layer_dict,
+    'gnn.stage_type': register.stage_dict,
+}
+#: Options of GraphGym and GraphGPS that this runner does not read, and what holds instead.
+UNREAD = {
+    'dataset.split_index': 'the split is that of the data set',
+    'dataset.split_mode': 'the split is that of the data set',
+    'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
+    'train.enable_ckpt': 'checkpoints are always written, for --resume',
+}
 
 
 def _accelerator() -> str:
@@ -70,12 +96,34 @@ def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
 
 def _check_options() -> None:
     r"""Says what is wrong in the configuration before data is loaded."""
+    for path, least in MINIMA.items():
+        value = option(path)
+        if value is None or value < least:
+            raise ValueError(f'{path}: got {value}; accepted are numbers from {least}')
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
+    if cfg.model.type == 'gnn':
+        for path, known in NAMES_OF_GNN.items():
+            if option(path.removesuffix('_name')):  # an encoder is looked up where there is to be one
+                lookup(path, option(path), known)
+    if cfg.gnn.head == 'graph':
+        lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
+    for name in cfg.custom_metrics:
+        lookup('metric in custom_metrics', name, register.metric_dict)
+    if not cfg.custom_metrics:
+        lookup('dataset.task_type (without custom_metrics)', cfg.dataset.task_type, {'classification': (), **METRICS})
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
-    if cfg.topomask.redraw_period < 0:
-        raise ValueError(f'topomask.redraw_period: got {cfg.topomask.redraw_period}; accepted are numbers of epochs from 0')
+
+
+def _warn_of_unread_options() -> None:
+    r"""Warns of options that differ from their defaults and that GraphGPS reads, but not this runner."""
+    before = defaults()
+    for path, instead in UNREAD.items():
+        # What a loader of the user's own reads is not known.
+        foreign = path.startswith('dataset.') and cfg.dataset.format not in FORMATS
+        if option(path) != option(path, before) and not foreign:
+            warnings.warn(f'{path}: got {option(path)!r}, which train does not read: {instead}', stacklevel=2)
 
 
 def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
@@ -142,6 +190,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     config = cfg.dump()  # before the loader adds what depends on the data
     checkpoint = _load_last(run_dir, config) if resume else None
     _check_options()
+    _warn_of_unread_options()
     cfg.run_dir = str(run_dir)
     if rank() > 0:
         cfg.topomask.progress = cfg.tensorboard_each_run = False
@@ -151,6 +200,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     seed_everything(cfg.seed)
     with main_first():
         loaders = create_loaders()
+    check_metric_best()
     with torch.random.fork_rng(devices=()):
         create_network()  # what fails here leaves an earlier run in the folder as it is
     _prepare(run_dir, config, resume, checkpoint)

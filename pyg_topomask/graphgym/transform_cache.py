@@ -68,6 +68,10 @@ def _digest_of(value: Any) -> bytes:
         value = value.detach().cpu()
         digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
         digest.update(value.contiguous().flatten().view(torch.uint8).numpy())
+    elif isinstance(value, Tensor):
+        digest.update(f'{value.layout}{tuple(value.shape)}'.encode())
+        for part in _parts_of_sparse(value.detach()):
+            digest.update(_digest_of(part))
     elif isinstance(value, dict):
         for key in sorted(value, key=str):
             digest.update(_digest_of(str(key)) + _digest_of(value[key]))
@@ -83,6 +87,15 @@ def _digest_of(value: Any) -> bytes:
     else:
         digest.update(pickle.dumps(value))
     return digest.digest()
+
+
+def _parts_of_sparse(value: Tensor) -> tuple[Tensor, ...]:
+    r"""The indices and the values of a sparse tensor."""
+    if value.layout == torch.sparse_coo:
+        return value._indices(), value._values()
+    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return value.crow_indices(), value.col_indices(), value.values()
+    return value.ccol_indices(), value.row_indices(), value.values()
 
 
 def _parts(transform: BaseTransform) -> list[BaseTransform]:
@@ -147,7 +160,8 @@ def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
 
 
 def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
-    r"""Returns a collated dataset from a file, or makes it and writes the file.
+    r"""Returns a collated dataset from a file, or makes it and writes the file, which keeps no class: other graphs than
+    :class:`~torch_geometric.data.Data` itself, which may batch in a way of their own, are made each time.
 
     Random number generators are left as they were, so that a run does not depend on whether the file was there.
 
@@ -163,6 +177,6 @@ def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
         data, slices = make()
     finally:
         set_rng_state(state)
-    if path is not None:
+    if path is not None and type(data) is Data:
         _write(path, data, slices)
     return data, slices

@@ -124,6 +124,10 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         UrbanObjects(str(tmp_path), split='dev')
     with pytest.raises(ValueError, match=r"^name: got 'kitchen'; accepted are table"):
         SceneBlocks(str(tmp_path), 'kitchen')
+    write_scenes(tmp_path)
+    with pytest.raises(ValueError, match=r"^split: got 'val', which has no graphs; accepted are train and None"):
+        SceneBlocks(str(tmp_path), 'forest', max_points=None, split='val')
+    assert len(SceneBlocks(str(tmp_path), 'forest', max_points=None, split='train')) == 1
     for call in (lambda: SceneBlocks(str(tmp_path), max_points=0), lambda: cut_into_blocks(torch.zeros(2, 3), 0)):
         with pytest.raises(ValueError, match=r'^max_points: got 0'):
             call()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -125,6 +126,20 @@ def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pyte
     with pytest.raises(SystemExit) as exit:
         main([*arguments, '--nonsense'])
     assert exit.value.code == 2
+
+
+@pytest.mark.parametrize('resume', [[], ['--resume']])
+def test_the_command_to_go_on_is_one_for_a_shell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, resume: list[str]
+) -> None:
+    def interrupt(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('pyg_topomask.__main__._train', interrupt)
+    own = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
+    assert main(['train', *resume, *own]) == 130
+    command = capsys.readouterr().err.partition('python -m pyg_topomask ')[2]
+    assert shlex.split(command) == ['train', '--resume', *own]
 
 
 def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) -> None:

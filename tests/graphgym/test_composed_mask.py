@@ -29,6 +29,12 @@ def test_names_and_arguments() -> None:
     torch.testing.assert_close(dense({'PowerSeries': None}), PowerSeriesMask(2)(GRAPH).to_dense())
 
 
+def test_numbers_that_pyyaml_takes_for_text() -> None:
+    tree = yaml.safe_load('{scale: [5e-1, {GRF: {p_halt: 1e-1, num_walks: "8", walk_length: null}}]}')
+    assert isinstance(tree['scale'][0], str)
+    torch.testing.assert_close(dense(tree), 0.5 * GRFMask(2, num_walks=8, p_halt=0.1)(GRAPH).to_dense())
+
+
 def test_compositions() -> None:
     adjacency, series = AdjacencyMask(2)(GRAPH).to_dense(), GRFMask(2, asymmetric=True)(GRAPH).to_dense()
     walks = {'GRF': {'asymmetric': True}}
@@ -54,7 +60,10 @@ def test_compositions() -> None:
         ({'scale': ['GRF', 2.0]}, 'topomask.mask: got scale'),
         ({'scale': [float('nan'), 'GRF']}, 'topomask.mask: got scale'),
         ('Unknown', 'Unknown'),
-        ({'GRF': {'walks': 3}}, r"topomask.mask: got \{'walks': 3\} for GRF; accepted are the arguments \['num_walks'"),
+        ({'GRF': {'walks': 3}}, r"topomask.mask, for GRF: got \{'walks': 3\}; accepted are the arguments \['num_walks'"),
+        ({'GRF': 3}, 'topomask.mask, for GRF: got 3; accepted are the arguments'),
+        ({'GRF': {'p_halt': 'abc'}}, "got {'p_halt': 'abc'}, of which a value is of a type that is not accepted: '<='"),
+        ({'scale': [True, 'GRF']}, 'topomask.mask: got scale'),
     ],
 )
 def test_bad_trees_are_refused(tree: Any, message: str) -> None:
@@ -86,6 +95,14 @@ def test_a_command_line_is_otherwise_as_it_was() -> None:
     assert key == 'topomask.Masked.mask'
     assert '\n' not in line
     assert read_tree(line) == long
+
+
+@pytest.mark.parametrize('text', ['GRF', '"GRF"', '{GRF: {}}'])
+def test_a_mask_by_its_name_alone_in_a_file(tmp_path: Path, text: str) -> None:
+    path = tmp_path / 'own.yaml'
+    path.write_text(f'topomask: {{mask: {text}}}')
+    load_config(path)
+    assert repr(build_attention('Masked', 8, 2).mask) == repr(GRFMask(2))
 
 
 @pytest.mark.parametrize('text', ['{sum: [GRF', 'sum: [GRF]: 3'])

@@ -7,6 +7,7 @@ from operator import getitem
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
@@ -159,3 +160,10 @@ def test_file_that_is_not_yaml(tmp_path: Path) -> None:
     path.write_text('a: [1\nb: }')
     with pytest.raises(ValueError, match=r'is not YAML'):
         load_config(path)
+
+
+def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:
+    set_cfg(cfg)
+    cfg.merge_from_list(['gt.sparse.head_agg', 'None', 'gt.sparse.val_dim', '4'])
+    assert cfg.gt.sparse.head_agg is None
+    assert isinstance(build_attention('SparseAttention', 8, 2).lin_out, torch.nn.Identity)

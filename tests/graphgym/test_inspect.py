@@ -11,12 +11,12 @@ from oracles import power_series, weight_matrix
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask import Graph
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, suggest_num_walks
 from pyg_topomask.graphgym.inspect import inspect
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 QUIET = ['topomask.progress', 'False']
 
@@ -81,21 +81,55 @@ def test_walkers_that_depend_on_each_other_have_no_bound(tmp_path: Path, digits:
     assert row['bound'] == 1 + 4 * 4
 
 
-def test_walks_of_a_transform_do_not_count_but_its_edges_do(tmp_path: Path, digits: Path) -> None:
-    """Walks are drawn with the settings of the attention, whatever would be stored; other transforms are applied."""
-    transforms = "['ToUndirected', {'AddGraphRandomFeatures': {'num_walks': 2}}]"
+@pytest.mark.parametrize('own', [{'num_walks': 2}, {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
+def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Path, own: dict[str, float]) -> None:
+    """Of other transforms the edges count, which come after."""
+    transforms = str([{'AddGraphRandomFeatures': own}, 'ToUndirected'])
     (row,) = inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path, num_rows=64)
     assert cfg.topomask.transforms == ['ToUndirected']
-    mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
-    data = first_digit(tmp_path)
-    assert row['largest entry'] == pytest.approx(float(exact_largest(mask, data)), rel=1e-4)
-    walked = mask.prepare(Graph.from_data(data)).query.pattern.nnz / 64
-    assert row['features a row'] == pytest.approx(walked)
+    mask, data = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4), first_digit(tmp_path)
+    stored = mask(AddGraphRandomFeatures(**own)(data)).to_dense()[0].detach().double().numpy()
+    exact = exact_mask(mask, data)
+    assert row['walks'] == own['num_walks']
+    assert row['largest entry'] == pytest.approx(float(exact.max()), rel=1e-4)
+    assert row['error'] == pytest.approx(np.linalg.norm(stored - exact) / np.linalg.norm(exact), rel=1e-4)
 
 
-def exact_largest(mask: GRFMask, data: Data) -> np.floating:
+def test_walks_that_are_drawn_anew_are_those_of_the_attention(tmp_path: Path, digits: Path) -> None:
+    transforms = str([{'AddGraphRandomFeatures': {'num_walks': 2}}])
+    options = ['topomask.transforms', transforms, 'topomask.GRF.resample', 'forward', *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert row['walks'] == 4
+
+
+def test_stored_walks_that_do_not_fit_are_refused_as_in_training(tmp_path: Path, digits: Path) -> None:
+    transforms = str([{'AddGraphRandomFeatures': {'max_walk_length': 2}}])
+    with pytest.raises(ValueError, match='max_walk_length: got 4, but the stored walks end after 2 hops'):
+        inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path)
+
+
+@pytest.mark.parametrize('asymmetric', ['False', 'pairs'])
+def test_of_heads_with_modulations_of_their_own_the_first_is_measured(tmp_path: Path, digits: Path, asymmetric: str) -> None:
+    heads = [[1.0, 0.25, 0.0, 0.0, 0.0], [5.0, 5.0, 5.0, 5.0, 5.0]]
+    options = ['gt.n_heads', '2', 'topomask.transforms', '[]', 'topomask.GRF.asymmetric', asymmetric, *QUIET]
+    (row,) = inspect(digits, ['topomask.GRF.modulation', str(heads), *options], graphs=1, out=tmp_path, num_rows=64)
+    series = power_series(weight_matrix(first_digit(tmp_path), 'sym'), np.array(heads[0]))
+    assert row['largest entry'] == pytest.approx(float((series @ series.T).max()), rel=1e-4)
+    assert 'Of the first head of the attention' in (tmp_path / digits.stem / 'inspect.md').read_text()
+
+
+def test_attention_of_the_plain_network(tmp_path: Path, digits: Path) -> None:
+    plain = ['model.type', 'gnn', 'gnn.att_heads', '2', 'gnn.dim_inner', '8', 'gt.n_heads', '5', *QUIET]
+    (row,) = inspect(digits, [*plain, 'gnn.layer_type', 'powerseries_attention'], graphs=1, out=tmp_path)
+    assert row['2 hops'] > 0
+    assert 'powerseries_attention on digits' in (tmp_path / digits.stem / 'inspect.md').read_text()
+    with pytest.raises(ValueError, match=r"^gnn.layer_type 'gcnconv': inspect needs an attention that has a mask"):
+        inspect(digits, [*plain, 'gnn.layer_type', 'gcnconv'], graphs=1, out=tmp_path)
+
+
+def exact_mask(mask: GRFMask, data: Data) -> np.ndarray:
     series = power_series(weight_matrix(data, 'sym'), mask.f[0].detach().double().numpy())
-    return (series @ series.T).max()
+    return series @ series.T
 
 
 @pytest.mark.parametrize(

@@ -181,3 +181,9 @@ def test_metrics() -> None:
     scores = [torch.rand(2, 3, generator=generator), torch.rand(1, 3, generator=generator)]
     both = [metrics.average_precision_score(torch.cat(tasks)[:, t], torch.cat(scores)[:, t]) for t in (0, 1)]
     assert register.metric_dict['average_precision'](tasks, scores, '') == pytest.approx(np.mean(both))
+
+
+def test_average_precision_of_several_classes_is_refused() -> None:
+    scores = [torch.rand(4, 3)]
+    with pytest.raises(ValueError, match=r'average_precision for labels of shape \[4, 1\] and scores of shape \[4, 3\]'):
+        register.metric_dict['average_precision']([torch.tensor([0, 1, 2, 1])], scores, '')

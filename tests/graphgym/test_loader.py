@@ -10,6 +10,7 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import NormalizeFeatures
+from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym import loader
@@ -96,6 +97,73 @@ def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(conf
     assert (own.settings.num_walks, own.settings.p_halt) == (3, 0.25)
 
 
+def test_numbers_that_pyyaml_takes_for_text() -> None:
+    (transform,) = build_transforms([{'AddGraphRandomFeatures': {'p_halt': '1e-1', 'num_walks': '3', 'sampler': 'iid'}}])
+    assert (transform.settings.p_halt, transform.settings.num_walks) == (0.1, 3)
+
+
+def test_no_transforms(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / 'own.yaml'
+    path.write_text('topomask: {transforms: }')
+    configure(cfg_file=path)
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(2))
+    assert len(load_dataset('any', 'name', '.')) == 2
+
+
+PLAIN = 'model.type gnn gt.layer_type GINE+GRF gnn.layer_type'
+
+
+@pytest.mark.parametrize(
+    ('options', 'num_walks'),
+    [
+        ('gt.layer_type GINE+AsymmetricGRF', 5),
+        ('gt.layer_type GINE+Linear', 3),
+        (f'{PLAIN} asymmetricgrf_attention', 5),
+        (f'{PLAIN} gcnconv', 3),
+        ('model.type TopoGPSModel gt.layer_type GINE+GRF gnn.layer_type asymmetricgrf_attention', 3),
+    ],
+)
+def test_transform_takes_the_options_of_the_attention_that_is_built(
+    configure: Callable[..., None], options: str, num_walks: int
+) -> None:
+    configure(f'{options} topomask.GRF.num_walks 3 topomask.AsymmetricGRF.num_walks 5')
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert transform.settings.num_walks == num_walks
+
+
+@pytest.mark.parametrize(
+    ('tree', 'settings'),
+    [
+        ({'GRF': {'num_walks': 9, 'p_halt': '1e-1'}}, (9, 0.1)),
+        (
+            {'sum': ['GRF', {'heads': ['Causal', {'scale': [2, {'GRF': {'num_walks': 8}}]}]}, {'GRF': {'num_walks': 7}}]},
+            (8, 0.5),
+        ),
+        ({'sum': ['GRF', {'RWGNK': {'num_walks': 8}}]}, (3, 0.5)),
+    ],
+)
+@pytest.mark.parametrize('option', ['topomask.mask', 'topomask.Masked.mask'])
+def test_transform_takes_the_options_of_a_composed_mask(
+    configure: Callable[..., None], tree: dict[str, Any], settings: tuple[int, float], option: str
+) -> None:
+    configure('gt.layer_type GINE+Masked topomask.GRF.num_walks 3')
+    if option == 'topomask.mask':
+        cfg.topomask.mask = CfgNode(tree)
+    else:
+        cfg.topomask.Masked.mask = str(tree)
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert (transform.settings.num_walks, transform.settings.p_halt) == settings
+    cfg.gt.layer_type = 'GINE+Linear'
+    assert build_transforms(['AddGraphRandomFeatures'])[0].settings.num_walks == 3
+
+
+def test_random_walk_kernel_takes_the_options_of_a_composed_mask(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+Masked')
+    cfg.topomask.Masked.mask = '{transpose: {RWGNK: {num_walks: 9, alpha: 0.5}}}'
+    (transform,) = build_transforms(['AddRandomWalkKernel'])
+    assert transform.settings.num_walks == 9
+
+
 def test_transforms_from_yaml() -> None:
     entries = [{'AddGraphRandomFeatures': {'num_walks': 2}}, 'NormalizeFeatures', {'NormalizeFeatures': None}]
     built = build_transforms(entries)
@@ -111,7 +179,13 @@ def test_transforms_from_yaml() -> None:
     ('entry', 'message'),
     [
         ('Nonsense', "unknown transform .*'Nonsense'; known: .*AddGraphRandomFeatures"),
-        ({'AddGraphRandomFeatures': {'nonsense': 2}}, 'bad arguments for AddGraphRandomFeatures.*nonsense'),
+        (
+            {'AddGraphRandomFeatures': {'nonsense': 2}},
+            'for AddGraphRandomFeatures: got .*nonsense.*; accepted are the arguments',
+        ),
+        ({'AddRandomWalkPE': {}}, "accepted are the arguments .*'walk_length'.*: missing a required argument: 'walk_length'"),
+        ({'AddGraphRandomFeatures': {'p_halt': 'abc'}}, "got .*'p_halt': 'abc'.*, of which a value is of a type that is not"),
+        ({'AddGraphRandomFeatures': 3}, 'takes names and'),
         ({'A': {}, 'B': {}}, 'takes names and'),
         (3, 'takes names and'),
     ],

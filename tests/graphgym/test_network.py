@@ -13,6 +13,7 @@ from torch_geometric.graphgym.register import network_dict
 from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.heads import build_head
 from pyg_topomask.graphgym.loader import build_transforms
 from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.network import TopoGPSModel
@@ -158,6 +159,22 @@ def test_layers_before_message_passing(configure: Callable[..., None]) -> None:
 def test_norms(configure: Callable[..., None], norm: str) -> None:
     configure(f'gt.{norm}')
     assert predict(*build())[0].isfinite().all()
+
+
+def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) -> None:
+    configure('gnn.head san_graph')
+    batch = Batch.from_data_list([Data(x=torch.ones(size, 8), y=torch.zeros(1)) for size in (2, 0, 3, 0)])
+    prediction, label = build_head(8, 3)(batch)
+    assert prediction.shape == (4, 3)
+    assert label.shape == (4,)
+    torch.testing.assert_close(prediction[1], prediction[3])
+
+
+@pytest.mark.parametrize('layer_type', ['None+Transformer', 'None+Performer', 'GCN+Transformer'])
+def test_heads_that_do_not_divide_the_channels(configure: Callable[..., None], layer_type: str) -> None:
+    configure(f'gt.layer_type {layer_type} gt.n_heads 3 gt.dim_hidden 8 dataset.edge_encoder False')
+    with pytest.raises(ValueError, match=r'gt.n_heads must divide gt.dim_hidden, given n_heads=3 and dim_hidden=8'):
+        TopoGPSModel(8, 3)
 
 
 @pytest.mark.parametrize('head', ['graph', 'san_graph'])

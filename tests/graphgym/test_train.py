@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,9 @@ from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym import module, train
 from pyg_topomask.graphgym.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.metrics import best_row, higher_is_better, truncate_stats
+from pyg_topomask.graphgym.settings import load_config
+
+CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +113,20 @@ def test_resumed_run_is_identical(
     assert all(torch.equal(left['model'][key], right['model'][key]) for key in left['model'])
 
 
+@pytest.mark.parametrize('scheduler', ['none', 'cos', 'cosine_with_warmup', 'step'])
+def test_a_run_that_is_made_longer_has_the_rates_of_the_longer_one(
+    tmp_path: Path, digits: Path, small: list[str], scheduler: str
+) -> None:
+    options = [*small, 'topomask.transforms', '[]', 'gt.layer_type', 'GINE+None', 'optim.num_warmup_epochs', '2']
+    options += ['optim.scheduler', scheduler, 'optim.steps', '[2,5,6]', 'optim.max_epoch']
+    train(digits, [*options, '8'], out=tmp_path / 'whole')
+    train(digits, [*options, '4'], out=tmp_path / 'parts')
+    train(digits, [*options, '8'], resume=True, out=tmp_path / 'parts')
+    whole, parts = ([row['lr'] for row in read_metrics(run_dir(tmp_path / name))] for name in ('whole', 'parts'))
+    assert parts[4:] == whole[4:]
+    assert len(set(parts[4:])) == {'none': 1, 'step': 3}.get(scheduler, 4)
+
+
 def test_random_features_are_redrawn_every_so_many_epochs(
     tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,17 +190,34 @@ def test_resuming(tmp_path: Path, digits: Path, small: list[str], capsys: pytest
         ('optim.scheduler', 'unknown'),
         ('topomask.GRF.num_walks', '-1'),
         ('dataset.name', 'unknown'),
+        ('dataset.task_type', 'unknown'),
+        ('metric_best', 'unknown'),
+        ('metric_best', 'mae'),
+        ('model.graph_pooling', 'unknown'),
+        ('custom_metrics', "['unknown']"),
+        ('custom_metrics', "['macro_f1']", 'metric_best', 'auto'),
+        ('gt.layer_type', 'None+Transformer', 'gt.n_heads', '5'),
+        ('gt.layer_type', 'None+Performer', 'gt.n_heads', '5'),
+        ('model.type', 'gnn', 'dataset.node_encoder_name', 'LinearNode'),
+        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.layer_type', 'unknown'),
+        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.stage_type', 'unknown'),
+        ('num_threads', '0'),
+        ('optim.batch_accumulation', '0'),
+        ('optim.max_epoch', '0'),
+        ('optim.max_epoch', 'None'),
+        ('topomask.redraw_period', '-1'),
+        ('train.eval_period', '0'),
     ],
 )
 def test_a_mistake_leaves_the_earlier_run_as_it_is(
-    tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, str]
+    tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, ...]
 ) -> None:
     folder = run_dir(tmp_path)
     (folder / 'checkpoints').mkdir(parents=True)
     kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
     for path, text in kept.items():
         path.write_text(text)
-    with pytest.raises(ValueError, match='heads' if wrong[1] == '5' else '(?i)unknown|-1'):
+    with pytest.raises(ValueError, match=r'(?i)unknown|heads|got (0|-1|None)'):
         train(digits, [*small, *wrong], out=tmp_path)
     assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
 
@@ -239,6 +275,31 @@ def test_epochs_without_validation(tmp_path: Path, digits: Path, small: list[str
     rows = read_metrics(run_dir(tmp_path))
     assert [bool(row['val_loss']) for row in rows] == [False, True, False]
     assert result['val_loss'] == pytest.approx(float(rows[1]['val_loss']), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ('option', 'value'),
+    [
+        ('run_multiple_splits', '[0,1]'),
+        ('dataset.split_mode', 'random'),
+        ('dataset.split_index', '3'),
+        ('train.enable_ckpt', 'False'),
+    ],
+)
+def test_options_that_are_not_read_are_warned_of(
+    tmp_path: Path, digits: Path, small: list[str], option: str, value: str
+) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', option, value]
+    with pytest.warns(UserWarning, match=f'^{option}: got .*, which train does not read: '):
+        train(digits, options, out=tmp_path)
+
+
+@pytest.mark.parametrize('path', [*CONFIGS.glob('*-GPS*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
+def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
+    load_config(path)
+    for option, default in (('run_multiple_splits', []), ('train.enable_ckpt', True)):
+        assert reduce(getitem, option.split('.'), cfg) == default
+    assert (cfg.dataset.split_mode, cfg.dataset.split_index) == ('standard', 0)
 
 
 def test_loss_that_is_not_finite(tmp_path: Path, digits: Path, small: list[str]) -> None:

@@ -8,10 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures, RandomJitter, RemoveTrainingClasses
+from torch_geometric.transforms import (
+    BaseTransform,
+    Compose,
+    NormalizeFeatures,
+    RandomJitter,
+    RemoveTrainingClasses,
+    RootedEgoNets,
+)
 
 import pyg_topomask
 from pyg_topomask.datasets import DigitsGrid
@@ -199,6 +206,31 @@ def test_nothing_is_written_for_what_is_not_on_disk(tmp_path: Path, monkeypatch:
     assert list(tmp_path.rglob('*.pt')) == []
 
 
+@pytest.mark.filterwarnings('ignore:Sparse (CS. tensor support|invariant checks)')
+def test_graphs_of_a_class_of_their_own_batch_as_that_class_does(tmp_path: Path) -> None:
+    batches = []
+    for _ in range(2):
+        dataset = Graphs(tmp_path)
+        apply_in_memory(dataset, RootedEgoNets(1))
+        assert {type(data).__name__ for data in dataset} == {'RootedSubgraphData'}
+        batches.append(Batch.from_data_list(list(dataset)))
+    # The nodes of a path and their neighbors, numbered through the batch.
+    assert batches[1].n_id.tolist() == [0, 1, 2, 1, 2, 3, 4, 3, 4, 5, 4, 5, 6, 7, 6, 7, 8, 7, 8, 9, 8, 9]
+    assert all(torch.equal(batches[0][key], batches[1][key]) for key in ('n_id', 'e_id', 'sub_edge_index'))
+    assert not files(tmp_path)
+
+
+@pytest.mark.parametrize('layout', [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.filterwarnings('ignore:Sparse (CS. tensor support|invariant checks)')
+def test_sparse_tensors_are_in_the_key(tmp_path: Path, layout: torch.layout) -> None:
+    def key(dense: torch.Tensor) -> Path | None:
+        return cache_file(Graphs(tmp_path), Counting(dense.to_sparse(layout=layout)))
+
+    eye = torch.eye(3)
+    assert key(eye) == key(eye.clone())
+    assert len({key(matrix) for matrix in (eye, 2 * eye, eye.flip(0), torch.eye(3, 4), eye.double())}) == 5
+
+
 class Split(InMemoryDataset):
     """One graph or two, on disk, with one of the splits of its nodes."""
 
@@ -261,9 +293,33 @@ def test_unused_options_are_warned_of(
 
 
 @pytest.mark.parametrize(
+    'options',
+    [
+        'gt.layer_type GINE+AsymmetricGRF',  # walks by its own options
+        'gt.layer_type GINE+Masked topomask.Masked.mask {GRF:{"num_walks":9}}',
+        'model.type gnn gt.layer_type GINE+GRF gnn.layer_type asymmetricgrf_attention',
+        'model.type gnn gt.layer_type GINE+GRF gnn.layer_type gcnconv topomask.transforms []',
+        'gt.layer_type GINE+Linear gnn.layer_type grf_attention topomask.transforms []',
+    ],
+)
+def test_options_of_an_attention_that_is_not_built_are_warned_of(
+    tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, options: str
+) -> None:
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
+    configure(f'{options} topomask.GRF.num_walks 7')
+    with pytest.warns(UserWarning, match=r'topomask.GRF: got num_walks, which nothing reads with (gt|gnn).layer_type'):
+        load_dataset('any', 'name', '.')
+
+
+@pytest.mark.parametrize(
     ('option', 'value', 'users', 'message'),
     [
-        ('topomask.mask.GRF', {}, ['gt.layer_type GINE+Masked', 'gnn.layer_type masked_attention'], 'topomask.mask: got GRF,'),
+        (
+            'topomask.mask.GRF',
+            {},
+            ['gt.layer_type GINE+Masked', 'model.type gnn gnn.layer_type masked_attention'],
+            'topomask.mask: got GRF,',
+        ),
         ('topomask.Masked.mask', 'GRF', ['gt.layer_type GINE+Masked'], 'topomask.Masked: got mask,'),
         (
             'topomask.svd.rank',

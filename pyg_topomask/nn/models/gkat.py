@@ -203,13 +203,16 @@ class GKAT(torch.nn.Module):
         """
         if not self.dynamic:
             raise ValueError('dynamic: got False, with which all layers share walks; accepted by resample is True')
-        training = self.training
+        modes = {module: module.training for module in self.modules()}  # parts of a model may be frozen
         self.eval()
-        x = self._first(x)
-        for layer in cast('list[RWGNKAttention]', list(self.layers)):
-            layer.resample(x, graph, generator)
-            x = F.elu(layer(x, graph.edge_index, graph=graph))
-        self.train(training)
+        try:
+            x = self._first(x)
+            for layer in cast('list[RWGNKAttention]', list(self.layers)):
+                layer.resample(x, graph, generator)
+                x = F.elu(layer(x, graph.edge_index, graph=graph))
+        finally:
+            for module, training in modes.items():
+                module.training = training
 
     def _first(self, x: Tensor) -> Tensor:
         x = self.norm(x)

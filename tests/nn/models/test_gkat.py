@@ -140,6 +140,18 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
         GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
 
 
+def test_resampling_leaves_modes_as_they_were() -> None:
+    data, model = with_features()[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, norm=True)
+    model.norm.eval()  # frozen
+    modes = {name: module.training for name, module in model.named_modules()}
+    assert set(modes.values()) == {True, False}
+    model.resample(data.x, Graph.from_data(data))
+    assert {name: module.training for name, module in model.named_modules()} == modes
+    with pytest.raises((ValueError, RuntimeError)):
+        model.resample(data.x[:, :2], Graph.from_data(data))
+    assert {name: module.training for name, module in model.named_modules()} == modes
+
+
 def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     triangles = torch.cat([ring(3), ring(3) + 3], dim=1)
     batch = Batch.from_data_list([Data(x=torch.eye(6)[:, :5], edge_index=own, num_nodes=6) for own in (ring(6), triangles)])
