@@ -318,7 +318,8 @@ def _random_dataset(nodes: int) -> InteractionDataset:
     items = torch.randint(nodes - nodes // 2, users.shape, generator=torch.Generator().manual_seed(0))
     # Every item is met once: ids that nobody names are no nodes.
     items[::DEGREE] = torch.arange(nodes // 2)
-    return InteractionDataset.from_pairs(torch.stack([users, items]))
+    pairs = torch.stack([users, items])
+    return InteractionDataset.from_pairs(pairs[:, :-1], test=pairs[:, -1:])  # training asks for a test interaction
 
 
 def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) -> None:

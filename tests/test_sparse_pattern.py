@@ -39,6 +39,15 @@ def test_no_entries(size: tuple[int, int]) -> None:
     assert (own.T.num_rows, own.T.num_cols) == size[::-1]
 
 
-def test_sort_keeps_the_order_of_equal_keys() -> None:
-    key = torch.randint(5, (200,))
-    assert torch.equal(stable_argsort(key), torch.argsort(key, stable=True))
+@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
+@pytest.mark.parametrize('bound', [1, 5, 2**15, 2**16, 2**16 + 1, 2**31 - 1, 2**32, 2**40])
+def test_sort_keeps_the_order_of_equal_keys(bound: int, dtype: torch.dtype) -> None:
+    if bound > 2**31 and dtype == torch.int32:
+        bound = 2**31 - 1
+    generator = torch.Generator().manual_seed(0)
+    few = torch.randint(bound, (20,), generator=generator)
+    random = torch.cat([few[torch.randint(20, (300,), generator=generator)], torch.tensor([0, bound - 1])])
+    for key in (random, random.sort().values, random.flip(0), torch.cat([random.sort().values] * 2), random[:0]):
+        expected = torch.tensor(sorted(range(key.numel()), key=key.tolist().__getitem__), dtype=torch.long)
+        assert torch.equal(stable_argsort(key.to(dtype)), expected)
+        assert torch.equal(stable_argsort(key.to(dtype), bound), expected)

@@ -92,6 +92,7 @@ def test_random_dataset_has_every_node() -> None:
     dataset = recommend._random_dataset(2_000)
     assert (dataset.num_users, dataset.num_items) == (1_000, 1_000)
     assert 0.99 * recommend.DEGREE * 1_000 < dataset.train.size(1) <= recommend.DEGREE * 1_000
+    assert dataset.test.size(1) == 1
 
 
 def test_unknown_data_sets_are_named(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
