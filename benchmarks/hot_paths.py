@@ -30,7 +30,8 @@ Paths = dict[str, tuple[str, Callable[[], object], Callable[[], object]]]
 def run(quick: bool, folder: Path) -> None:
     scale = 20 if quick else 1
     paths: Paths = {
-        'walks': ('walk, loads, coalesced features', *_walks(100_000 // scale)),
+        'walks': ('walks, loads, coalesced features', *_walks(100_000 // scale, kept=False)),
+        'walks again': ('the same on a graph that is kept', *_walks(100_000 // scale, kept=True)),
         'edges': ('edges route, forward and backward', *_edges(50_000 // scale)),
         'series': ('power series, forward and backward', *_series(50_000 // scale)),
         'toeplitz': ('Toeplitz product, forward and backward', *_toeplitz(200 // scale)),
@@ -60,15 +61,20 @@ def run(quick: bool, folder: Path) -> None:
     write_table('hot_paths', 'Hot paths against plain versions', note, rows, folder)
 
 
-def _walks(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
+def _walks(size: int, kept: bool) -> tuple[Callable[[], object], Callable[[], object]]:
     graph = Graph.from_tensors(random_graph(size, DEGREE), size)
-    weight = graph.normalized_weight('sym')
+
+    def prepare() -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        source, target = graph.edge_index
+        degree = torch.bincount(source, minlength=size)
+        weight = (degree[source] * torch.bincount(target, minlength=size)[target]).float().rsqrt()
+        order = source.argsort(stable=True)
+        return target[order], weight[order], degree, degree.cumsum(0) - degree
+
+    before = prepare()
 
     def plain() -> Tensor:
-        order = graph.edge_index[0].argsort(stable=True)
-        target, load_of_hop = graph.edge_index[1][order], weight[order]
-        degree = torch.bincount(graph.edge_index[0], minlength=size)
-        first = degree.cumsum(0) - degree
+        target, load_of_hop, degree, first = before if kept else prepare()
         start = torch.arange(size).repeat_interleave(SETTINGS.num_walks)
         node, load, found = start, torch.ones(start.numel()), []
         for length in range(SETTINGS.max_walk_length + 1):
@@ -83,7 +89,7 @@ def _walks(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
         _, slot = key.unique(return_inverse=True)
         return torch.zeros(int(slot.max()) + 1).index_add(0, slot, load / SETTINGS.num_walks)
 
-    return plain, lambda: sample_walks(Graph.from_tensors(graph.edge_index, size), SETTINGS, 0)
+    return plain, lambda: sample_walks(graph if kept else Graph.from_tensors(graph.edge_index, size), SETTINGS, 0)
 
 
 def _edges(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
