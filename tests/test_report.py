@@ -438,11 +438,10 @@ def test_what_the_package_measures_of_itself(tmp_path):
     verdict, sentence = decide(tmp_path, 'GraphGPS', 'graphgps')
     assert verdict == MEASURED
     assert '0.5 times as long as with Transformer and 1.2 times as long as with Performer' in sentence
-    rows = [('GRF, edges route', 1_000_000, 4.0, 6.0), ('dense softmax (SDPA)', 10_000, 'nan', 'nan')]
-    write(tmp_path, 'scale', table('attention|N in 8 GiB|GiB|seconds', *rows))
+    rows = [('GRF, edges route', 4.0, 6.0), ('KMIP', 'nan', 'nan'), ('RWGNK', 'inf', 'nan'), ('GATConv', 8.0, 9.0)]
+    write(tmp_path, 'scale', table('attention|GiB|seconds', *rows))
     sentence = decide(tmp_path, 'All attentions', 'scale')[1]
-    assert sentence.startswith('1 of 2 attentions train on 1,000,000 nodes, in 4.0 GiB and 6.0 seconds')
-    assert '10,000 with dense softmax' in sentence
+    assert sentence.startswith('1 of 3 attentions were trained on 1,000,000 nodes, in 4.0 GiB and 6.0 seconds of a core')
     write(
         tmp_path,
         'recommend_speed',
