@@ -2,8 +2,7 @@ r"""The graph that masks are prepared on: connectivity, weights, and which node 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import torch
@@ -22,19 +21,6 @@ def check_normalization(normalization: str | None) -> None:
     r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
     if normalization not in ('sym', 'rw', None):
         raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
-
-
-@contextmanager
-def _seeded(seed: int | None) -> Iterator[None]:
-    r"""Lets what draws from torch's global generator draw from a seed, and leaves the generator as it was."""
-    state = torch.get_rng_state()
-    if seed is not None:
-        torch.default_generator.manual_seed(seed)
-    try:
-        yield
-    finally:
-        if seed is not None:
-            torch.set_rng_state(state)
 
 
 class Graph:
@@ -192,7 +178,9 @@ class Graph:
             users[id(user)] = call
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.
-            with torch.inference_mode(False), _seeded(call):
+            with torch.inference_mode(False), torch.random.fork_rng(devices=(), enabled=call is not None):
+                if call is not None:
+                    torch.default_generator.manual_seed(call)
                 self._states[settings] = prepare()
         state: State = self._states[settings]
         return state
