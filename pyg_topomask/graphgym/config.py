@@ -87,7 +87,7 @@ def declare_config(node: CfgNode) -> None:
     * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;
       :obj:`0` keeps them;
     * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
-      where these take longer than the seconds in which the processes start;
+      where these take some ten milliseconds a graph, as :obj:`AddSVDEncoding` does, and not for walks;
     * :obj:`topomask.progress` shows progress bars;
     * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
 

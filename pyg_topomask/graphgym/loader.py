@@ -209,7 +209,9 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
     if workers <= 1 or count == 1:
         graphs = starmap(_transformed, jobs)
     else:
-        graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in jobs)
+        # Copies: a slice of the dataset would be sent with all of its memory.
+        copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
+        graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
     shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
     return shown
 
