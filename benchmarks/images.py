@@ -24,14 +24,14 @@ CHANNELS, DEPTH, HEADS, MLP_CHANNELS = 64, 2, 4, 128
 BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT = 32, 3e-3, 1e-5, 1.0
 # Position embeddings that start small, as is usual, do not grow in so few steps.
 POSITION_SCALE = 1.0
-PATCH = {'digits': 1, 'mnist': 4}
-SEEDS = 3
+PATCH = {'digits': 1, 'mnist': 4, 'cifar10': 4}
+SEEDS = 5
 
 
 @dataclass(frozen=True)
 class Variant:
-    r"""A kind of attention: the paper's accuracy on ImageNet, whether it is trained on MNIST too, and what makes the settings
-    of a model from the number of patches and the seed of the run.
+    r"""A kind of attention: the paper's accuracy on ImageNet, whether it is trained on more than the digits, and what makes
+    the settings of a model from the number of patches and the seed of the run.
     """
 
     paper: float | None
@@ -66,7 +66,7 @@ def _toeplitz(patches: int, seed: int) -> dict[str, Any]:
 
 
 UNMASKED, EXACT = 'linear, ReLU', 'exact power series'
-WALKERS = (1, 10, 100)
+WALKERS = (1, 3, 10, 30, 100)
 VARIANTS = {
     'softmax': Variant(0.741, True, lambda patches, seed: {'attention': 'softmax'}),
     EXACT: Variant(0.741, True, _power_series),
@@ -94,11 +94,12 @@ class Training:
 
     digits: int
     mnist: int
+    cifar10: int
     images: int | None = None
 
 
 def run(quick: bool, folder: Path) -> None:
-    training, seeds = (Training(1, 1, images=64), 2) if quick else (Training(15, 3), SEEDS)
+    training, seeds = (Training(1, 1, 1, images=64), 2) if quick else (Training(15, 3, 15), SEEDS)
     jobs = [
         (data, variant, seed)
         for seed in range(seeds)
@@ -120,7 +121,8 @@ def run(quick: bool, folder: Path) -> None:
         f'{LARGEST_GRADIENT} at most, learning rate {BASE_RATE} down to {FINAL_RATE} by the schedule of the GRF paper (Table '
         f'2; warm-up for a tenth of the steps, constant until the half, cosine). digits: 8x8 images of scikit-learn, patches '
         f'of one pixel (64), 1,257 for training and 270 for testing, {training.digits} epochs; mnist: 28x28, patches of 4x4 '
-        f'pixels (49), 9,000 for training and 2,000 for testing, {training.mnist} epochs'
+        f'pixels (49), 9,000 for training and 2,000 for testing, {training.mnist} epochs; cifar10: 32x32 in colour, patches of '
+        f'4x4 pixels (64), 900 for training and 500 for testing, {training.cifar10} epochs'
         f'{f"; a smoke run on {training.images} images" if training.images else ""}. {seeds} seeds (weights, batches and '
         f'walks), test accuracy after the last epoch, mean ± standard error. A difference below two standard errors is "not '
         f'distinguishable". Features are ReLU and p_halt is 0.1 where nothing else is said; walks are frozen for each layer. '
@@ -151,7 +153,7 @@ def _train(job: Job, training: Training) -> float:
     (images, labels), test = ([tensor[: training.images] for tensor in splits[part]] for part in ('train', 'test'))
     size, patch, epochs = images.size(-1), PATCH[data], getattr(training, data)
     settings = VARIANTS[variant].settings((size // patch) ** 2, seed)
-    model = TopologicalViT(size, patch, 1, 10, CHANNELS, DEPTH, HEADS, MLP_CHANNELS, **settings)
+    model = TopologicalViT(size, patch, images.size(1), 10, CHANNELS, DEPTH, HEADS, MLP_CHANNELS, **settings)
     torch.nn.init.normal_(model.encoder.position, std=POSITION_SCALE)
     optimizer = torch.optim.Adam(model.parameters(), BASE_RATE)
     steps = epochs * math.ceil(len(labels) / BATCH)
@@ -213,8 +215,8 @@ def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
         return mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])
 
     kinds = {data: [name for name in VARIANTS if (data, name, 0) in accuracy] for data in PATCH}
-    figure, axes = plt.subplots(1, 3, figsize=(14, 4.5), layout='constrained')
-    for axis, (data, names) in zip(axes, kinds.items(), strict=False):
+    figure, axes = plt.subplots(2, 2, figsize=(12, 8.5), layout='constrained')
+    for axis, (data, names) in zip(axes.flat, kinds.items(), strict=False):
         means, errors = zip(*(summary(data, name) for name in names), strict=True) if names else ((), ())
         axis.errorbar(means, range(len(names)), xerr=errors, fmt='o', capsize=3)
         axis.set_yticks(range(len(names)), names)
@@ -222,11 +224,11 @@ def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
         axis.set(title=f'{data}: test accuracy ± standard error')
         axis.grid(alpha=0.3)
     means, errors = zip(*(summary('digits', f'GRF, n={n}, p_halt=0.5') for n in WALKERS), strict=True)
-    axes[2].errorbar(WALKERS, means, yerr=errors, fmt='o-', capsize=3, label='GRF, p_halt=0.5')
+    axes[1, 1].errorbar(WALKERS, means, yerr=errors, fmt='o-', capsize=3, label='GRF, p_halt=0.5')
     for name, style in ((UNMASKED, 'k:'), (EXACT, 'k--')):
-        axes[2].plot(WALKERS, [summary('digits', name)[0]] * len(WALKERS), style, label=name)
-    axes[2].set(title='digits: test accuracy', xlabel='walkers per node', xscale='log')
-    axes[2].legend()
-    axes[2].grid(alpha=0.3)
+        axes[1, 1].plot(WALKERS, [summary('digits', name)[0]] * len(WALKERS), style, label=name)
+    axes[1, 1].set(title='digits: test accuracy', xlabel='walkers per node', xscale='log')
+    axes[1, 1].legend()
+    axes[1, 1].grid(alpha=0.3)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -3,6 +3,7 @@ r"""Random walks as machine code, where Numba is installed: the same walks and t
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.walks.samplers import APART, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import seed_offset
 
 __all__ = ['walk']
@@ -21,12 +22,13 @@ __all__ = ['walk']
 # Visits that are given room for without counting: memory that nothing touches costs nothing.
 _UNTOUCHED = 2**26
 # Visits that one thread makes alone.
-_ALONE = 2**15
+_ALONE = 2**20
 # Below this many, sorting by insertion is faster.
 _FEW = 48
 
 _SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
 _GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
 _compile = njit(nogil=True, cache=True, error_model='numpy')
 
 
@@ -40,7 +42,7 @@ def _splitmix(x):  # type: ignore[no-untyped-def]
 
 @_compile
 def _number(key, stream):  # type: ignore[no-untyped-def]
-    return np.float64(_splitmix(key + np.uint64(stream)) >> _SHIFT11) * 2.0**-53
+    return np.float64(np.int64(_splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
 @_compile
@@ -61,18 +63,20 @@ def _sort(keys, values, size):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _hops(counter, offset, survival, halting, antithetic):  # type: ignore[no-untyped-def]
-    longest, made = len(halting), 0
-    if antithetic:
-        pair = _splitmix(np.uint64(counter - (counter & 1)) + offset)
-        while made < longest:
-            u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
-            if u - np.floor(u) < halting[made]:
-                break
-            made += 1
-        return made
-    u = _number(_splitmix(np.uint64(counter) + offset), 0)
-    while made < longest and survival[made + 1] > u:
+def _hops(key, survival):  # type: ignore[no-untyped-def]
+    longest, made, u = np.uint64(len(survival) - 1), _ZERO, _number(key, 0)
+    while made < longest and survival[made + _ONE] > u:
+        made += _ONE
+    return np.int64(made)
+
+
+@_compile
+def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
+    pair, made = _splitmix(np.uint64(counter - (counter & 1)) + offset), 0
+    while made < len(halting):
+        u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
+        if u - np.floor(u) < halting[made]:
+            break
         made += 1
     return made
 
@@ -82,8 +86,24 @@ def _count(begin, end, num_walks, local_id, survival, halting, antithetic, offse
     total = end - begin
     for node in range(begin, end):
         for own in range(num_walks):
-            total += _hops(local_id[node] * num_walks + own, offset, survival, halting, antithetic)
+            counter = local_id[node] * num_walks + own
+            if antithetic:
+                total += _antithetic_hops(counter, offset, halting)
+            else:
+                total += _hops(_splitmix(np.uint64(counter) + offset), survival)
     return total
+
+
+@_compile
+def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
+    low, high = row, row + degree - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if cumulative[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low - row
 
 
 @_compile
@@ -144,9 +164,30 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
 
 
 @_compile
+def _merge(opening, used, bits, keys, values, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
+    size, node = used - opening, starts[opening]
+    for place in range(size):
+        keys[place] = (np.int64(visited[opening + place]) << bits) | lengths[opening + place]
+        values[place] = loads[opening + place]
+    _sort(keys, values, size)
+    used, last = opening, np.int64(-1)
+    for place in range(size):
+        if keys[place] == last:
+            loads[used - 1] += values[place]
+            continue
+        last = keys[place]
+        starts[used] = node
+        visited[used] = last >> bits
+        lengths[used] = last & ((1 << bits) - 1)
+        loads[used] = values[place]
+        used += 1
+    return used
+
+
+@_compile
 def _walk(  # type: ignore[no-untyped-def]
     begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, repelling,
-    offset, merge, used, starts, visited, lengths, loads,
+    offset, merge, opening, starts, visited, lengths, loads,
 ):  # fmt: skip
     longest = len(survival) - 1
     bits = 0
@@ -164,67 +205,48 @@ def _walk(  # type: ignore[no-untyped-def]
     choice = np.empty(num_walks, np.int64)
     members = np.empty(num_walks, np.int64)
     numbers = np.empty(2 * num_walks, np.float64)
-    opening = used
+    used = np.uint64(opening)  # unsigned, as below: numba need not ask whether it counts from the end
     for node in range(begin, end):
+        alone = used
+        starts[used], visited[used], lengths[used], loads[used] = node, node, 0, 1
+        used += _ONE
         most = 0
         for own in range(num_walks):
             counter = local_id[node] * num_walks + own
             key[own] = _splitmix(np.uint64(counter) + offset)
-            made = _hops(counter, offset, survival, halting, antithetic)
-            hops[own] = made
-            most = max(most, made)
+            hops[own] = _antithetic_hops(counter, offset, halting) if antithetic else _hops(key[own], survival)
+            most = max(most, hops[own])
             position[own] = node
             row[own] = first[node, 0]
             degree[own] = first[node, 1]
             load[own] = 1.0 / num_walks
-        keys[0] = node << bits
-        values[0] = 1
-        size = 1
         # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
         for step in range(1, most + 1):
             if repelling:
                 for own in range(num_walks):
                     going[own] = hops[own] >= step and degree[own] > 0
                 _repel(step, going, key, position, degree, choice, members, numbers)
-            for own in range(num_walks):
+            for walker in range(num_walks):
+                own = np.uint64(walker)
                 if hops[own] < step or degree[own] == 0:
                     continue
                 if repelling:
-                    edge = row[own] + choice[own]
+                    hop = choice[own]
                 elif len(cumulative) == 0:
-                    edge = row[own] + np.int64(_number(key[own], step) * degree[own])
+                    hop = np.int64(_number(key[own], step) * degree[own])
                 else:
-                    u = _number(key[own], step)
-                    edge, high = row[own], row[own] + degree[own] - 1
-                    while edge < high:
-                        middle = (edge + high) >> 1
-                        if cumulative[middle] > position[own] + u:
-                            high = middle
-                        else:
-                            edge = middle + 1
-                taken = np.uint64(edge)  # unsigned: numba need not ask whether it counts from the end
+                    hop = _search(cumulative, row[own], degree[own], position[own] + _number(key[own], step))
+                taken = np.uint64(row[own] + hop)
                 if len(ratio) > 0:
-                    load[own] = load[own] * factor[taken] * ratio[step - 1]
-                position[own] = edges[taken, 0]
-                row[own] = edges[taken, 1]
-                degree[own] = edges[taken, 2]
-                keys[size] = (position[own] << bits) | step
-                values[size] = load[own]
-                size += 1
+                    load[own] = load[own] * factor[taken, _THREE] * ratio[np.uint64(step - 1)]
+                position[own] = edges[taken, _ZERO]
+                row[own] = edges[taken, _ONE]
+                degree[own] = edges[taken, _TWO]
+                starts[used], visited[used], lengths[used], loads[used] = node, position[own], step, load[own]
+                used += _ONE
         if merge:
-            _sort(keys, values, size)
-        last = -1
-        for place in range(size):
-            if merge and keys[place] == last:
-                loads[used - 1] += values[place]
-                continue
-            last = keys[place]
-            starts[used] = node
-            visited[used] = last >> bits
-            lengths[used] = last & ((1 << bits) - 1)
-            loads[used] = values[place]
-            used += 1
-    return used - opening
+            used = np.uint64(_merge(np.int64(alone), np.int64(used), bits, keys, values, starts, visited, lengths, loads))
+    return np.int64(used) - opening
 
 
 def walk(
@@ -245,10 +267,11 @@ def walk(
     """
     longest, survival = settings.max_walk_length, settings.survival
     width = 1 + settings.num_walks * longest
-    ratio = (survival[:-1] / survival[1:]).to(transitions.factor.dtype) if settings.importance else torch.ones(0)
+    factor = as_factor(transitions.edges)
+    ratio = (survival[:-1] / survival[1:]).to(factor.dtype) if settings.importance else torch.ones(0)
     halting = 1.0 - survival[1:] / survival[:-1].clamp(min=torch.finfo(survival.dtype).tiny)
     cumulative = torch.empty(0, dtype=torch.float64) if transitions.cumulative is None else transitions.cumulative
-    fixed = (transitions.first, transitions.edges, transitions.factor, cumulative, survival, halting, ratio, graph.local_id)
+    fixed = (transitions.first, transitions.edges, factor, cumulative, survival, halting, ratio, graph.local_id)
     arrays = [tensor.contiguous().numpy() for tensor in fixed]
     sampler = SAMPLERS[settings.sampler]
     coupling = sampler.antithetic, sampler.repelling
@@ -268,14 +291,16 @@ def walk(
         return int(_walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, place, *columns))
 
     # Threads of Python serve: the kernels run without the interpreter's lock, and a pool kept for later would survive no fork.
-    with ThreadPoolExecutor(num_threads) as pool:
+    with ThreadPoolExecutor(num_threads) if num_threads > 1 else nullcontext() as pool:
+        spread = map if pool is None else pool.map
         # Every thread has room for all its visits; what merging leaves over is never touched, and given back.
-        room = np.cumsum([0, *pool.map(count, shares)])
+        room = np.cumsum([0, *spread(count, shares)])
         columns = [np.empty(room[-1], dtype) for dtype in (index, index, index, arrays[2].dtype)]
-        used = np.cumsum([0, *pool.map(run, shares, room)])
+        used = np.cumsum([0, *spread(run, shares, room)])
     for column in columns:
         for source, target, size in zip(room[1:-1], used[1:-1], np.diff(used)[1:], strict=True):
-            _shift(column, source, target, size)
+            if source != target:
+                _shift(column, source, target, size)
         column.resize(int(used[-1]), refcheck=False)
     start, visited, length, load = (torch.from_numpy(column) for column in columns)
     return start, visited, length, load

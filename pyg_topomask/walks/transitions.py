@@ -10,7 +10,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
-__all__ = ['TRANSITIONS', 'Transitions']
+__all__ = ['TRANSITIONS', 'Transitions', 'as_factor']
 
 TRANSITIONS = ('uniform', 'weight')
 
@@ -22,17 +22,20 @@ class Transitions:
 
     Args:
         first (torch.Tensor): First out-edge and out-degree of each node, 0 where walks end, :obj:`[N, 2]`.
-        edges (torch.Tensor): Of each edge, in the order of its source, the target with those two numbers, so that one
-            look-up makes a hop, :obj:`[E, 3]`.
-        factor (torch.Tensor): What the hop multiplies the load by, :math:`W_{ij} / p_{ij}`, :obj:`[E]`.
+        edges (torch.Tensor): Of each edge, in the order of its source, the target with those two numbers, and the bits of
+            :attr:`factor`, so that one look-up makes a hop, :obj:`[E, 4]`.
         cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, where
             the probabilities differ, :obj:`[E]`.
     """
 
     first: Tensor
     edges: Tensor
-    factor: Tensor
     cumulative: Tensor | None
+
+    @property
+    def factor(self) -> Tensor:
+        r"""What each hop multiplies the load by, :math:`W_{ij} / p_{ij}`, :obj:`[E]`."""
+        return as_factor(self.edges[:, 3])
 
     @classmethod
     def of(cls, graph: Graph, normalization: str | None, transition: str = 'uniform') -> Transitions:
@@ -64,9 +67,12 @@ class Transitions:
             before = torch.cat([running.new_zeros(1), running])[start[source]]
             cumulative = source + (running - before)
             factor = weight.sign() * total[source].to(weight.dtype)
-        index = torch.int32 if max(graph.num_nodes, graph.num_edges) < 2**31 else torch.int64
-        first = torch.stack([start, degree], dim=1).to(index)
-        return cls(first, torch.cat([target.to(index).unsqueeze(1), first[target]], dim=1), factor, cumulative)
+        small = max(graph.num_nodes, graph.num_edges) < 2**31
+        first = torch.stack([start, degree], dim=1).to(torch.int32 if small else torch.int64)
+        narrow = small and factor.dtype == torch.float32
+        bits = factor.view(torch.int32) if narrow else factor.double().view(torch.int64)
+        edges = torch.cat([target.unsqueeze(1), first[target], bits.unsqueeze(1)], dim=1).to(bits.dtype)
+        return cls(first, edges, cumulative)
 
     def choose(self, position: Tensor, uniform: Tensor) -> Tensor:
         r"""Returns the edge that each walker takes, for one uniform number each, where the probabilities differ."""
@@ -74,3 +80,8 @@ class Transitions:
         edge = torch.searchsorted(self.cumulative, position + uniform, right=True)
         start, degree = self.first.index_select(0, position).unbind(1)
         return edge.clamp(start, start + degree - 1)  # numbers next to 1 may round up to the next node's
+
+
+def as_factor(bits: Tensor) -> Tensor:
+    r"""Reads integers as floating point numbers of the same width."""
+    return bits.view(torch.float32 if bits.dtype == torch.int32 else torch.float64)

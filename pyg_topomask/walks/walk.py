@@ -11,7 +11,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
 __all__ = ['BACKENDS', 'sample_ensembles', 'sample_walks', 'walk']
@@ -132,9 +132,9 @@ def walk(
             edge = row_start + sampler.hops(uniform, step, walker, start, position, degree)
         else:
             edge = transitions.choose(position, uniform(step, walker))
+        position, row_start, degree, bits = transitions.edges.index_select(0, edge).unbind(1)
         if settings.importance:
-            load = (load * transitions.factor.index_select(0, edge)).mul_(float(survival[step - 1] / survival[step]))
-        position, row_start, degree = transitions.edges.index_select(0, edge).unbind(1)
+            load = (load * as_factor(bits)).mul_(float(survival[step - 1] / survival[step]))
         visits.append((start, position, load))
     start, visited, load = (torch.cat(column) for column in zip(*visits, strict=True))
     steps = torch.arange(len(visits), device=device, dtype=index)
