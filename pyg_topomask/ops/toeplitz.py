@@ -1,4 +1,4 @@
-r"""Products with d-level block-Toeplitz matrices, by fast Fourier transforms."""
+r"""Products with d-level block-Toeplitz matrices: by fast Fourier transforms, or as they stand where few offsets count."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from scipy.fft import next_fast_len
 from torch import Tensor
 
@@ -17,6 +18,8 @@ __all__ = ['ToeplitzStructure']
 
 # Numbers transformed at a time on a CPU: a block of them stays in cache.
 _BLOCK = 300_000
+# Offsets that are not zero, up to which their sum is formed as it stands on a CPU, and the data types that this is faster in.
+_DIRECT, _DIRECT_TYPES = 128, (torch.float32,)
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,19 @@ class ToeplitzStructure(MaskStructure):
         """
         if self.periodic:
             return list(shape)
+        return [next_fast_len(size + own, real=True) for size, own in zip(shape, self._reach(table, shape), strict=True)]
+
+    def _reach(self, table: Tensor, shape: Sequence[int]) -> list[int]:
+        r"""Returns the largest offset along each dimension of a grid that is not zero."""
         windows = [size // 2 for size in table.shape[1:]] if self.kind == 'offset' else [table.size(1) - 1] * len(shape)
-        reach = [size - 1 if self.beyond == 'clip' else min(size - 1, own) for size, own in zip(shape, windows, strict=True)]
-        return [next_fast_len(size + own, real=True) for size, own in zip(shape, reach, strict=True)]
+        return [size - 1 if self.beyond == 'clip' else min(size - 1, own) for size, own in zip(shape, windows, strict=True)]
+
+    def _direct(self, table: Tensor, shape: Sequence[int]) -> list[int] | None:
+        r"""Returns :meth:`_reach` where a sum over all offsets is faster than transforms."""
+        if self.periodic or len(shape) > 3 or table.dtype not in _DIRECT_TYPES or table.device.type != 'cpu':
+            return None
+        reach = self._reach(table, shape)
+        return reach if math.prod(2 * own + 1 for own in reach) <= _DIRECT else None
 
     def _on_grids(self, tensors: Sequence[Tensor], x: Tensor, noise: bool) -> Tensor:
         table, slot, *grids = tensors
@@ -63,25 +76,30 @@ class ToeplitzStructure(MaskStructure):
             # Grids of one shape alone lie in the order of the nodes.
             own = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
             grid = own.reshape(*nodes.shape, *x.shape[1:])
-            kernel = self._kernel(table, self.transform_sizes(table, nodes.shape[1:]))
-            product: Tensor = _Convolution.apply(kernel, grid, self.transposed)
-            if noise:
-                product = product.clamp(min=0.0) + _noise(kernel, grid)
+            reach = self._direct(table, nodes.shape[1:])
+            if reach is not None:
+                kernel = self._kernel(table, [torch.arange(-own, own + 1, device=table.device) for own in reach])
+                product: Tensor = _Sum.apply(kernel, grid, self.transposed)
+            else:
+                sizes = self.transform_sizes(table, nodes.shape[1:])
+                kernel = self._kernel(table, [_offsets(size, table.device) for size in sizes])
+                product = _Convolution.apply(kernel, grid, self.transposed)
+                if noise:
+                    product = product.clamp(min=0.0) + _noise(kernel, grid)
             products.append(product.reshape(own.shape))
         out = torch.cat(products).index_select(0, slot) if len(products) != 1 else products[0]
         return out.to(x.dtype)
 
-    def _kernel(self, table: Tensor, sizes: Sequence[int]) -> Tensor:
-        r"""Returns :math:`\xi` at all offsets of a transform, :obj:`[H, *sizes]`."""
-        offsets = [_offsets(size, table.device) for size in sizes]
+    def _kernel(self, table: Tensor, offsets: Sequence[Tensor]) -> Tensor:
+        r"""Returns :math:`\xi` at the given offsets along each dimension, :obj:`[H, *sizes]`."""
         if self.kind == 'distance':
             distance = torch.zeros((), dtype=torch.long, device=table.device)
             for axis, offset in enumerate(offsets):
-                distance = distance + offset.abs().view(-1, *[1] * (len(sizes) - 1 - axis))
+                distance = distance + offset.abs().view(-1, *[1] * (len(offsets) - 1 - axis))
             table = self._padded(table, (0, 1))
             entry = distance.clamp(max=table.size(1) - 1)
-            return table.index_select(1, entry.flatten()).view(-1, *sizes)
-        table = self._padded(table, (1, 1) * len(sizes))
+            return table.index_select(1, entry.flatten()).view(-1, *entry.shape)
+        table = self._padded(table, (1, 1) * len(offsets))
         for axis, offset in enumerate(offsets, start=1):
             window = table.size(axis) // 2
             table = table.index_select(axis, offset.clamp(-window, window) + window)
@@ -89,7 +107,7 @@ class ToeplitzStructure(MaskStructure):
 
     def _padded(self, table: Tensor, ends: Sequence[int]) -> Tensor:
         # The last entries serve all that lies beyond.
-        return torch.nn.functional.pad(table, ends) if self.beyond == 'zero' else table
+        return F.pad(table, ends) if self.beyond == 'zero' else table
 
 
 class _Convolution(torch.autograd.Function):
@@ -121,11 +139,65 @@ class _Convolution(torch.autograd.Function):
             for block, grad in zip(left, right, strict=True):
                 own, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
                 rows[-1].append(_inverse(upstream * spectrum, sizes, shape))
-                product = upstream.conj() * own if ctx.flip else own.conj() * upstream
-                total = total + product.sum((0, 2))
-        total = total.sum(0, keepdim=True) if kernel.size(0) == 1 else total
-        grad_kernel = torch.fft.irfftn(total, s=sizes, dim=tuple(range(1, kernel.dim())))
-        return grad_kernel, _join(rows).view(grid.shape), None
+                total = total + _correlation(own, upstream, ctx.flip)
+        return _kernel_of(total, kernel, sizes), _join(rows).view(grid.shape), None
+
+
+class _Sum(torch.autograd.Function):
+    r"""As :class:`_Convolution`, without a transform, for kernels at the offsets :math:`-r, ..., r` along each dimension,
+    :obj:`[H or 1, 2 r_1 + 1, ...]`.
+    """
+
+    @staticmethod
+    def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
+        heads, columns = grid.shape[-2:]
+        if grid.numel() == 0:
+            return grid.clone()
+        # Torch adds up by the offset of the neighbour from the node, where the mask has that of the node.
+        kernel = kernel if flip else kernel.flip(tuple(range(1, kernel.dim())))
+        kernel = kernel.expand(heads, *kernel.shape[1:]).repeat_interleave(columns, 0).unsqueeze(1)
+        # Heads and columns are channels, next to each other in memory as they are for the nodes.
+        channels = grid.flatten(-2).movedim(-1, 1)
+        if kernel.dim() == 3:  # in one dimension torch is slower than in two
+            kernel, channels = kernel.unsqueeze(2), channels.unsqueeze(2)
+        convolve = F.conv2d if kernel.dim() == 4 else F.conv3d
+        padding = [size // 2 for size in kernel.shape[2:]]
+        out: Tensor = convolve(channels, kernel, padding=padding, groups=heads * columns)
+        return out.movedim(1, -1).reshape(grid.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        kernel, grid, ctx.flip = inputs
+        ctx.save_for_backward(kernel, grid)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        kernel, grid = ctx.saved_tensors
+        grad_kernel, grad_grid = None, _Sum.apply(kernel, grads[0], not ctx.flip)
+        if ctx.needs_input_grad[0]:
+            reach = [size // 2 for size in kernel.shape[1:]]
+            sizes = [next_fast_len(size + own, real=True) for size, own in zip(grid.shape[1:-2], reach, strict=True)]
+            pairs = zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True)
+            blocks = [pair for left, right in pairs for pair in zip(left, right, strict=True)]
+            total = torch.zeros(())
+            for own, upstream in blocks:
+                total = total + _correlation(_spectrum(own, sizes), _spectrum(upstream, sizes), ctx.flip)
+            grad_kernel = _kernel_of(total, kernel, sizes)
+            for axis, (size, own) in enumerate(zip(sizes, reach, strict=True), start=1):
+                grad_kernel = grad_kernel.index_select(axis, torch.arange(-own, own + 1, device=grid.device) % size)
+        return grad_kernel, grad_grid, None
+
+
+def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
+    r"""Returns the gradient of a kernel's spectrum from those of grid and gradient, :obj:`[H, *frequencies]`."""
+    return (grad.conj() * grid if flip else grid.conj() * grad).sum((0, 2))
+
+
+def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor:
+    r"""Transforms back; a kernel that all heads share has the sum of their gradients."""
+    spectrum = spectrum.sum(0, keepdim=True) if kernel.size(0) == 1 else spectrum
+    own: Tensor = torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
+    return own
 
 
 def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:
