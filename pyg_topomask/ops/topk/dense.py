@@ -30,16 +30,21 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
         own = size == width
         num = min(found.size(2), width)
         slot = torch.arange(width, device=q.device)
-        graphs = max(1, cells // (heads * width**2))
-        queries = max(1, cells // (heads * width * min(graphs, int(own.sum()))))
+        graphs = min(max(1, cells // (heads * width**2)), int(own.sum()))
+        queries = min(max(1, cells // (heads * width * graphs)), width)
+        # One block of memory for all scores: new pages cost more than the products.
+        buffer = q.new_empty(heads * graphs * queries * width)
         for start, filled in zip(first[own].split(graphs), count[own].split(graphs), strict=True):
             # Slots beyond a graph hold nodes of other graphs, at a score below all others.
             index = (start.unsqueeze(1) + slot).clamp(max=num_nodes - 1)
-            beyond = (slot >= filled.unsqueeze(1)).unsqueeze(1)
-            key = k[:, index].transpose(2, 3)
+            full = slice(int(filled.min()), None)  # the slots that some graph does not fill
+            beyond = (slot[full] >= filled.unsqueeze(1)).repeat(heads, 1).unsqueeze(1)
+            key = k[:, index].flatten(0, 1).transpose(1, 2)
             for query in slot[: int(filled.max())].split(queries):
-                score = torch.matmul(q[:, index[:, query]], key).masked_fill_(beyond, -torch.inf)
-                position = select_top(score.flatten(0, 2), num)[1].view(*score.shape[:3], num)
+                asking = q[:, index[:, query]].flatten(0, 1)
+                score = buffer[: asking.size(0) * asking.size(1) * width].view(*asking.shape[:2], width)
+                torch.bmm(asking, key, out=score)[..., full].masked_fill_(beyond, -torch.inf)
+                position = select_top(score.flatten(0, 1), num)[1].view(heads, -1, asking.size(1), num)
                 node = position + start.view(-1, 1, 1)
                 node.masked_fill_(position >= filled.view(-1, 1, 1), -1)
                 asked = query < filled.unsqueeze(1)

@@ -2,12 +2,14 @@ r"""The largest scores of each row."""
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 __all__ = ['select_top']
 
-# Scores of which the first pass keeps the maximum.
+# The most scores of which the first pass keeps the maximum.
 _GROUP = 16
 
 
@@ -21,13 +23,15 @@ def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
         score (torch.Tensor): The scores, :obj:`[R, M]`.
         num (int): How many to take, at most :obj:`M`.
     """
-    groups = score.size(1) // _GROUP
-    if num >= groups or 2 * (groups + num * _GROUP) > score.size(1):
+    # As many groups as there are scores in those that are left, as far as powers of two allow.
+    group = min(_GROUP, 2 ** round(math.log2(max(score.size(1), 1) / num) / 2))
+    groups = score.size(1) // group
+    if num >= groups or 2 * (groups + num * group) >= score.size(1):
         largest, position = score.topk(num, dim=1)
         return largest, position
-    grouped = groups * _GROUP
+    grouped = groups * group
     # Group i holds the scores at i, i + groups, i + 2 groups, ...: maxima over strided groups run along contiguous rows.
-    maximum = score[:, :grouped].unflatten(1, (_GROUP, groups)).amax(1)
+    maximum = score[:, :grouped].unflatten(1, (group, groups)).amax(1)
     best = maximum.topk(num, dim=1, sorted=False).indices
     offset = torch.arange(0, grouped, groups, device=score.device)
     rest = torch.arange(grouped, score.size(1), device=score.device).expand(score.size(0), -1)
