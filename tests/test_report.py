@@ -245,7 +245,7 @@ def images(masked: str, ad_hoc: str, many: str) -> list[dict[str, object]]:
         ('GRF, n=20, 10 hops, FAVOR+', '0.700 ± 0.010', masked),
         ('ad-hoc, n=100, p_halt=0.5', '0.500 ± 0.010', ad_hoc),
         ('learned features', '0.510 ± 0.010', UNCLEAR),
-        *((f'GRF, n={n}, p_halt=0.5', f'0.{5 + i}00 ± 0.010', many) for i, n in enumerate((1, 10, 100))),
+        *((f'GRF, n={n}, p_halt=0.5', f'0.{5 + i}00 ± 0.010', many) for i, n in enumerate((1, 3, 10, 30, 100))),
     ]
     return table('data|attention|test accuracy|minus linear, ReLU, paired by seed', *(('digits', *row) for row in rows))
 

@@ -120,7 +120,7 @@ def _softmax(table: Table) -> Finding:
 
 def _walkers(table: Table) -> Finding:
     digits = table.where({'data': 'digits'})
-    values = {n: digits.estimate('test accuracy', {'attention': f'GRF, n={n}, p_halt=0.5'}) for n in (1, 10, 100)}
+    values = {n: digits.estimate('test accuracy', {'attention': f'GRF, n={n}, p_halt=0.5'}) for n in (1, 3, 10, 30, 100)}
     gap = values[100].minus(values[1])
     parts = ', '.join(f'{_show(value, 3)} with {n}' for n, value in values.items())
     return Finding(

@@ -16,6 +16,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops.sparse import sddmm
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 
@@ -243,9 +244,8 @@ class RWGNKMask(Mask):
             own = state.entries(discounts, discounts)
             if self.alpha == 0:
                 return own
-            (_, left), (_, right) = features()
-            row, col = own.pattern.row, own.pattern.col
-            return Entries(own.pattern, own.value * left.index_select(1, row) * right.index_select(1, col))
+            scales = (scale.t().unsqueeze(2) for _, scale in features())
+            return Entries(own.pattern, own.value * sddmm(own.pattern, *scales))
 
         return MaskOperator(
             GRFStructure(),
