@@ -23,7 +23,7 @@ __all__ = ['HeatKernelMask', 'inverse_softplus']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
-_LARGEST = {'chebyshev': 1e10, 'taylor': 1e6}
+_LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class HeatKernelMask(Mask):
             else:
                 weight = weight / inverse[row].sqrt() / inverse[col].sqrt() - loop
         radius = radius or 1.0
-        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'taylor', growth)
+        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'powers', growth)
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
         lam = self.lam

@@ -15,7 +15,8 @@ from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter, warn_of_cut
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse import multiply, spmm
+from pyg_topomask.ops.polynomial import polynomial_action
+from pyg_topomask.ops.sparse import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
@@ -24,7 +25,7 @@ __all__ = ['PowerSeriesMask', 'spectral_radius', 'warn_of_growth']
 
 @dataclass(frozen=True)
 class PowerSeriesStructure(MaskStructure):
-    r""":math:`\sum_k \alpha_k \mathbf{W}^k`, by Horner's rule. Tensors: the coefficients, :obj:`[H, K + 1]`, the entries of
+    r""":math:`\sum_k \alpha_k \mathbf{W}^k`, power by power. Tensors: the coefficients, :obj:`[H, K + 1]`, the entries of
     :math:`\mathbf{W}`, :obj:`[1, nnz]`, and their pattern.
     """
 
@@ -32,31 +33,7 @@ class PowerSeriesStructure(MaskStructure):
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         alpha, value, *pattern = tensors
-        own, value = SparsePattern(*pattern), value.to(x.dtype)
-        # One number for each column, rather than broadcast: additions run over whole rows.
-        powers = alpha.to(x.dtype).t().unsqueeze(-1).expand(-1, *x.shape[1:]).contiguous().unbind()
-        if not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in (alpha, value, x)):
-            return self._in_place(own, value, powers, x)
-        total = powers[-1] * x
-        for coefficient in reversed(powers[:-1]):
-            # All heads share W: one product serves them.
-            product = spmm(own, value, total.flatten(1).unsqueeze(1), self.transposed).view_as(total)
-            total = product.addcmul_(coefficient, x)
-        return total
-
-    def _in_place(self, own: SparsePattern, value: Tensor, powers: Sequence[Tensor], x: Tensor) -> Tensor:
-        r"""Takes two buffers in turn: fresh ones cost as much as the products where rows are short."""
-        if self.transposed:
-            rowptr, col, value = own.rowptr_t, own.col_t, value.index_select(1, own.perm_t)
-        else:
-            rowptr, col = own.rowptr, own.col
-        x = x.contiguous()
-        total = powers[-1] * x
-        other = torch.empty_like(total)
-        for coefficient in reversed(powers[:-1]):
-            multiply(rowptr, col, value[0], total.flatten(1), out=other.flatten(1))
-            total, other = other.addcmul_(coefficient, x), total
-        return total
+        return polynomial_action(alpha, value, SparsePattern(*pattern), x, 'powers', self.transposed)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
@@ -72,8 +49,9 @@ class PowerSeriesMask(Mask):
     .. math::
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
-    The matrix is never formed: Horner's rule multiplies by it in :math:`O(K E)`. Gradients flow to the coefficients and to
-    edge weights that require them. The coefficients of a kernel are kept in float64: after :obj:`mask.double()`,
+    The matrix is never formed: products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. Gradients flow to the
+    coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64: after
+    :obj:`mask.double()`,
     :meth:`reset_parameters` sets them to that precision.
 
     Args:

@@ -80,7 +80,7 @@ class RWGNKMask(Mask):
     small on the whole (by 6 % with 4 walks of a small graph), while with one ensemble and :math:`\alpha = 1` the diagonal
     is exactly 1.
 
-    The exact mask multiplies by Horner's rule in :math:`O(L E)`. Where :math:`\alpha > 0`, its first step computes
+    The exact mask multiplies by sparse products in :math:`O(L E)`. Where :math:`\alpha > 0`, its first step computes
     the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows, in memory that does not grow with the
     graph, and in time that does with the number of nodes within :math:`L` hops.
 

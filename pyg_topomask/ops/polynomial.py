@@ -1,0 +1,115 @@
+r"""The action of polynomials in a sparse matrix on dense blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.sparse_pattern import SparsePattern
+
+__all__ = ['polynomial_action']
+
+# Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
+Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
+
+
+def polynomial_action(
+    coefficients: Tensor, value: Tensor, pattern: SparsePattern, x: Tensor, method: str, transpose: bool = False
+) -> Tensor:
+    r"""Multiplies by a polynomial of a sparse matrix that all heads share: :math:`\sum_k c_k T_k(\mathbf{B}) \mathbf{x}` with
+    Chebyshev polynomials :math:`T_k`, or :math:`\sum_k c_k \mathbf{B}^k \mathbf{x}`.
+
+    Memory is a few blocks of the size of :obj:`x` whatever the degree, also for the gradients in :obj:`x` and in the
+    coefficients; the gradient in :obj:`value` keeps a block for each degree.
+
+    Args:
+        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`.
+        pattern (SparsePattern): Their positions.
+        x (torch.Tensor): The block, :obj:`[N, H, c]`.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
+
+    Returns:
+        torch.Tensor: :obj:`[N, H, c]`, differentiable in :obj:`coefficients`, :obj:`value` and :obj:`x`.
+    """
+    work = x.to(torch.promote_types(x.dtype, torch.float32))
+    coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
+    if x.numel() == 0:
+        return x.clone()
+    if value.requires_grad:
+
+        def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+            product = alpha * spmm(pattern, value, u.unsqueeze(1), transpose).squeeze(1)
+            return product + beta * w if beta != 0 else product
+
+        terms = _terms(step, work.flatten(1), coefficients.size(1), method)
+        pairs = zip(coefficients.unsqueeze(-1).unbind(1), terms, strict=True)
+        out = sum((c * term.view_as(work) for c, term in pairs), start=torch.zeros_like(work))
+    else:
+        out = _Polynomial.apply(work, coefficients, value, method, transpose, *pattern.tensors)
+    return out.to(x.dtype)
+
+
+def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term may be
+    overwritten when the next but one is asked for.
+    """
+    before, current = x, x
+    for k in range(count):
+        if k > 0:
+            factors = (2.0, current, -1.0, before) if method == 'chebyshev' and k > 1 else (1.0, current, 0.0, current)
+            before, current = current, step(*factors, None if before is x else before)
+        yield current
+
+
+def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
+    rowptr, col, own = pattern.rowptr, pattern.col, value[0]
+    if transpose:
+        rowptr, col, own = pattern.rowptr_t, pattern.col_t, own.index_select(0, pattern.perm_t)
+    size = rowptr.numel() - 1
+    matrix = torch.sparse_csr_tensor(rowptr, col, own, (size, size), check_invariants=False)
+
+    def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+        return torch.addmm(w, matrix, u, beta=beta, alpha=alpha, out=spare)
+
+    return step
+
+
+def _by_column(coefficients: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    r"""One number for each column, rather than for each head: additions then run over whole rows."""
+    return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).contiguous().unbind()
+
+
+class _Polynomial(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        step, out = _raw_step(value, SparsePattern(*pattern), transpose), torch.zeros_like(x)
+        terms = _terms(step, x.flatten(1).contiguous(), coefficients.size(1), method)
+        for c, term in zip(_by_column(coefficients, x), terms, strict=True):
+            out.addcmul_(c, term.view_as(x))
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
+        ctx.save_for_backward(x, coefficients, value, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        # Polynomials of the transpose applied to the gradient serve both: none of the forward pass has to be kept.
+        x, coefficients, value, *pattern = ctx.saved_tensors
+        (grad,), grad_coefficients = grads, torch.zeros_like(coefficients)
+        step, grad_x = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), torch.zeros_like(grad)
+        product = torch.empty_like(grad)
+        terms = _terms(step, grad.flatten(1).contiguous(), coefficients.size(1), ctx.method)
+        shared = (0, 1, 2) if coefficients.size(0) == 1 else (0, 2)
+        for k, (c, term) in enumerate(zip(_by_column(coefficients, grad), terms, strict=True)):
+            grad_x.addcmul_(c, term.view_as(grad))
+            if ctx.needs_input_grad[1]:
+                grad_coefficients[:, k] = torch.mul(term.view_as(x), x, out=product).sum(shared)
+        return (grad_x, grad_coefficients, None, None, None) + (None,) * len(pattern)
