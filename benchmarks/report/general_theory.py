@@ -61,8 +61,7 @@ def _others(table: Table, words: str) -> Finding:
 def _gains(table: Table) -> list[Estimate]:
     r"""What the reference of a table is above the others, paired."""
     (column,) = (name for name in table.rows[0] if name.endswith('paired'))
-    gaps = [Estimate.parse(cell) for cell in table.column(column)]
-    return [Estimate(-gap.mean, gap.error) for gap in gaps]
+    return [-row.gap(column) for row in table.rows]
 
 
 def _shallow(row: Row) -> bool:

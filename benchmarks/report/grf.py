@@ -83,7 +83,7 @@ def _sparsity(table: Table) -> Finding:
 def _images(table: Table, attention: str) -> tuple[list[Estimate], str]:
     r"""What a kind of attention gains over unmasked linear attention, by data set."""
     rows = table.where({'attention': attention}).rows
-    gaps = [Estimate.parse(row[UNMASKED_GAP]) for row in rows]
+    gaps = [row.gap(UNMASKED_GAP) for row in rows]
     return gaps, ', '.join(f'{row["data"]} {gap.mean:+.3f} ± {gap.error:.3f}' for row, gap in zip(rows, gaps, strict=True))
 
 
@@ -152,7 +152,7 @@ def _learned(table: Table) -> Finding:
 
 def _interlacer(table: Table) -> Finding:
     rows = table.keep(lambda row: row['at 6 minus GRF, paired by seed']).rows
-    gaps = {row['local layer']: Estimate.parse(row['at 6 minus GRF, paired by seed']) for row in rows}
+    gaps = {row['local layer']: row.gap('at 6 minus GRF, paired by seed') for row in rows}
     own = table.estimate('error at 6, mm', {'local layer': 'GRF'})
     others = ', '.join(f'{row["local layer"]} {row["error at 6, mm"]} ({_than(gaps[row["local layer"]])})' for row in rows)
     return Finding(

@@ -101,9 +101,9 @@ def _tree_time(table: Table) -> Finding:
 
 def _influence(table: Table, varied: str, statement: str) -> Finding:
     rows = table.where({'varied': varied}).rows
-    gaps = {row['value']: Estimate.parse(row['minus k = 10, kq_dim = 8, paired']) for row in rows}
+    gaps = {row['value']: row.gap('minus k = 10, kq_dim = 8, paired') for row in rows}
     # The default has no difference to itself.
-    fine = [gap.verdict == 'not distinguishable' for gap in list(gaps.values())[1:] if gap != (0.0, 0.0)]
+    fine = [gap.verdict == 'not distinguishable' for gap in list(gaps.values())[1:] if gap[:2] != (0.0, 0.0)]
     parts = ', '.join(f'{value}: {gap.mean:+.3f} ± {gap.error:.3f}' for value, gap in gaps.items())
     return Finding(
         judge_trend(2 * sum(fine) > len(fine)),
@@ -138,8 +138,7 @@ def _largest(table: Table, column: str = 'nodes') -> int:
 
 def _gain(table: Table, name: str) -> Estimate:
     r"""What k-MIP attention is above another model, paired by seed."""
-    gap = table.estimate(PAIRED, {'model': name})
-    return Estimate(-gap.mean, gap.error)
+    return -table.estimate(PAIRED, {'model': name})
 
 
 def _than(gain: Estimate) -> str:

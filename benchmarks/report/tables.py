@@ -17,10 +17,13 @@ class Missing(LookupError):
 
 
 class Estimate(NamedTuple):
-    r"""A mean and its standard error."""
+    r"""A mean and its standard error, and of a paired difference what it shows, where a table knows that from before it rounded
+    them.
+    """
 
     mean: float
     error: float
+    known: str = ''
 
     @classmethod
     def parse(cls, text: str) -> Estimate:
@@ -33,7 +36,10 @@ class Estimate(NamedTuple):
     @property
     def verdict(self) -> str:
         r"""What a paired difference shows: better, worse, or not distinguishable from none."""
-        return verdict(self.mean, self.error)
+        return self.known or verdict(self.mean, self.error)
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.mean, self.error, {'better': 'worse', 'worse': 'better'}.get(self.known, self.known))
 
     def minus(self, other: Estimate) -> Estimate:
         r"""The difference to another estimate that is independent of this one."""
@@ -45,6 +51,10 @@ class Row(dict[str, str]):
 
     def __missing__(self, column: str) -> str:
         raise Missing(f'There is no column {column!r}')
+
+    def gap(self, column: str) -> Estimate:
+        r"""The paired difference in a column, with what the row says that it shows."""
+        return Estimate.parse(self[column])._replace(known=self.get('verdict', ''))
 
 
 class Table:
@@ -104,8 +114,8 @@ class Table:
 
     def estimate(self, column: str, values: Mapping[str, object]) -> Estimate:
         r"""The mean and standard error of the one row that has these values."""
-        (found,) = self.where(values).column(column)
-        return Estimate.parse(found)
+        (row,) = self.where(values).rows
+        return row.gap(column) if 'paired' in column else Estimate.parse(row[column])
 
     def distinct(self, column: str) -> list[str]:
         return list(dict.fromkeys(self.column(column)))
