@@ -211,7 +211,10 @@ def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequ
             weight = sample(*local, query[rows], key)
             weight *= mask[head if mask.size(0) > 1 else 0, own]
             total, denominator = multiply(*local, weight, value), multiply(*local, weight, ones)
-            scale = inverse_weight(denominator, multiply(*local, weight.abs_(), ones))
+            # Without negative weights the magnitudes add up to the same; a GPU would have to be waited for.
+            positive = q.device.type == 'cpu' and weight.numel() > 0 and float(weight.amin()) >= 0
+            magnitude = denominator if positive else multiply(*local, weight.abs_(), ones)
+            scale = inverse_weight(denominator, magnitude)
             torch.mul(total, scale, out=out[rows, head])
             inverse[rows, head] = scale.squeeze(1)
     return out, inverse

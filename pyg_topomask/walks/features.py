@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.ops.sparse import multiply
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 __all__ = ['PairLoads', 'WalkFeatures']
@@ -160,8 +160,8 @@ class PairLoads:
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums of loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
-    result: Tensor = _combine_loads(coefficients.t().contiguous(), load, False, list(pattern.tensors))
-    return result.t().contiguous()
+    result: Tensor = _combine_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
+    return result
 
 
 # An operator of its own, because torch.compile does not trace sparse tensors.
@@ -171,13 +171,18 @@ def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tens
     schema='(Tensor coefficients, Tensor load, bool transpose, Tensor[] pattern) -> Tensor',
 )
 def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
-    return spmm(SparsePattern(*pattern), load.unsqueeze(0), coefficients.unsqueeze(1), transpose).squeeze(1)
+    own = SparsePattern(*pattern)
+    rowptr, col = (own.rowptr_t, own.col_t) if transpose else (own.rowptr, own.col)
+    out = coefficients.new_empty(coefficients.size(0), rowptr.numel() - 1)
+    # Heads are columns of the product, each in one piece: nothing is put in another order before or after.
+    multiply(rowptr, col, load.index_select(0, own.perm_t) if transpose else load, coefficients.t(), out=out.t())
+    return out
 
 
 @_combine_loads.register_fake
 def _(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
     num_rows = pattern[2 if transpose else 0].shape[0] - 1
-    return coefficients.new_empty(num_rows, coefficients.shape[1])
+    return coefficients.new_empty(coefficients.shape[0], num_rows)
 
 
 def _setup_combine(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
