@@ -13,6 +13,9 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['polynomial_action']
 
+# Numbers in a block of columns, and the least columns of one.
+_BLOCK, _COLUMNS = 2**16, 16
+
 # Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
 
@@ -80,19 +83,30 @@ def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
     return step
 
 
-def _by_column(coefficients: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-    r"""One number for each column, rather than for each head: additions then run over whole rows."""
-    return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).contiguous().unbind()
+def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
+    r"""Coefficients for each column of :obj:`x.flatten(1)`, rather than for each head, :obj:`[K + 1, H c]`."""
+    return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
+
+
+def _blocks(x: Tensor) -> list[slice]:
+    r"""Cuts the columns so that the terms of a block stay in cache on a CPU."""
+    columns = x[0].numel()
+    width = max(_COLUMNS, _BLOCK // x.size(0)) if x.device.type == 'cpu' else columns
+    return [slice(start, start + width) for start in range(0, columns, width)]
 
 
 class _Polynomial(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
-        step, out = _raw_step(value, SparsePattern(*pattern), transpose), torch.zeros_like(x)
-        terms = _terms(step, x.flatten(1).contiguous(), coefficients.size(1), method)
-        for c, term in zip(_by_column(coefficients, x), terms, strict=True):
-            out.addcmul_(c, term.view_as(x))
-        return out
+        step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
+        by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
+        for block in _blocks(x):
+            total = torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format)
+            terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), method)
+            for c, term in zip(by_column[:, block], terms, strict=True):
+                total.addcmul_(c, term)
+            out[:, block] = total
+        return out.view(x.shape)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -103,13 +117,21 @@ class _Polynomial(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # Polynomials of the transpose applied to the gradient serve both: none of the forward pass has to be kept.
         x, coefficients, value, *pattern = ctx.saved_tensors
-        (grad,), grad_coefficients = grads, torch.zeros_like(coefficients)
-        step, grad_x = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), torch.zeros_like(grad)
-        product = torch.empty_like(grad)
-        terms = _terms(step, grad.flatten(1).contiguous(), coefficients.size(1), ctx.method)
-        shared = (0, 1, 2) if coefficients.size(0) == 1 else (0, 2)
-        for k, (c, term) in enumerate(zip(_by_column(coefficients, grad), terms, strict=True)):
-            grad_x.addcmul_(c, term.view_as(grad))
-            if ctx.needs_input_grad[1]:
-                grad_coefficients[:, k] = torch.mul(term.view_as(x), x, out=product).sum(shared)
-        return (grad_x, grad_coefficients, None, None, None) + (None,) * len(pattern)
+        step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
+        by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
+        grad_columns = torch.zeros_like(by_column)
+        for block in _blocks(x):
+            own, total = (
+                given[:, block].contiguous(),
+                torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format),
+            )
+            product = torch.empty_like(own)
+            terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), ctx.method)
+            for k, (c, term) in enumerate(zip(by_column[:, block], terms, strict=True)):
+                total.addcmul_(c, term)
+                if ctx.needs_input_grad[1]:
+                    grad_columns[k, block] = torch.mul(term, own, out=product).sum(0)
+            grad_x[:, block] = total
+        grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
+        grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
+        return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
