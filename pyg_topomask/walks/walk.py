@@ -85,6 +85,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
     return WalkFeatures(start, visited, length, load, size, longest)
 
 
+@torch.compiler.disable  # torch.compile would read the kernels as Python
 def _compiled(
     graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
