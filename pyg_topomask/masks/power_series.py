@@ -51,8 +51,7 @@ class PowerSeriesMask(Mask):
 
     The matrix is never formed: products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. Gradients flow to the
     coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64: after
-    :obj:`mask.double()`,
-    :meth:`reset_parameters` sets them to that precision.
+    :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
 
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)

@@ -52,7 +52,7 @@ class ToeplitzStructure(MaskStructure):
         """
         if self.periodic:
             return list(shape)
-        return [next_fast_len(size + own, real=True) for size, own in zip(shape, self._reach(table, shape), strict=True)]
+        return _with_room(shape, self._reach(table, shape))
 
     def _reach(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the largest offset along each dimension of a grid that is not zero."""
@@ -176,16 +176,19 @@ class _Sum(torch.autograd.Function):
         grad_kernel, grad_grid = None, _Sum.apply(kernel, grads[0], not ctx.flip)
         if ctx.needs_input_grad[0]:
             reach = [size // 2 for size in kernel.shape[1:]]
-            sizes = [next_fast_len(size + own, real=True) for size, own in zip(grid.shape[1:-2], reach, strict=True)]
-            pairs = zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True)
-            blocks = [pair for left, right in pairs for pair in zip(left, right, strict=True)]
-            total = torch.zeros(())
-            for own, upstream in blocks:
-                total = total + _correlation(_spectrum(own, sizes), _spectrum(upstream, sizes), ctx.flip)
+            sizes, total = _with_room(grid.shape[1:-2], reach), torch.zeros(())
+            for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
+                for block, grad in zip(left, right, strict=True):
+                    total = total + _correlation(_spectrum(block, sizes), _spectrum(grad, sizes), ctx.flip)
             grad_kernel = _kernel_of(total, kernel, sizes)
             for axis, (size, own) in enumerate(zip(sizes, reach, strict=True), start=1):
                 grad_kernel = grad_kernel.index_select(axis, torch.arange(-own, own + 1, device=grid.device) % size)
         return grad_kernel, grad_grid, None
+
+
+def _with_room(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
+    r"""Returns the sizes of transforms in which offsets up to :obj:`reach` do not meet around the ends of a grid."""
+    return [next_fast_len(size + own, real=True) for size, own in zip(shape, reach, strict=True)]
 
 
 def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
