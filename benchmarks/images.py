@@ -40,24 +40,30 @@ class Variant:
 
 
 def _grf(
-    num_walks: int, p_halt: float, max_walk_length: int, feature_map: str = 'relu', **settings: Any
+    num_walks: int,
+    p_halt: float,
+    max_walk_length: int,
+    feature_map: str = 'relu',
+    positive: bool = False,
+    importance: bool = True,
 ) -> Callable[[int, int], dict[str, Any]]:
-    r"""Masks whose walks differ between layers and runs."""
+    r"""Masks whose walks differ between layers and runs; as in the paper, their modulations may turn negative."""
 
     def make(patches: int, seed: int) -> dict[str, Any]:
         def mask(layer: int) -> masks.Mask:
-            own = DEPTH * seed + layer
-            return masks.GRFMask(HEADS, num_walks, p_halt, max_walk_length, seed=own, **settings)
+            own, walks = DEPTH * seed + layer, (num_walks, p_halt, max_walk_length)
+            return masks.GRFMask(HEADS, *walks, seed=own, importance=importance, positive=positive)
 
         return {'mask': mask, 'feature_map': feature_map}
 
     return make
 
 
-def _power_series(patches: int, seed: int) -> dict[str, Any]:
+def _power_series(positive: bool) -> Callable[[int, int], dict[str, Any]]:
     r"""The limit of GRF masks of 10 hops for many walks, from the same start: the series is the convolution of theirs."""
     power = torch.arange(11)
-    return {'mask': lambda layer: masks.PowerSeriesMask(HEADS, 20, (power + 1) * 0.5**power, parameterization='f')}
+    alpha = (power + 1) * 0.5**power
+    return lambda patches, seed: {'mask': lambda layer: masks.PowerSeriesMask(HEADS, 20, alpha, 'f', positive=positive)}
 
 
 def _toeplitz(patches: int, seed: int) -> dict[str, Any]:
@@ -69,14 +75,15 @@ UNMASKED, EXACT = 'linear, ReLU', 'exact power series'
 WALKERS = (1, 3, 10, 30, 100)
 VARIANTS = {
     'softmax': Variant(0.741, True, lambda patches, seed: {'attention': 'softmax'}),
-    EXACT: Variant(0.741, True, _power_series),
+    EXACT: Variant(0.741, True, _power_series(False)),
+    f'{EXACT}, positive f': Variant(None, True, _power_series(True)),
     'Toeplitz': Variant(0.733, True, _toeplitz),
     UNMASKED: Variant(0.693, True, lambda patches, seed: {}),
     'linear, FAVOR+': Variant(0.693, True, lambda patches, seed: {'feature_map': 'favor'}),
     'GRF, n=20, 10 hops': Variant(0.730, True, _grf(20, 0.1, 10)),
     'GRF, n=100, 100 hops': Variant(0.730, False, _grf(100, 0.1, 100)),
     'GRF, n=20, 10 hops, positive f': Variant(None, True, _grf(20, 0.1, 10, positive=True)),
-    'GRF, n=20, 10 hops, FAVOR+': Variant(0.734, True, _grf(20, 0.1, 10, 'favor')),
+    'GRF, n=20, 10 hops, FAVOR+': Variant(0.734, True, _grf(20, 0.1, 10, feature_map='favor')),
     'heat kernel, fixed': Variant(
         None, True, lambda patches, seed: {'mask': lambda layer: masks.PowerSeriesMask(1, 20, 'heat', learnable=False)}
     ),

@@ -177,7 +177,7 @@ def test_modulation_that_is_not_finite_is_refused(modulation: object) -> None:
 
 
 def test_modulation_may_be_a_list() -> None:
-    assert GRFMask(max_walk_length=1, modulation=[1, 2]).modulation.tolist() == [[1.0, 2.0]]
+    torch.testing.assert_close(GRFMask(max_walk_length=1, modulation=[1, 2]).f, torch.tensor([[1.0, 2.0]]))
 
 
 @pytest.mark.parametrize('dtype', [torch.int16, torch.uint8, torch.bool])

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, series_parameter, warn_of_cut
+from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import Entries, MaskOperator
@@ -222,8 +222,9 @@ class GRFMask(Mask):
             kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
             (default: :obj:`True`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool): Learn the logarithm of the modulation, which stays above 0, as masks of softmax attention must be.
-            (default: :obj:`False`)
+        positive (bool, optional): Learn the logarithm of the modulation, which stays above 0: training is steadier, and
+            softmax attention needs it. :obj:`None` is :obj:`True` where all initial numbers are above 0.
+            (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, arguments exclude each other, or the modulation does not have
@@ -255,7 +256,7 @@ class GRFMask(Mask):
         walk_length: WalkLength | str | None = None,
         importance: bool = True,
         share_modulation: bool = False,
-        positive: bool = False,
+        positive: bool | None = None,
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(
@@ -279,7 +280,6 @@ class GRFMask(Mask):
         self.resample = resample
         self.seed = seed
         self.asymmetric = asymmetric
-        self.positive = positive
         dtype = torch.get_default_dtype() if isinstance(modulation, str) else None
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
@@ -293,8 +293,7 @@ class GRFMask(Mask):
             if not bool((initial == initial[:1]).all()):
                 raise ValueError('share_modulation: got True for a modulation that differs between heads; accepted is False')
             initial = initial[:1]
-        if positive and not bool((initial.to(dtype) > 0).all()):
-            raise ValueError(f'modulation: got {initial.tolist()} for positive=True; accepted are numbers above 0')
+        self.positive = resolve_positive('modulation', initial.to(dtype), positive)
         self.register_buffer('initial', initial, persistent=False)
         self.modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype))
         self.key_modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype)) if asymmetric == 'pairs' else None
@@ -361,4 +360,7 @@ class GRFMask(Mask):
         )
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {self.walk_settings}, asymmetric={self.asymmetric!r}, resample={self.resample!r}'
+        return (
+            f'heads={self.heads}, {self.walk_settings}, asymmetric={self.asymmetric!r}, resample={self.resample!r}, '
+            f'positive={self.positive}'
+        )

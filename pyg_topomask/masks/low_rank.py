@@ -91,8 +91,8 @@ class PackingMask(Mask):
         return None
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        ones = torch.ones(graph.num_nodes, 1, 1, device=graph.device)
-        return low_rank_operator(graph, ones.expand(-1, self.heads, -1), ones.expand(-1, self.heads, -1))
+        ones = torch.ones(1, 1, 1, device=graph.device).expand(graph.num_nodes, self.heads, 1)
+        return low_rank_operator(graph, ones, ones)
 
 
 class LowRankMask(Mask):

@@ -19,6 +19,7 @@ __all__ = [
     'kernel_series',
     'modulation',
     'naming',
+    'resolve_positive',
     'series_parameter',
     'warn_of_cut',
 ]
@@ -286,3 +287,15 @@ def series_parameter(name: str, given: Tensor, heads: int, length: int, dtype: t
         raise ValueError(f'{name}: got {given.tolist()}; accepted are finite numbers')
     given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
     return given.expand(heads, -1).clone()
+
+
+def resolve_positive(name: str, initial: Tensor, positive: bool | None) -> bool:
+    r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
+
+    Raises:
+        ValueError: If :obj:`positive` is asked for and a number is not above 0.
+    """
+    possible = bool((initial > 0).all())
+    if positive and not possible:
+        raise ValueError(f'{name}: got {initial.tolist()} for positive=True; accepted are numbers above 0')
+    return possible if positive is None else positive

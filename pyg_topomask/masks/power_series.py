@@ -13,7 +13,15 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, naming, series_parameter, warn_of_cut
+from pyg_topomask.masks.modulation import (
+    convolve,
+    deconvolve,
+    kernel_series,
+    naming,
+    resolve_positive,
+    series_parameter,
+    warn_of_cut,
+)
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
 from pyg_topomask.ops.sparse import multiply
@@ -68,7 +76,8 @@ class PowerSeriesMask(Mask):
             :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
             faster than the coefficients fall. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
-        positive (bool): Learn the logarithm of the coefficients, which stay above 0. (default: :obj:`False`)
+        positive (bool, optional): Learn the logarithm of the coefficients, which stay above 0: training is steadier.
+            :obj:`None` is :obj:`True` where all initial numbers are above 0. (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
@@ -91,7 +100,7 @@ class PowerSeriesMask(Mask):
         parameterization: str = 'alpha',
         normalization: str | None = 'sym',
         learnable: bool = True,
-        positive: bool = False,
+        positive: bool | None = None,
     ) -> None:
         super().__init__(heads)
         if order < 0:
@@ -113,9 +122,7 @@ class PowerSeriesMask(Mask):
         if parameterization == 'f':
             with naming('coefficients'):
                 initial = deconvolve(initial)
-        if positive and not bool((initial.to(dtype) > 0).all()):
-            raise ValueError(f'coefficients: got {initial.tolist()} for positive=True; accepted are numbers above 0')
-        self.positive = positive
+        self.positive = resolve_positive('coefficients', initial.to(dtype), positive)
         self.register_buffer('initial', initial, persistent=False)
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
@@ -154,7 +161,7 @@ class PowerSeriesMask(Mask):
     def extra_repr(self) -> str:
         return (
             f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
-            f'normalization={self._adjacency.normalization!r}'
+            f'normalization={self._adjacency.normalization!r}, positive={self.positive}'
         )
 
 

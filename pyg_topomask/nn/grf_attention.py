@@ -39,8 +39,8 @@ class GRFAttention(MaskedLinearAttention):
             (default: :obj:`None`)
         importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool): Learn the logarithm of the modulation, so that no entry of the mask turns negative in training.
-            (default: :obj:`False`)
+        positive (bool, optional): Learn the logarithm of the modulation, so that no entry of the mask turns negative in
+            training; :obj:`None` where all initial numbers are above 0. (default: :obj:`None`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases. (default: :obj:`True`)
@@ -72,7 +72,7 @@ class GRFAttention(MaskedLinearAttention):
         walk_length: WalkLength | str | None = None,
         importance: bool = True,
         share_modulation: bool = False,
-        positive: bool = False,
+        positive: bool | None = None,
         feature_map: str | FeatureMap = 'relu',
         dropout: float = 0.0,
         bias: bool = True,

@@ -160,30 +160,55 @@ def _grad_total(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tensor, Ten
     return grad_numerator, -(grad_numerator * out).sum(-1)
 
 
+def _known_positive(*tensors: Tensor) -> bool:
+    r"""Whether no number is negative, so that magnitudes add up to the denominator, as far as a look at the numbers is cheap:
+    a GPU would have to be waited for, and tracing breaks.
+    """
+    if torch.compiler.is_compiling() or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors):
+        return False
+    return all(float(tensor.detach().amin()) >= 0 for tensor in tensors)
+
+
 # The low-rank route ---------------------------------------------------------------------------------------------------
 
 
 def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
-    values = _with_ones(v)
-    total, magnitude = values.new_zeros(*q.shape[:2], values.size(-1)), q.new_zeros(q.shape[:2])
+    left, right = (factor.to(q.dtype) for factor in factors)
+    numerator, denominator = _sum_ranks(q, k, v, left, right)
+    with torch.no_grad():
+        magnitude = denominator
+        if not _known_positive(q, k, left, right):
+            magnitude = _sum_ranks(q.abs(), k.abs(), v[..., :0], left.abs(), right.abs())[1]
+        empty = inverse_weight(denominator, magnitude) == 0
+    return (numerator / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
 
-    def term(q: Tensor, k: Tensor, values: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        return left * torch.einsum('nhm,hmd->nhd', q, torch.einsum('nhm,nhd->hmd', right * k, values))
 
-    pairs = list(zip(*(factor.to(q.dtype).unsqueeze(-2).unbind(-1) for factor in factors), strict=True))
-    for left, right in pairs:
-        if len(pairs) == 1:
-            total = term(q, k, values, left, right)
-        else:  # else every rank would keep its own keys for the backward pass
-            own: Tensor = checkpoint(term, q, k, values, left, right, use_reentrant=False)
-            total = total + own
-        with torch.no_grad():
-            size = (right.abs() * k.abs()).sum(0)
-            magnitude += left.squeeze(-1).abs() * torch.einsum('nhm,hm->nh', q.abs(), size)
-    denominator = total[..., -1]
-    empty = inverse_weight(denominator.detach(), magnitude) == 0
-    return (total[..., :-1] / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
+def _sum_ranks(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`."""
+    pairs = list(zip(left.split(1, -1), right.split(1, -1), strict=True))
+    if len(pairs) == 1:
+        return _sum_rank(q, k, v, *pairs[0])
+    numerator, denominator = v.new_zeros(*q.shape[:2], v.size(-1)), q.new_zeros(q.shape[:2])
+    for pair in pairs:  # without checkpoints every rank would keep its own keys for the backward pass
+        own: tuple[Tensor, Tensor] = checkpoint(_sum_rank, q, k, v, *pair, use_reentrant=False)
+        numerator, denominator = numerator + own[0], denominator + own[1]
+    return numerator, denominator
+
+
+def _sum_rank(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+    # A factor that all nodes share, as the ones of unmasked attention, multiplies the sums alone.
+    keys = k if _shared(right) else right * k
+    total, size = torch.einsum('nhm,nhd->hmd', keys, v), keys.sum(0)
+    for factor in (left, right):
+        if _shared(factor):
+            total, size = total * factor[0].unsqueeze(-1), size * factor[0]
+    numerator, denominator = torch.einsum('nhm,hmd->nhd', q, total), torch.einsum('nhm,hm->nh', q, size)
+    return (numerator, denominator) if _shared(left) else (left * numerator, left.squeeze(-1) * denominator)
+
+
+def _shared(factor: Tensor) -> bool:
+    return factor.size(0) > 1 and factor.stride(0) == 0
 
 
 # The edges route ------------------------------------------------------------------------------------------------------
@@ -211,9 +236,7 @@ def _attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequ
             weight = sample(*local, query[rows], key)
             weight *= mask[head if mask.size(0) > 1 else 0, own]
             total, denominator = multiply(*local, weight, value), multiply(*local, weight, ones)
-            # Without negative weights the magnitudes add up to the same; a GPU would have to be waited for.
-            positive = q.device.type == 'cpu' and weight.numel() > 0 and float(weight.amin()) >= 0
-            magnitude = denominator if positive else multiply(*local, weight.abs_(), ones)
+            magnitude = denominator if _known_positive(weight) else multiply(*local, weight.abs_(), ones)
             scale = inverse_weight(denominator, magnitude)
             torch.mul(total, scale, out=out[rows, head])
             inverse[rows, head] = scale.squeeze(1)

@@ -67,11 +67,20 @@ def test_shared_modulation_is_one_for_all_heads() -> None:
 
 def test_shared_modulation_takes_equal_ones_per_head() -> None:
     given = torch.tensor([[1.0, 2.0], [1.0, 2.0]])
-    mask = GRFMask(2, max_walk_length=1, modulation=given, share_modulation=True)
+    mask = GRFMask(2, max_walk_length=1, modulation=given, share_modulation=True, positive=False)
     assert mask.modulation.tolist() == [[1.0, 2.0]]
-    copied = GRFMask(2, max_walk_length=1, share_modulation=True)
+    copied = GRFMask(2, max_walk_length=1, share_modulation=True, positive=False)
     copied.load_state_dict(mask.state_dict())
     assert copied.f.tolist() == given.tolist()
+
+
+@pytest.mark.parametrize(
+    ('modulation', 'positive'), [(None, True), ('heat', True), ([1.0, -0.5, 0.2], False), ([1.0, 0.0, 0.5], False)], ids=str
+)
+def test_modulation_stays_positive_where_it_starts_so(modulation: object, positive: bool) -> None:
+    mask = GRFMask(max_walk_length=2, modulation=modulation)
+    assert mask.positive == positive
+    assert torch.equal(mask.f, mask.modulation.exp() if positive else mask.modulation)
 
 
 def test_positive_modulation_starts_as_given_and_stays_positive() -> None:
@@ -95,7 +104,7 @@ def test_positive_modulation_starts_as_given_and_stays_positive() -> None:
 def test_positive_mask_is_the_mask_of_its_modulation() -> None:
     given = torch.tensor([1.0, 0.5, 0.25])
     data = small_digraph()
-    torch.testing.assert_close(make(positive=True, modulation=given)(data).to_dense(), make(modulation=given)(data).to_dense())
+    torch.testing.assert_close(make(modulation=given)(data).to_dense(), make(positive=False, modulation=given)(data).to_dense())
     by_name = GRFMask(max_walk_length=3, modulation='heat', positive=True)
     np.testing.assert_allclose(by_name.f.detach().numpy(), [heat(0.5, 3)], rtol=1e-5)
 
@@ -105,7 +114,7 @@ def complete(num_nodes: int, weight: float = 1.0) -> Data:
     return Data(edge_index=edges, edge_weight=torch.full((edges.size(1),), weight), num_nodes=num_nodes)
 
 
-@pytest.mark.parametrize('settings', [{}, {'asymmetric': True}, {'asymmetric': 'pairs'}, {'positive': True}], ids=str)
+@pytest.mark.parametrize('settings', [{}, {'asymmetric': True}, {'asymmetric': 'pairs'}, {'positive': False}], ids=str)
 def test_terms_that_still_grow_warn_with_the_spectral_radius(settings: dict[str, object]) -> None:
     """The complete graph of n nodes has the spectral radius n - 1."""
     mask = GRFMask(2, normalization=None, **settings)

@@ -48,7 +48,7 @@ def dense(mask: PowerSeriesMask, data: Data) -> Matrix:
 @pytest.mark.parametrize('graph', GRAPHS)
 def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalization: str | None) -> None:
     data, alpha = GRAPHS[graph](), numbers(order, 2, order + 1)
-    mask = with_parameters(PowerSeriesMask(2, order, normalization=normalization), alpha)
+    mask = with_parameters(PowerSeriesMask(2, order, normalization=normalization, positive=False), alpha)
     weight = weight_matrix(data, normalization)
     expected = np.stack([power_series(weight, own) for own in alpha.numpy()])
     np.testing.assert_allclose(dense(mask, data), expected, rtol=1e-6, atol=1e-6)
@@ -62,7 +62,7 @@ def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalizat
 def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: str | None) -> None:
     """Sum_k (f * f)_k W^k = (sum_l f_l W^l)^2."""
     data, f = GRAPHS[graph](), numbers(order, 2, length)
-    mask = with_parameters(PowerSeriesMask(2, order, parameterization='f', normalization=normalization), f)
+    mask = with_parameters(PowerSeriesMask(2, order, None, 'f', normalization, positive=False), f)
     root = np.stack([power_series(weight_matrix(data, normalization), own) for own in f.numpy()])
     np.testing.assert_allclose(dense(mask, data), root @ root, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(mask.alpha.detach().numpy(), np.stack([np.convolve(own, own) for own in f.numpy()]))
@@ -70,7 +70,7 @@ def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: 
 
 def test_mask_is_exact_in_double_precision() -> None:
     data, alpha = small_digraph(), numbers(1, 1, 6)
-    mask = with_parameters(PowerSeriesMask(1, 5), alpha)
+    mask = with_parameters(PowerSeriesMask(1, 5, positive=False), alpha)
     np.testing.assert_allclose(dense(mask, data)[0], power_series(weight_matrix(data, 'sym'), alpha[0].numpy()), atol=1e-14)
 
 
@@ -83,10 +83,10 @@ def test_f_makes_masks_of_symmetric_weights_positive_semi_definite(graph: Callab
     lowest_alpha = 0.0
     for seed in range(20):
         values = numbers(seed, 3, 4)
-        matrix = dense(with_parameters(PowerSeriesMask(3, 6, parameterization='f'), values), data)
+        matrix = dense(with_parameters(PowerSeriesMask(3, 6, parameterization='f', positive=False), values), data)
         np.testing.assert_allclose(matrix, matrix.transpose(0, 2, 1), atol=1e-6)
         assert np.linalg.eigvalsh(matrix).min() > -1e-6
-        other = with_parameters(PowerSeriesMask(3, 3), values)
+        other = with_parameters(PowerSeriesMask(3, 3, positive=False), values)
         lowest_alpha = min(lowest_alpha, np.linalg.eigvalsh(dense(other, data)).min())
     assert lowest_alpha < -0.1  # while alpha alone does not
 
@@ -118,11 +118,11 @@ def test_kernels_by_name(name: str, parameterization: str) -> None:
 
 
 def test_initial_coefficients() -> None:
-    assert PowerSeriesMask(2, 2).coefficients.tolist() == [[1.0, 0.5, 0.25]] * 2
+    torch.testing.assert_close(PowerSeriesMask(2, 2).alpha, torch.tensor([[1.0, 0.5, 0.25]] * 2))
     given = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    assert torch.equal(PowerSeriesMask(2, 2, given).alpha, given)
-    assert torch.equal(PowerSeriesMask(2, 2, given[1]).alpha, given[[1, 1]])
-    assert torch.equal(PowerSeriesMask(1, 1, torch.tensor([1, 2])).alpha, torch.tensor([[1.0, 2.0]]))
+    assert torch.equal(PowerSeriesMask(2, 2, given, positive=False).alpha, given)
+    assert torch.equal(PowerSeriesMask(2, 2, given[1], positive=False).alpha, given[[1, 1]])
+    assert torch.equal(PowerSeriesMask(1, 1, torch.tensor([1, 2]), positive=False).alpha, torch.tensor([[1.0, 2.0]]))
 
 
 def test_initial_f_gives_the_coefficients_up_to_its_length() -> None:
@@ -133,7 +133,7 @@ def test_initial_f_gives_the_coefficients_up_to_its_length() -> None:
 
 def test_given_coefficients_are_copied_and_reset_to() -> None:
     given = torch.tensor([1.0, 2.0], requires_grad=True)
-    mask = PowerSeriesMask(2, 1, given)
+    mask = PowerSeriesMask(2, 1, given, positive=False)
     with torch.no_grad():
         mask.coefficients[0].fill_(7.0)
     assert given.tolist() == [1.0, 2.0]
@@ -145,10 +145,10 @@ def test_given_coefficients_are_copied_and_reset_to() -> None:
 
 def test_deepcopy_and_state_dict() -> None:
     data = small_graph()
-    mask = with_parameters(PowerSeriesMask(2, 2), numbers(1, 2, 3))
+    mask = with_parameters(PowerSeriesMask(2, 2, positive=False), numbers(1, 2, 3))
     assert list(mask.state_dict()) == ['coefficients']
     assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
-    other = PowerSeriesMask(2, 2).double()
+    other = PowerSeriesMask(2, 2, positive=False).double()
     other.load_state_dict(mask.state_dict())
     assert np.array_equal(dense(other, data), dense(mask, data))
 
@@ -165,10 +165,19 @@ def test_coefficients_may_be_fixed(parameterization: str) -> None:
     assert not mask.coefficients.requires_grad
 
 
+@pytest.mark.parametrize(
+    ('coefficients', 'positive'), [(None, True), ('heat', True), ([1.0, -0.5, 0.2], False), ([1.0, 0.0, 0.5], False)], ids=str
+)
+def test_coefficients_stay_positive_where_they_start_so(coefficients: object, positive: bool) -> None:
+    mask = PowerSeriesMask(order=2, coefficients=coefficients)
+    assert mask.positive == positive
+    assert torch.equal(mask.alpha, mask.coefficients.exp() if positive else mask.coefficients)
+
+
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
 def test_positive_coefficients_start_as_given_and_stay_positive(parameterization: str) -> None:
     data = small_graph()
-    plain = PowerSeriesMask(2, 4, 'heat', parameterization).double()
+    plain = PowerSeriesMask(2, 4, 'heat', parameterization, positive=False).double()
     mask = PowerSeriesMask(2, 4, 'heat', parameterization, positive=True).double()
     torch.testing.assert_close(mask.alpha, plain.alpha, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(dense(mask, data), dense(plain, data), rtol=1e-6, atol=1e-6)
@@ -274,7 +283,7 @@ def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
     data = GRAPHS[graph]()
     size, edge_index = data.num_nodes or 0, data.edge_index
     weight = data.edge_weight.clone() if 'edge_weight' in data else numbers(5, edge_index.size(1)).abs() + 0.5
-    mask = PowerSeriesMask(2, 4, None, parameterization, normalization).double()
+    mask = PowerSeriesMask(2, 4, None, parameterization, normalization, positive=False).double()
     q, k, v, pull = (numbers(seed, size, 2, 3) for seed in range(4))
     leaves = [tensor.requires_grad_() for tensor in (q.abs(), k.abs(), v, weight)]
     leaves = [*leaves, mask.coefficients]
@@ -317,7 +326,7 @@ def test_masked_attention_on_every_graph(graph: str) -> None:
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
 def test_batches_are_block_diagonal_in_any_order(parameterization: str) -> None:
     graphs = uneven_graphs()
-    mask = PowerSeriesMask(1, 4, None, parameterization).double()
+    mask = PowerSeriesMask(1, 4, None, parameterization, positive=False).double()
     mask = with_parameters(mask, numbers(1, *mask.coefficients.shape))
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
         batch = Batch.from_data_list([graphs[index] for index in order])

@@ -86,7 +86,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     layer = AsymmetricGRFAttention(CHANNELS, HEADS, walks_per_node, 0.4, hops, feature_map='elu', normalization=normalization)
     layer = layer.double()
     with torch.no_grad():
-        layer.mask.modulation.copy_(torch.rand(HEADS, hops + 1) + 0.1)
+        layer.mask.modulation.copy_(torch.randn(HEADS, hops + 1))
     own = Graph.from_data(data)
     settings = WalkSettings(walks_per_node, 0.4, hops, normalization=normalization)
     visits = walk(own, settings, lambda step, walkers: table[step].index_select(0, walkers.long()))
@@ -96,7 +96,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     x = features(data).double()
     q, k, v = projected(layer, x)
     q, k = layer.feature_map(q, k)
-    factors, f = edge_weights(edges, weight, num_nodes, normalization), layer.mask.modulation.detach().numpy()
+    factors, f = edge_weights(edges, weight, num_nodes, normalization), layer.mask.f.detach().numpy()
     heads = [
         asymmetric_attention(q[:, h].numpy(), k[:, h].numpy(), v[:, h].numpy(), edges, factors, taken, survival, f[h])
         for h in range(HEADS)
@@ -157,7 +157,8 @@ def test_coefficients_sum_to_one_and_reproduce_the_output(name: str, graph: str)
 
 @pytest.mark.parametrize('name', LINEAR)
 def test_rows_without_weight_give_zero_coefficients_on_both_paths(name: str) -> None:
-    data, layer = small_graph(), LAYERS[name](feature_map='relu').double() if name == 'asymmetric' else LAYERS[name]().double()
+    settings = {'feature_map': 'relu'} if name == 'asymmetric' else {}
+    data, layer = small_graph(), LAYERS[name](positive=False, **settings).double()
     with torch.no_grad():
         layer.mask.modulation.zero_()
     x = features(data).double().requires_grad_()

@@ -51,7 +51,7 @@ GRF_ARGUMENTS = WALK_ARGUMENTS | {
     'normalization': 'rw',
     'importance': False,
     'share_modulation': True,
-    'positive': True,
+    'positive': False,
 }
 RWGNK_ARGUMENTS = WALK_ARGUMENTS | {'lam': 0.5, 'alpha': 0.25, 'learnable': False}
 

@@ -13,6 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import choose_route, masked_linear_attention
 
@@ -441,3 +442,18 @@ def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
     else:
         tensors = [tensor.detach() for tensor in operator.tensors]
         torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, operator.structure.key))
+
+
+@pytest.mark.parametrize('ranks', [1, 2])
+@pytest.mark.parametrize('shared', [(True, True), (True, False), (False, True)], ids=str)
+def test_factors_that_all_nodes_share_are_as_any_others(shared: tuple[bool, bool], ranks: int) -> None:
+    q, k, v = (numbers(5, 2, 3) for _ in range(3))
+    factors = [numbers(1 if own else 5, 2, ranks).requires_grad_() for own in shared]
+    expanded = [factor.expand(5, -1, -1) for factor in factors]
+    found, expected = (
+        masked_linear_attention(q, k, v, low_rank_operator(Graph.from_data(Data(num_nodes=5)), *given))
+        for given in (expanded, [factor.clone(memory_format=torch.contiguous_format) for factor in expanded])
+    )
+    torch.testing.assert_close(found, expected)
+    for own, other in zip(*(torch.autograd.grad(out.sin().sum(), factors) for out in (found, expected)), strict=True):
+        torch.testing.assert_close(own, other)

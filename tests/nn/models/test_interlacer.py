@@ -62,7 +62,7 @@ def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
         h = h + attention(block.attention, norm(block.norms[0], h), np.ones((1, count, count)))
         h = h + mlp(block.mlp, norm(block.norms[1], h))
         if model.local == 'grf':
-            f = block.local.mask.modulation.detach().numpy()[0]
+            f = block.local.mask.f.detach().numpy()[0]
             h = h + attention(block.local, norm(block.norms[2], h), power_series(adjacency / 3, f)[None])
         elif model.local == 'message_passing':
             own, local = norm(block.norms[2], h), np.zeros_like(h)
@@ -81,7 +81,7 @@ def test_forward_is_the_equations(local: str | None, heads: int, training: bool)
     if local == 'grf':
         with torch.no_grad():
             for block in model.blocks:
-                block.local.mask.modulation.copy_(torch.tensor([[0.3, 1.0, -0.4, 0.7]]))
+                block.local.mask.modulation.copy_(torch.tensor([[0.3, 1.0, 0.4, 0.7]]).log())
     x, pos, batch = particles(SIZES)
     step = model(x, pos, batch).detach().numpy()
     for graph in range(len(SIZES)):
