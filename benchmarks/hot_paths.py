@@ -109,7 +109,7 @@ def _edges(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def _series(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    mask = PowerSeriesMask(HEADS, 4)
+    mask = PowerSeriesMask(HEADS, 4, positive=False)
     graph = Graph.from_tensors(random_graph(size, DEGREE), size)
     x, alpha = _inputs(size)[0], mask.coefficients
     values, shape = graph.normalized_weight('sym'), (size, size)
