@@ -65,7 +65,9 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         f'GraphGPS unmodified, the files of graphgps_configs/graphgps with gt.layer_type changed for its own attentions'
         f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs. Seconds are '
-        f'those of training, the median of all epochs but the first; memory includes Python and its libraries.'
+        f'those of training, the median of all epochs but the first; memory includes Python and its libraries. "dropout" is '
+        f'gt.attn_dropout: Transformer drops its N x N coefficients, which takes it several times as long, linear attention '
+        f'drops outputs.'
     )
     rows = [_row(job, results) for job in jobs]
     write_table('graphgps', 'In GraphGPS: every attention, one after the other', note, rows, folder)
@@ -74,7 +76,8 @@ def run(quick: bool, folder: Path) -> None:
 def _row(job: Job, results: dict[Job, dict[str, Any]]) -> dict[str, object]:
     name, attention, epochs = job
     own = results[job]
-    row: dict[str, object] = {'data set': name, 'attention': attention, 'epochs': epochs}
+    dropout = _config(name, attention)['gt']['attn_dropout']
+    row: dict[str, object] = {'data set': name, 'attention': attention, 'dropout': dropout, 'epochs': epochs}
     row |= {'training loss': own.get('loss', own.get('failed')), 'seconds per epoch': own.get('seconds', '')}
     for other in THEIRS:
         reference = results[name, other, epochs].get('seconds')
@@ -86,11 +89,19 @@ def _attentions(name: str) -> list[str]:
     return sorted(path.stem.removeprefix(f'{name}-GPS+') for path in CONFIGS.glob(f'{name}-GPS+*.yaml'))
 
 
+def _file(name: str, attention: str) -> Path:
+    return CONFIGS / f'{name}-GPS+{"Linear" if attention in THEIRS else attention}.yaml'
+
+
+def _config(name: str, attention: str) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(_file(name, attention).read_text())
+    return config
+
+
 def _train(job: Job, checkout: str, data: str) -> dict[str, Any]:
     r"""Runs one configuration in a process of its own and returns what GraphGPS has logged, or its last words."""
     name, attention, epochs = job
-    file = CONFIGS / f'{name}-GPS+{"Linear" if attention in THEIRS else attention}.yaml'
-    config = yaml.safe_load(file.read_text())
+    file, config = _file(name, attention), _config(name, attention)
     local = config['gt']['layer_type'].partition('+')[0]
     options = ['gt.layer_type', f'{local}+{attention}', 'dataset.dir', data, 'optim.max_epoch', str(epochs)]
     options += ['train.eval_period', str(epochs), 'train.enable_ckpt', 'False', 'num_threads', str(torch.get_num_threads())]
@@ -112,7 +123,8 @@ def _train(job: Job, checkout: str, data: str) -> dict[str, Any]:
         if process.returncode != 0:
             log.seek(0)
             lines = [line for line in log.read().splitlines() if line.strip()] or ['']
-            return {'failed': f'exit status {process.returncode}: {lines[-1][:120]}'}
+            killed = process.returncode in (-9, 137)
+            return {'failed': 'killed, out of memory' if killed else f'exit status {process.returncode}: {lines[-1][:120]}'}
         (stats,) = Path(out).glob('*/[0-9]*/train/stats.json')
         rows = [json.loads(line) for line in stats.read_text().splitlines()]
     seconds = statistics.median(row['time_epoch'] for row in rows[1:] or rows)

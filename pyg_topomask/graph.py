@@ -136,6 +136,23 @@ class Graph:
         hashes = edges.new_zeros(self.num_graphs).index_add_(0, batch[source], splitmix(edges))
         return torch.stack([*counts, hashes], dim=1)
 
+    def attribute(self, name: str, argument: str = 'data') -> Any:
+        r"""Returns an attribute of the data that the graph was made from, as a time or a position of each node.
+
+        Args:
+            name (str): The name of the attribute.
+            argument (str): What the error is about, where the name was given as an argument. (default: :obj:`"data"`)
+
+        Raises:
+            ValueError: If the data lacks the attribute, or the graph was not made from data.
+        """
+        if self.data is None or name not in self.data:
+            raise ValueError(
+                f'{argument}: got the attribute name {name!r}, which the data lacks; accepted are its attributes (layers take '
+                f'data as graph=data)'
+            )
+        return self.data[name]
+
     def normalized_weight(self, normalization: str | None) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights.
 

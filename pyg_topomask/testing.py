@@ -21,7 +21,7 @@ __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation
 Layer = Callable[..., Tensor]
 
 
-def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> None:
+def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone: bool = True) -> None:
     r"""Asserts that a mask, bound to the given data, behaves as the matrix that it stands for: products, transpose, sums,
     scalings, Hadamard products with low rank, entries, factors, separation of the graphs of a batch, every route of masked
     linear attention and its gradients, in float64.
@@ -31,6 +31,8 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
         data (torch_geometric.data.Data): The graphs, at most a few dozen nodes.
         tolerance (float): The largest difference accepted, relative to the larger of 1 and the reference.
             (default: :obj:`1e-9`)
+        alone (bool): Compare each graph of a :class:`~torch_geometric.data.Batch` with itself alone, which masks that hold
+            numbers of the nodes of one data set cannot be. (default: :obj:`True`)
 
     Raises:
         AssertionError: If a property fails; the message names it.
@@ -62,6 +64,10 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9) -> Non
     if batch is not None:
         across = batch.unsqueeze(0) != batch.unsqueeze(1)
         assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'
+        for index, own in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
+            block, single = matrix[:, batch == index][:, :, batch == index], mask(Graph.from_data(own)).to_dense().double()
+            # Series that end at a tolerance may end elsewhere.
+            _assert_close(f'graph {index} in the batch and alone', block, single, max(tolerance, 1e-6))
 
     x = random(num_nodes, heads, 3)
     check('matmul', operator.matmul(x), _product(matrix, x))

@@ -76,6 +76,11 @@ class LeakingMask(DenseMask):
         return MaskOperator(DenseStructure(), (self.matrix.unsqueeze(0),), graph.num_nodes, 1, graph.batch, graph.num_graphs)
 
 
+class WholeBatch(AdjacencyMask):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        return super().bind(graph, state) * (1.0 / graph.num_nodes)
+
+
 class WithoutBatch(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
@@ -181,6 +186,13 @@ def test_leak_between_graphs_is_told() -> None:
 def test_operator_that_forgets_the_graphs_is_told(mask: Mask, name: str) -> None:
     with pytest.raises(AssertionError, match=f'^{name}: got'):
         assert_mask_operator(mask, GRAPHS['batch']())
+
+
+def test_mask_that_looks_at_the_whole_batch_is_told() -> None:
+    data, mask = GRAPHS['batch'](), WholeBatch()
+    with pytest.raises(AssertionError, match=r'^graph \d+ in the batch and alone: differs'):
+        assert_mask_operator(mask, data)
+    assert_mask_operator(mask, data, alone=False)
 
 
 def test_right_operators_pass() -> None:

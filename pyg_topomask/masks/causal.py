@@ -154,9 +154,7 @@ class CausalMask(Mask):
     def _sorted(self, graph: Graph, batch: Tensor) -> Tensor:
         r"""Returns the nodes, graph by graph, in ascending order of the attribute."""
         assert self.order is not None
-        value = graph.data[self.order] if graph.data is not None and self.order in graph.data else None
-        if value is None:
-            raise ValueError(f'order: got the attribute name {self.order!r}, which the data lacks; accepted are its attributes')
+        value = graph.attribute(self.order, 'order')
         if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
             got = f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
             raise ValueError(

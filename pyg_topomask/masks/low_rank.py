@@ -143,9 +143,7 @@ class LowRankMask(Mask):
 
     def _factor(self, graph: Graph, name: str) -> Tensor:
         attribute = self._names.get(name)
-        factor: Tensor | None = getattr(self, name) if attribute is None else getattr(graph.data, attribute, None)
-        if factor is None:
-            raise ValueError(f'{name}: got the attribute name {attribute!r}, which the data lacks; accepted are its attributes')
+        factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
         if factor.dim() != 3 or factor.size(0) != graph.num_nodes or factor.size(1) not in (1, self.heads):

@@ -44,9 +44,7 @@ class PaddingMask(Mask):
         return type(self).__name__, self.valid
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
-        valid = graph.data[self.valid] if graph.data is not None and self.valid in graph.data else None
-        if valid is None:
-            raise ValueError(f'valid: got the attribute name {self.valid!r}, which the data lacks; accepted are its attributes')
+        valid = graph.attribute(self.valid, 'valid')
         if not isinstance(valid, Tensor) or valid.shape != (graph.num_nodes,) or valid.dtype != torch.bool:
             got = f'shape {tuple(valid.shape)} of {valid.dtype}' if isinstance(valid, Tensor) else type(valid).__name__
             raise ValueError(f'valid: got {self.valid!r} with {got}; accepted is a boolean tensor of shape [{graph.num_nodes}]')

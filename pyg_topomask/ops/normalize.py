@@ -1,11 +1,11 @@
-r"""The attention denominator, safe for rows without weight."""
+r"""The attention denominator, safe for rows without weight, and what it is computed with."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-__all__ = ['inverse_weight']
+__all__ = ['gradients_of_sums', 'inverse_weight', 'known_positive', 'with_ones']
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
@@ -27,3 +27,23 @@ def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
     floor = (16 * limits.eps * magnitude).clamp_(min=limits.tiny / limits.eps)
     empty = denominator.abs() <= floor
     return denominator.masked_fill(empty, 1.0).reciprocal_().masked_fill_(empty, 0.0)
+
+
+def with_ones(v: Tensor) -> Tensor:
+    r"""Appends a column of ones, which makes the denominator one more value."""
+    return torch.cat([v, v.new_ones((*v.shape[:-1], 1))], dim=-1)
+
+
+def gradients_of_sums(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of numerator, :obj:`[N, H, d]`, and denominator, :obj:`[N, H]`."""
+    grad_numerator = grad * inverse.unsqueeze(-1)
+    return grad_numerator, -(grad_numerator * out).sum(-1)
+
+
+def known_positive(*tensors: Tensor) -> bool:
+    r"""Whether no number is negative, so that magnitudes add up to the denominator, as far as a look at the numbers is cheap:
+    a GPU would have to be waited for, and tracing breaks.
+    """
+    if torch.compiler.is_compiling() or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors):
+        return False
+    return all(float(tensor.detach().amin()) >= 0 for tensor in tensors)

@@ -44,7 +44,7 @@ from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, V
 from pyg_topomask.structures import _STRUCTURES
 
 CHANNELS, HEADS = 8, 2
-COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py')
+COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py', 'blocks.py', 'edges.py', 'features.py', 'low_rank.py')
 
 pytestmark = [
     pytest.mark.filterwarnings('ignore:.*:DeprecationWarning'),
@@ -86,6 +86,7 @@ WHOLE = {
     'linear_favor': Case(lambda: linear(feature_map='favor')),
     'adjacency': Case(lambda: linear(AdjacencyMask(HEADS))),
     'power_series': Case(lambda: linear(PowerSeriesMask(HEADS))),
+    'blocks': Case(lambda: linear(PowerSeriesMask(HEADS), route='blocks')),
     'causal': Case(lambda: linear(CausalMask(HEADS))),
     'tree': Case(lambda: linear(TreeMask(HEADS)), edges=path),
     'sum': Case(lambda: linear(0.5 * AdjacencyMask(HEADS) + PackingMask())),

@@ -12,12 +12,12 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import choose_route, masked_linear_attention
 
-ROUTES = ('features', 'edges', 'low_rank')
+ROUTES = ('features', 'blocks', 'edges', 'low_rank')
 
 
 def numbers(*size: int) -> Tensor:
@@ -53,7 +53,7 @@ MASKS: dict[str, Callable[[Data], Mask]] = {
 
 
 def offered(mask: MaskOperator) -> list[str]:
-    given = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.factors is not None}
+    given = {'features': True, 'blocks': True, 'edges': mask.entries is not None, 'low_rank': mask.factors is not None}
     return [route for route in ROUTES if given[route]]
 
 
@@ -101,7 +101,7 @@ def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int
 
 def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = small_graph()
-    module = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
+    module = importlib.import_module('pyg_topomask.ops.routes.features')
     mask, (q, k, v) = GRFMask(2).double()(data), inputs(6, features=7)
     weight, found = numbers(6, 2, 4), []
     for block in (1, 2**21, 3 * 60):
@@ -115,10 +115,10 @@ def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CASES = [
-    *((name, route) for name in ('grf', 'grf_independent', 'adjacency', 'scaled_grf', 'hadamard') for route in ROUTES[:2]),
+    *((name, route) for name in ('grf', 'grf_independent', 'adjacency', 'scaled_grf', 'hadamard') for route in ROUTES[:3]),
     ('transposed', 'edges'),
     *((name, 'low_rank') for name in ('packing', 'low_rank', 'scaled_low_rank')),
-    *((name, 'features') for name in ('dense', 'low_rank', 'sum', 'packing')),
+    *((name, route) for name in ('dense', 'low_rank', 'sum', 'packing') for route in ROUTES[:2]),
 ]
 
 
@@ -344,7 +344,11 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
     assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
     assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
-    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'edges'))
+    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
+    assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
+    assert (
+        choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
+    )
 
 
 def test_too_many_entries_are_formed_on_no_route() -> None:
@@ -355,7 +359,7 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
         return MaskOperator(own.structure, own.tensors, own.num_nodes, heads, **size)
 
     assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
-    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'features'
+    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
     few, many = mask_of(2**28), mask_of(2**28 + 1)
     q = torch.ones(own.num_nodes, 1, 2)
     expected = masked_linear_attention(q, q, q, few, 'edges')
@@ -457,3 +461,10 @@ def test_factors_that_all_nodes_share_are_as_any_others(shared: tuple[bool, bool
     torch.testing.assert_close(found, expected)
     for own, other in zip(*(torch.autograd.grad(out.sin().sum(), factors) for out in (found, expected)), strict=True):
         torch.testing.assert_close(own, other)
+
+
+def test_blocks_that_are_too_large_are_refused() -> None:
+    mask = bound(PowerSeriesMask(), 2**14 + 1)
+    q = torch.ones(mask.num_nodes, 1, 1)
+    with pytest.raises(ValueError, match=r'^route: got "blocks" for .*268,435,456'):
+        masked_linear_attention(q, q, q, mask, 'blocks')

@@ -18,18 +18,19 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         own, num = slice(start, start + size), min(found.size(2), size)
         for head in range(q.size(0)):
-            found[head, own, :num] = _search_graph(q[head, own], k[head, own], num, memory) + start
+            _search_graph(q[head, own], k[head, own], memory, found[head, own, :num])
+            found[head, own, :num] += start
 
 
-def _search_graph(q: Tensor, k: Tensor, num: int, memory: int) -> Tensor:
-    cells = max(1, memory // q.element_size())
+def _search_graph(q: Tensor, k: Tensor, memory: int, found: Tensor) -> None:
+    num, cells = found.size(1), max(1, memory // q.element_size())
     # A block of keys is wide enough for what is found in it to be few of its scores.
     width = min(k.size(0), max(cells // _QUERIES, 4 * num, 1024))
     rows = max(1, cells // width)
     keys = [block.t().contiguous() for block in k.split(width)]
     buffer = q.new_empty(min(rows, q.size(0)) * width)
-    found = []
-    for query in q.split(rows):
+    # Results are written at once: kept apart between larger blocks of memory, they would hold those as well.
+    for query, own in zip(q.split(rows), found.split(rows), strict=True):
         best, node = None, None
         for block, key in enumerate(keys):
             score = buffer[: query.size(0) * key.size(1)].view(query.size(0), key.size(1))
@@ -40,5 +41,5 @@ def _search_graph(q: Tensor, k: Tensor, num: int, memory: int) -> Tensor:
                 largest, chosen = merged.topk(min(num, merged.size(1)), dim=1)
                 position = candidate.gather(1, chosen)
             best, node = largest, position
-        found.append(node)
-    return torch.cat([own for own in found if own is not None])
+        if node is not None:
+            own.copy_(node)

@@ -1,0 +1,1 @@
+r"""The routes of masked linear attention, a file for each."""
