@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,7 +65,8 @@ NOTE = (
     'deviation of at most 10 % of the largest entry with 95 %; empty where walkers are not independent or nothing is '
     'guaranteed. "features a row" are the nodes that walks from a node visit, on average and at most; "bound" is Lemma 3.3 '
     '(95 %), or the most there can be where lengths are not geometric and independent. Errors are relative in the Frobenius '
-    'norm, exact against estimate, on at most {rows} rows; "diagonal bias" is relative to the diagonal. Walking is timed once.'
+    'norm, exact against estimate, on at most {rows} rows: above 1 zeros would be nearer; more walks help (errors fall '
+    'with their root); "diagonal bias" is relative to the diagonal. Walking is timed once.'
 )
 
 NOTE_OF_MASKS = (
@@ -118,10 +120,10 @@ def inspect(
     folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
-    print(table)
+    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
+    print(f'{table}\n\n{textwrap.fill(note, 120)}\n')
     what = 'Graph random features' if walks else 'The mask'
     title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
-    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
     (folder / 'inspect.md').write_text(f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n')
     with open(folder / 'inspect.csv', 'w', newline='') as file:
         writer = csv.DictWriter(file, list(rows[0]))

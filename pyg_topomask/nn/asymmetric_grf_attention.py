@@ -28,7 +28,8 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
         num_walks (int): Walks per node. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
+        p_halt (float): The probability that a walk halts before a hop; :obj:`0` for walks of :obj:`max_walk_length` hops.
+            (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
         sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)

@@ -18,13 +18,15 @@ class GRFAttention(MaskedLinearAttention):
     :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`.
 
     Walks stored by :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` are used when the layer is given
-    :obj:`graph=Graph.from_data(data)`; otherwise the layer walks itself.
+    :obj:`graph=Graph.from_data(data)`, whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here;
+    otherwise the layer walks itself.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
+        p_halt (float): The probability that a walk halts before a hop; :obj:`0` for walks of :obj:`max_walk_length` hops.
+            (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
         independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
