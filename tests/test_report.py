@@ -445,9 +445,7 @@ def test_what_the_package_measures_of_itself(tmp_path):
     )
     verdict, sentence = decide(tmp_path, 'GraphGPS', 'graphgps')
     assert verdict == MEASURED
-    assert (
-        'in the median 0.5 times as long as with Transformer (0.5) and 1.2 times as long as with Performer' in sentence
-    )
+    assert 'in the median 0.5 times as long as with Transformer (0.5) and 1.2 times as long as with Performer' in sentence
     rows = [('GRF, edges route', 4.0, 6.0), ('KMIP', 'nan', 'nan'), ('RWGNK', 'inf', 'nan'), ('GATConv', 8.0, 9.0)]
     write(tmp_path, 'scale', table('attention|GiB|seconds', *rows))
     sentence = decide(tmp_path, 'All attentions', 'scale')[1]
