@@ -44,7 +44,8 @@ from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, V
 from pyg_topomask.structures import _STRUCTURES
 
 CHANNELS, HEADS = 8, 2
-COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py', 'blocks.py', 'edges.py', 'features.py', 'low_rank.py')
+ROUTE_FILES = ('blocks', 'edges', 'features', 'low_rank')
+COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py', *(f'routes/{name}.py' for name in ROUTE_FILES))
 
 pytestmark = [
     pytest.mark.filterwarnings('ignore:.*:DeprecationWarning'),

@@ -346,6 +346,9 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
     assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
+    batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
+    assert choose_route(PackingMask()(batch), 16, 16) == 'blocks'
+    assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
     assert (
         choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
     )
