@@ -136,16 +136,14 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     chosen = 'features' if mask.factors is None else 'low_rank'
     if chosen == 'low_rank' and mask.num_graphs <= 1:
         return chosen
-    least = (mask.cost + _OUTER * mask.num_nodes) * num_features * (num_channels + 1)
-    pair = num_features + num_channels + 1
-    if mask.entries is not None and mask.num_entries is not None and mask.num_entries * mask.heads <= _CHOSEN:
-        by_edges = mask.num_entries * pair
-        if by_edges <= least:
-            chosen, least = 'edges', by_edges
+    outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
+    number = None if mask.entries is None else mask.num_entries
+    if number is not None and number * mask.heads <= _CHOSEN and number * pair <= mask.cost * outer:
+        return 'edges'
     if not tracing:
         width, pairs = _block_sizes(mask)
         small = mask.num_nodes * mask.heads * width <= max(_FEW, mask.num_nodes * mask.heads * pair)
-        if small and mask.cost * width + pairs * pair < least:
+        if small and mask.cost * width + pairs * pair < (mask.cost + _OUTER * mask.num_nodes) * outer:
             chosen = 'blocks'
     return chosen
 

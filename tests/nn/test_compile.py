@@ -142,8 +142,8 @@ def assert_equal(compiled: Callable[..., Tensor], case: Case, layer: Module, x: 
     actual = outputs(compiled, layer, x, graph)
     expected = outputs(case.call, layer, x, graph)
     assert len(actual) == len(expected) > 1
-    for own, other in zip(actual, expected, strict=True):
-        torch.testing.assert_close(own, other)
+    for own, other in zip(actual, expected, strict=True):  # not compiled, small graphs may be attended to by blocks
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=5e-5)
 
 
 @pytest.fixture(autouse=True)
