@@ -153,7 +153,8 @@ def _block_sizes(mask: MaskOperator) -> tuple[int, int]:
     if mask.batch is None or mask.num_nodes == 0:
         return mask.num_nodes, mask.num_nodes**2
     sizes = torch.bincount(mask.batch)
-    return int(sizes.max()), int(sizes.square().sum())
+    largest, pairs = torch.stack([sizes.max(), sizes.square().sum()]).tolist()  # a GPU is waited for once
+    return largest, pairs
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
