@@ -19,6 +19,7 @@ __all__ = [
     'MaskStructure',
     'ScaledStructure',
     'SumStructure',
+    'replaced',
     'structure_from_key',
 ]
 
@@ -28,6 +29,14 @@ _STRUCTURES: dict[str, MaskStructure] = {}
 def structure_from_key(key: str) -> MaskStructure:
     r"""Returns the structure whose :attr:`MaskStructure.key` is :obj:`key`."""
     return _STRUCTURES[key]
+
+
+def replaced(tensors: Sequence[Tensor], indices: Sequence[int], others: Sequence[Tensor]) -> list[Tensor]:
+    r"""Returns the tensors with others in some places, by which a product is then differentiated."""
+    merged = list(tensors)
+    for index, other in zip(indices, others, strict=True):
+        merged[index] = other
+    return merged
 
 
 @dataclass(frozen=True)

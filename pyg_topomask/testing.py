@@ -15,6 +15,7 @@ from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
+from pyg_topomask.structures import replaced
 
 __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant']
 
@@ -185,10 +186,7 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     learnable = [index for index, tensor in enumerate(operator.tensors) if tensor.is_floating_point()]
 
     def apply(x: Tensor, *changed: Tensor) -> Tensor:
-        tensors = list(operator.tensors)
-        for index, tensor in zip(learnable, changed, strict=True):
-            tensors[index] = tensor
-        return operator.structure.apply(tensors, x)
+        return operator.structure.apply(replaced(operator.tensors, learnable, changed), x)
 
     inputs = [x, *(operator.tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]

@@ -69,6 +69,7 @@ API = {
         'MaskStructure',
         'ScaledStructure',
         'SumStructure',
+        'replaced',
         'structure_from_key',
     ],
     'pyg_topomask.sparse_pattern': ['SparsePattern', 'stable_argsort'],

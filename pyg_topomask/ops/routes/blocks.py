@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.ops.sparse import sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure, structure_from_key
+from pyg_topomask.structures import MaskStructure, replaced, structure_from_key
 
 __all__ = ['attend_blocks']
 
@@ -105,10 +105,7 @@ def _attend_blocks_backward(
     numerator, denominator = gradients_of_sums(grad, out, inverse)
 
     def values(*changed: Tensor) -> Tensor:
-        merged = list(tensors)
-        for index, tensor in zip(learnable, changed, strict=True):
-            merged[index] = tensor
-        return pairs.values(mask, merged)
+        return pairs.values(mask, replaced(tensors, learnable, changed))
 
     forward: Any = torch.func.vjp(values, *(tensors[index] for index in learnable)) if learnable else (values(), tuple)
     value, pull = forward

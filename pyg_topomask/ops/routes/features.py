@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.structures import structure_from_key
+from pyg_topomask.structures import replaced, structure_from_key
 
 __all__ = ['attend_features']
 
@@ -72,10 +72,7 @@ def _attend_features_backward(
     grads = [torch.zeros_like(tensors[index]) for index in learnable]
 
     def apply(x: Tensor, *changed: Tensor) -> Tensor:
-        merged = list(tensors)
-        for index, tensor in zip(learnable, changed, strict=True):
-            merged[index] = tensor
-        return own.apply(merged, x)
+        return own.apply(replaced(tensors, learnable, changed), x)
 
     for part in _slices(k, values):
         x = _outer(k[..., part], values)
