@@ -57,7 +57,9 @@ VARIANTS = {
     'MGFormer, focused': Variant('MGFormer', {'feature_map': 'focused'}, (0.1514, 0.0742)),
 }
 
-#: The setting of each model that validation chooses, and the values tried, as many for each model.
+#: The learning rates that are tried for each model, with the default of its other setting.
+RATES = (1e-3, 3e-3, 1e-2)
+#: The other setting of each model that validation then chooses, and the values tried, as many for each model.
 TRIALS = {
     'BPRMF': ('l2', (1e-4, 1e-3, 1e-2, 1e-1)),
     'LightGCN': ('l2', (1e-4, 1e-3, 1e-2, 1e-1)),
@@ -97,7 +99,8 @@ STUDIES = {
 }
 QUICK = Scale(8, 1024, 1)
 
-Job = tuple[str, float, int]  # a variant, the value of its setting in TRIALS, a seed
+Pair = tuple[float, float]  # a learning rate, and the value of a model's setting in TRIALS
+Job = tuple[str, float, float, int]  # a variant, such a pair, a seed
 Result = dict[str, float]
 
 
@@ -111,10 +114,10 @@ def run(quick: bool, folder: Path) -> None:
     scales: list[str] = []
     for name in names[:1] if quick else names:
         study, scale = STUDIES[name], QUICK if quick else STUDIES[name].scale
-        values, tried = _choose(name, scale, quick, folder)
+        chosen, tried = _choose(name, scale, quick, folder)
         trials += tried
         jobs = [
-            (variant, values[VARIANTS[variant].model], seed)
+            (variant, *chosen[VARIANTS[variant].model], seed)
             for seed in range(2 if quick else SEEDS)
             for variant in study.variants
         ]
@@ -177,67 +180,81 @@ def _write(
 ) -> None:
     note = (
         f'{"; ".join(scales)}. Adam; validation every {Scale.eval_period} epochs, training ends after {Scale.patience} without '
-        f'a better Recall@{K}. One setting of each model, the weight of its regularization, contrastive loss or uniformity, '
-        f'was chosen from {len(TRIALS["MGFormer"][1])} values by validation (recommend_tuning; the values of BPR-MF, LightGCN '
-        f'and {OURS} were moved up once, where the best lay at their end), also for variants of the model; all else is as the '
-        f'defaults of the runner{", a smoke run" if quick else ""}. {2 if quick else SEEDS} seeds (weights and '
-        f'batches; the split stays), all-ranking Recall@{K} and NDCG@{K} of the test interactions, training and validation '
-        f'items masked, mean ± standard error. A difference below two standard errors is "not distinguishable". Beauty is '
-        f'split anew at random, 80/10/10 for each user, as in the paper; "paper" is its Table 2, of another random split, more '
-        f'channels and more training. {OURS} adds its input to the output of its layer, without which (as in Eq. 12) it '
-        f'trains far more slowly.'
+        f'a better Recall@{K}. Validation chose the learning rate of each model from {len(RATES)} values, and then a setting, '
+        f'the weight of its regularization, contrastive loss or uniformity, from {len(TRIALS[OURS][1])} (recommend_tuning), '
+        f'also for variants of the model; all else is as the defaults of the runner{", a smoke run" if quick else ""}. '
+        f'{2 if quick else SEEDS} seeds (weights and batches, not the split), all-ranking Recall@{K} and NDCG@{K} of the test '
+        f'interactions, training and validation items masked, mean ± standard error. A difference below two standard errors is '
+        f'"not distinguishable". Beauty is split anew at random, 80/10/10 for each user, as in the paper; "paper" is its Table '
+        f'2, of another random split, more channels and more training. {OURS} adds its input to the output of its layer, '
+        f'without which (as in Eq. 12) it trains far more slowly.'
     )
     write_table('recommend', 'Recommendation: MGFormer and its baselines', note, rows, folder)
     note = (
-        'One seed, trained as in recommend; the test interactions have no part in the choice. "weight" is '
+        'One seed, trained as in recommend; the test interactions have no part in the choice. The learning rate is chosen with '
+        'the default of the other setting, and kept. "weight" is '
         f'λ of {REFERENCE} and {OURS}, of which the latter sums the uniformity of users and items and the former averages it.'
     )
     write_table('recommend_tuning', 'Recommendation: the settings that validation chooses', note, trials, folder)
 
 
-def _choose(data: str, scale: Scale, quick: bool, folder: Path) -> tuple[dict[str, float], list[dict[str, object]]]:
-    r"""Returns the value of each model's setting that is best in validation on a data set, and a row for each trial."""
-    models = {VARIANTS[variant].model for variant in STUDIES[data].variants}
-    trials = {model: values[: 1 if quick else None] for model, (_, values) in TRIALS.items() if model in models}
-    jobs = [(TUNED[model], value, 0) for model, values in trials.items() for value in values]
+def _choose(data: str, scale: Scale, quick: bool, folder: Path) -> tuple[dict[str, Pair], list[dict[str, object]]]:
+    r"""Returns each model's learning rate and value of its setting that are best in validation, and a row for each trial."""
+    models = dict.fromkeys(VARIANTS[variant].model for variant in STUDIES[data].variants)
+    defaults = {model: default_config().recommend[model][TRIALS[model][0]] for model in models}
+    few = 1 if quick else None
+    rates, rows = _best(data, {model: [(rate, defaults[model]) for rate in RATES[:few]] for model in models}, 0, scale, folder)
+    pairs = {model: [(rates[model][0], value) for value in TRIALS[model][1][:few]] for model in models}
+    chosen, tried = _best(data, pairs, 1, scale, folder)
+    return chosen, rows + tried
+
+
+def _best(
+    data: str, trials: dict[str, list[Pair]], place: int, scale: Scale, folder: Path
+) -> tuple[dict[str, Pair], list[dict[str, object]]]:
+    r"""Trains each model with pairs of a learning rate and a value, which differ in one place, and returns the best pairs."""
+    jobs = [(TUNED[model], *pair, 0) for model, pairs in trials.items() for pair in pairs]
     results = _train_all(data, jobs, scale, folder)
     key = f'val_recall@{K}'
-    best = {model: max(values, key=partial(_recall, results, TUNED[model])) for model, values in trials.items()}
-    rows: list[dict[str, object]] = [
-        {
-            'data': data,
-            'model': variant,
-            'setting': TRIALS[VARIANTS[variant].model][0],
-            'value': value,
-            f'validation Recall@{K}': results[variant, value, seed][key],
-            'best epoch': results[variant, value, seed]['best_epoch'],
-            'chosen': 'yes' if best[VARIANTS[variant].model] == value else '',
-        }
-        for variant, value, seed in jobs
-    ]
+    best: dict[str, Pair] = {}
+    rows: list[dict[str, object]] = []
+    for model, pairs in trials.items():
+        runs = {(rate, value): results[TUNED[model], rate, value, 0] for rate, value in pairs}
+        best[model] = max(runs, key=lambda pair: runs[pair][key])
+        rows += [
+            {
+                'data': data,
+                'model': TUNED[model],
+                'setting': ('lr', TRIALS[model][0])[place],
+                'value': pair[place],
+                f'validation Recall@{K}': run[key],
+                'best epoch': run['best_epoch'],
+                'chosen': 'yes' if pair == best[model] else '',
+            }
+            for pair, run in runs.items()
+        ]
     return best, rows
 
 
-def _recall(results: dict[Job, Result], variant: str, value: float) -> float:
-    return results[variant, value, 0][f'val_recall@{K}']
-
-
-def _config(data: str, variant: str, scale: Scale, value: float | None = None) -> Any:
-    r"""The options of a run; without a value of the setting in :obj:`TRIALS`, this is the default."""
+def _config(data: str, variant: str, scale: Scale, chosen: Pair | None = None) -> Any:
+    r"""The options of a run; without a learning rate and a value of the setting in :obj:`TRIALS`, these are the defaults."""
     config = default_config()
     own, model = config.recommend, VARIANTS[variant].model
     own.dataset, own.dir, own.k, own.progress = data, str(data_folder('recsys')), K, False
     own.update(asdict(scale))
     own.MGFormer.svd_dim = scale.embedding_dim
     own[model].update(VARIANTS[variant].settings)
-    if value is not None:
-        own[model][TRIALS[model][0]] = value
+    if chosen is not None:
+        own[model].lr, own[model][TRIALS[model][0]] = chosen
     return config
 
 
 def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[Job, Result]:
     r"""Trains; finished runs are kept, and unfinished ones go on after their last epoch."""
-    models = {variant: dict(_config(data, variant, scale, math.nan).recommend[own.model]) for variant, own in VARIANTS.items()}
+    models = {
+        variant: dict(_config(data, variant, scale, (math.nan, math.nan)).recommend[own.model])
+        for variant, own in VARIANTS.items()
+    }
     settings = {**asdict(scale), 'models': str(models)}
     path = folder / f'recommend_{data}_runs{"_quick" if scale == QUICK else ""}.json'
     processes = 1 if torch.cuda.is_available() else None  # a GPU serves one run at a time
@@ -247,8 +264,8 @@ def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[J
 
 def _train(job: Job, data: str, scale: Scale, folder: Path) -> Result:
     r"""Trains one model, and returns the metrics of its best epoch."""
-    variant, value, seed = job
-    config = _config(data, variant, scale, value)
+    variant, rate, value, seed = job
+    config = _config(data, variant, scale, (rate, value))
     dataset = load_dataset(config.recommend)
     run_dir = folder / f'{VARIANTS[variant].model}-{seed}-{zlib.crc32(config.dump().encode()):08x}'
     result = Training(config, VARIANTS[variant].model, seed, dataset, run_dir).run(resume=run_dir.exists())
@@ -259,7 +276,7 @@ def _train(job: Job, data: str, scale: Scale, folder: Path) -> Result:
 def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     reference = [results[job] for job in jobs if job[0] == REFERENCE]
-    for variant in dict.fromkeys(variant for variant, _, _ in jobs):
+    for variant in dict.fromkeys(job[0] for job in jobs):
         own = [results[job] for job in jobs if job[0] == variant]
         gaps = [one[f'test_recall@{K}'] - other[f'test_recall@{K}'] for one, other in zip(own, reference, strict=True)]
         columns = {'Recall': f'test_recall@{K}', 'NDCG': f'test_ndcg@{K}'}
@@ -328,7 +345,7 @@ def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) ->
     mpl.use('Agg')
     import matplotlib.pyplot as plt
 
-    shown = list(dict.fromkeys(variant for variant, _, _ in jobs))
+    shown = list(dict.fromkeys(job[0] for job in jobs))
     figure, axis = plt.subplots(figsize=(8, 4.5), layout='constrained')
     for place, variant in enumerate(shown):
         values = [

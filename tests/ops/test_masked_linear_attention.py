@@ -139,6 +139,14 @@ def test_gradients_of_inputs_and_mask_parameters(name: str, route: str, batched:
     assert torch.autograd.gradcheck(attend, (q, k, v, *parameters), atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize('name', ['packing', 'low_rank'])
+def test_second_derivatives_of_masks_of_low_rank(name: str) -> None:
+    data = small_digraph()
+    operator = MASKS[name](data).double()(data)
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(data.num_nodes, features=2, channels=2))
+    assert torch.autograd.gradgradcheck(lambda q, k, v: masked_linear_attention(q, k, v, operator, 'low_rank'), (q, k, v))
+
+
 def small_graph_with_weights() -> Data:
     data = small_graph()
     data.edge_weight = torch.linspace(0.2, 1.0, 14, dtype=torch.float64)

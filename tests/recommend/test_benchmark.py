@@ -39,7 +39,7 @@ def test_every_model_has_the_same_number_of_trials() -> None:
 
 
 def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, scale, runs = ('DirectAU', 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
+    job, scale, runs = ('DirectAU', 0.001, 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
     whole = recommend._train(job, 'lastfm', scale, runs)
     assert list(runs.iterdir()) == []
 
@@ -64,14 +64,36 @@ def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.Monk
     assert resumed == whole
 
 
-def test_the_value_that_is_tried_reaches_the_model(small_lastfm: Path) -> None:
-    config = recommend._config('lastfm', 'DirectAU, MF', recommend.QUICK, 0.3)
-    assert (config.recommend.DirectAU.weight, config.recommend.DirectAU.layers) == (0.3, 0)
+def test_the_values_that_are_tried_reach_the_model(small_lastfm: Path) -> None:
+    config = recommend._config('lastfm', 'DirectAU, MF', recommend.QUICK, (0.02, 0.3))
+    own = config.recommend.DirectAU
+    assert (own.lr, own.weight, own.layers) == (0.02, 0.3, 0)
     assert config.recommend.embedding_dim == config.recommend.MGFormer.svd_dim == recommend.QUICK.embedding_dim
 
 
+def test_the_best_learning_rate_and_then_the_best_value_are_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    trained: list[recommend.Job] = []
+
+    def train_all(data: str, jobs: list[recommend.Job], *_: object) -> dict[recommend.Job, recommend.Result]:
+        trained.extend(jobs)
+        # The best are a rate of 0.003 and a value of 0.1 or 1; all other values are worse the farther they are.
+        quality = {job: -abs(job[1] - 3e-3) - min(abs(job[2] - 0.1), abs(job[2] - 1.0)) for job in jobs}
+        return {job: {'val_recall@20': recall, 'test_recall@20': -recall, 'best_epoch': 3} for job, recall in quality.items()}
+
+    monkeypatch.setattr(recommend, '_train_all', train_all)
+    chosen, rows = recommend._choose('beauty', recommend.QUICK, False, tmp_path)
+    assert chosen == {'BPRMF': (3e-3, 0.1), 'LightGCN': (3e-3, 0.1), 'DirectAU': (3e-3, 0.1), 'MGFormer': (3e-3, 1.0)}
+    assert len(trained) == len(rows) == 4 * (3 + 4)
+    assert {job[2] for job in trained[:12] if job[0] == 'MGFormer'} == {default_config().recommend.MGFormer.weight}
+    assert {job[1] for job in trained[12:]} == {3e-3}
+    marked = {(row['model'], row['setting']): row['value'] for row in rows if row['chosen']}
+    assert marked['MGFormer', 'lr'] == 3e-3
+    assert marked['MGFormer', 'weight'] == 1.0
+    assert marked['BPR-MF', 'l2'] == 0.1
+
+
 def test_rows_pair_seeds_with_the_reference() -> None:
-    jobs = [(variant, 1.0, seed) for seed in range(2) for variant in ('DirectAU', 'MGFormer')]
+    jobs = [(variant, 0.01, 1.0, seed) for seed in range(2) for variant in ('DirectAU', 'MGFormer')]
     recall = dict(zip(jobs, (0.10, 0.20, 0.30, 0.42), strict=True))
     keys = ['test_recall@20', 'test_ndcg@20', *(f'test_{group} recall@20' for group in recommend.GROUPS)]
     results = {job: {**dict.fromkeys(keys, recall[job]), 'epochs': 5, 'best_epoch': 3} for job in jobs}

@@ -2,6 +2,8 @@ r"""The low-rank route: sums over the nodes of one graph."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -38,7 +40,7 @@ def _sum_ranks(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> 
 def _sum_rank(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     # A factor that all nodes share, as the ones of unmasked attention, multiplies the sums alone.
     keys = k if _shared(right) else right * k
-    total, size = torch.einsum('nhm,nhd->hmd', keys, v), keys.sum(0)
+    total, size = _Sums.apply(keys, v)
     for factor in (left, right):
         if _shared(factor):
             total, size = total * factor[0].unsqueeze(-1), size * factor[0]
@@ -48,3 +50,23 @@ def _sum_rank(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> t
 
 def _shared(factor: Tensor) -> bool:
     return factor.size(0) > 1 and factor.stride(0) == 0
+
+
+class _Sums(torch.autograd.Function):
+    r"""Returns :math:`\sum_n \mathbf{k}_n \mathbf{v}_n^{\top}`, :obj:`[H, m, d]`, and :math:`\sum_n \mathbf{k}_n`,
+    :obj:`[H, m]`. The gradient of the keys lies in memory as they do; that of an einsum is transposed, which makes all that
+    multiplies it several times slower.
+    """
+
+    @staticmethod
+    def forward(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.einsum('nhm,nhd->hmd', k, v), k.sum(0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad_total: Tensor, grad_size: Tensor) -> tuple[Tensor, Tensor]:
+        k, v = ctx.saved_tensors
+        return torch.einsum('nhd,hmd->nhm', v, grad_total) + grad_size, torch.einsum('nhm,hmd->nhd', k, grad_total)
