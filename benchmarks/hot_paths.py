@@ -8,20 +8,22 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import to_dense_adj, to_dense_batch
 
 from benchmarks.graphs import random_graph
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask, ToeplitzMask, TreeMask
+from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, topk_inner_product
+from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 from pyg_topomask.transforms import AddGridShape
 from pyg_topomask.walks import WalkSettings, sample_walks
 
 __all__ = ['run']
 
-HEADS, FEATURES, DEGREE = 4, 16, 6
+HEADS, FEATURES, DEGREE, SMALL = 4, 16, 6, range(10, 31)
 SETTINGS = WalkSettings(4, 0.5, 10)
 
 Paths = dict[str, tuple[str, Callable[[], object], Callable[[], object]]]
@@ -33,6 +35,8 @@ def run(quick: bool, folder: Path) -> None:
         'walks': ('walks, loads, coalesced features', *_walks(100_000 // scale, kept=False)),
         'walks again': ('the same on a graph that is kept', *_walks(100_000 // scale, kept=True)),
         'edges': ('edges route, forward and backward', *_edges(50_000 // scale)),
+        'low rank': ('sin-degree mask, forward and backward', *_low_rank(50_000 // scale)),
+        'blocks': ('power series on small graphs, forward and backward', *_blocks(1_000 // scale)),
         'series': ('power series, forward and backward', *_series(50_000 // scale)),
         'toeplitz': ('Toeplitz product, forward and backward', *_toeplitz(200 // scale)),
         'tree': ('exp-affine tree mask, forward and backward', *_tree(100_000 // scale)),
@@ -54,7 +58,9 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         f'Each path against a plain vectorised version of the same result in this file, left to autograd, in turns; {HEADS} '
         f'heads, {FEATURES} features and channels, float32. Walks: a sampler in int64 and torch.unique; edges: scores and '
-        f'weighted values gathered along the edges, added up by index_add; series: torch sparse products one after the other, '
+        f'weighted values gathered along the edges, added up by index_add; low rank: an einsum over the nodes for each of the '
+        f'two factors; blocks: a batch of graphs of {SMALL.start} to {SMALL.stop - 1} nodes, padded, and powers of dense '
+        f'matrices; series: torch sparse products one after the other, '
         f'every power kept; Toeplitz: one padded Fourier transform of all columns; tree: a pass over the levels of a random '
         f'recursive tree; search: all scores, then topk; k-MIP: gathered keys and values, softmax.'
     )
@@ -106,6 +112,46 @@ def _edges(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
         return total / torch.zeros_like(score[:size]).index_add(0, row, score).unsqueeze(-1)
 
     return _compared(plain, lambda: masked_linear_attention(q, k, v, mask, 'edges'), q, k, v)
+
+
+def _low_rank(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    q, k, v = _inputs(size)
+    mask = SinDegreeMask(HEADS)
+    graph = Graph.from_tensors(random_graph(size, DEGREE), size)
+
+    def plain() -> Tensor:
+        factors = mask(graph).factors
+        assert factors is not None
+        total = torch.zeros(())
+        for left, right in zip(*(factor.split(1, dim=-1) for factor in factors), strict=True):
+            sums = torch.einsum('nhm,nhd->hmd', right * k, with_ones(v))
+            total = total + left * torch.einsum('nhm,hmd->nhd', q, sums)
+        return total[..., :-1] / total[..., -1:]
+
+    return _compared(plain, lambda: masked_linear_attention(q, k, v, mask(graph), 'low_rank'), q, k, v, *mask.parameters())
+
+
+def _blocks(graphs: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    generator = torch.Generator().manual_seed(0)
+    sizes = torch.randint(SMALL.start, SMALL.stop, (graphs,), generator=generator).tolist()
+    batch = Batch.from_data_list([Data(edge_index=random_graph(size, DEGREE), num_nodes=size) for size in sizes])
+    mask, graph = PowerSeriesMask(HEADS, 4, positive=False), Graph.from_data(batch)
+    q, k, v = _inputs(graph.num_nodes)
+    alpha = mask.coefficients
+    weight = to_dense_adj(batch.edge_index, batch.batch, graph.normalized_weight('sym'), SMALL.stop - 1)
+
+    def plain() -> Tensor:
+        (queries, real), (keys, _), (values, _) = (to_dense_batch(x, batch.batch, 0.0, SMALL.stop - 1) for x in (q, k, v))
+        power = torch.eye(weight.size(1)).expand_as(weight)
+        matrix = alpha[:, 0].view(-1, 1, 1) * power.unsqueeze(1)
+        for exponent in range(1, mask.order + 1):
+            power = weight @ power
+            matrix = matrix + alpha[:, exponent].view(-1, 1, 1) * power.unsqueeze(1)
+        score = matrix * torch.einsum('bihm,bjhm->bhij', queries, keys)
+        out = torch.einsum('bhij,bjhd->bihd', score, with_ones(values))[real]
+        return out[..., :-1] / out[..., -1:]
+
+    return _compared(plain, lambda: masked_linear_attention(q, k, v, mask(graph)), q, k, v, alpha)
 
 
 def _series(size: int) -> tuple[Callable[[], object], Callable[[], object]]:

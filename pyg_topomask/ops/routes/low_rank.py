@@ -2,13 +2,14 @@ r"""The low-rank route: sums over the nodes of one graph."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
-from pyg_topomask.ops.normalize import inverse_weight, known_positive
+from pyg_topomask.ops.normalize import inverse_weight, known_positive, with_ones
 
 __all__ = ['attend_low_rank']
 
@@ -16,57 +17,84 @@ __all__ = ['attend_low_rank']
 def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
     left, right = (factor.to(q.dtype) for factor in factors)
-    numerator, denominator = _sum_ranks(q, k, v, left, right)
+    numerator, denominator = _attend(q, k, v, left, right)
     with torch.no_grad():
         magnitude = denominator
         if not known_positive(q, k, left, right):
-            magnitude = _sum_ranks(q.abs(), k.abs(), v[..., :0], left.abs(), right.abs())[1]
+            magnitude = _attend(q.abs(), k.abs(), v[..., :0], left.abs(), right.abs())[1]
         empty = inverse_weight(denominator, magnitude) == 0
     return (numerator / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
 
 
-def _sum_ranks(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`."""
-    pairs = list(zip(left.split(1, -1), right.split(1, -1), strict=True))
-    if len(pairs) == 1:
-        return _sum_rank(q, k, v, *pairs[0])
-    numerator, denominator = v.new_zeros(*q.shape[:2], v.size(-1)), q.new_zeros(q.shape[:2])
-    for pair in pairs:  # without checkpoints every rank would keep its own keys for the backward pass
-        own: tuple[Tensor, Tensor] = checkpoint(_sum_rank, q, k, v, *pair, use_reentrant=False)
-        numerator, denominator = numerator + own[0], denominator + own[1]
-    return numerator, denominator
+    if all(factor.size(0) > 1 and factor.stride(0) == 0 for factor in (left, right)):
+        # All nodes share their factors, as the ones of unmasked attention, which then multiply the sums alone.
+        scale = (left[0] * right[0]).sum(-1, keepdim=True)
+        total, size = scale.unsqueeze(-1) * _Sum.apply(k, v, None)[0], scale * k.sum(0)
+        return torch.einsum('nhm,hmd->nhd', q, total), torch.einsum('nhm,hm->nh', q, size)
+    numerator, denominator = _Read.apply(q, _Sum.apply(k, with_ones(v), right), left).split([v.size(-1), 1], -1)
+    return numerator, denominator.squeeze(-1)
 
 
-def _sum_rank(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
-    # A factor that all nodes share, as the ones of unmasked attention, multiplies the sums alone.
-    keys = k if _shared(right) else right * k
-    total, size = _Sums.apply(keys, v)
-    for factor in (left, right):
-        if _shared(factor):
-            total, size = total * factor[0].unsqueeze(-1), size * factor[0]
-    numerator, denominator = torch.einsum('nhm,hmd->nhd', q, total), torch.einsum('nhm,hm->nh', q, size)
-    return (numerator, denominator) if _shared(left) else (left * numerator, left.squeeze(-1) * denominator)
-
-
-def _shared(factor: Tensor) -> bool:
-    return factor.size(0) > 1 and factor.stride(0) == 0
-
-
-class _Sums(torch.autograd.Function):
-    r"""Returns :math:`\sum_n \mathbf{k}_n \mathbf{v}_n^{\top}`, :obj:`[H, m, d]`, and :math:`\sum_n \mathbf{k}_n`,
-    :obj:`[H, m]`. The gradient of the keys lies in memory as they do; that of an einsum is transposed, which makes all that
-    multiplies it several times slower.
+class _Sum(torch.autograd.Function):
+    r"""Returns :math:`\sum_n w_{nr} \mathbf{k}_n \mathbf{v}_n^{\top}`, :obj:`[R, H, m, d]`, for weights :obj:`[N, H, R]`, or
+    one rank of ones. Keys are weighed again in the backward pass, not kept, and their gradient lies in memory as they do;
+    that of an einsum is transposed, and slow to multiply.
     """
 
     @staticmethod
-    def forward(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.einsum('nhm,nhd->hmd', k, v), k.sum(0)
+    def forward(k: Tensor, v: Tensor, weight: Tensor | None) -> Tensor:
+        return torch.stack([torch.einsum('nhm,nhd->hmd', _weigh(k, rank), v) for rank in _ranks(weight)])
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
 
     @staticmethod
-    def backward(ctx: Any, grad_total: Tensor, grad_size: Tensor) -> tuple[Tensor, Tensor]:
-        k, v = ctx.saved_tensors
-        return torch.einsum('nhd,hmd->nhm', v, grad_total) + grad_size, torch.einsum('nhm,hmd->nhd', k, grad_total)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        k, v, weight = ctx.saved_tensors
+        keys = (torch.einsum('nhd,hmd->nhm', v, own) for own in grad)
+        grad_k, grad_weight = _unweigh(k, keys, weight)
+        values = (torch.einsum('nhm,hmd->nhd', _weigh(k, rank), own) for rank, own in zip(_ranks(weight), grad, strict=True))
+        return grad_k, reduce(Tensor.add_, values), grad_weight
+
+
+class _Read(torch.autograd.Function):
+    r"""Returns :math:`\sum_r w_{nr} \mathbf{S}_r^{\top} \mathbf{q}_n`, :obj:`[N, H, d]`, for sums :obj:`[R, H, m, d]`."""
+
+    @staticmethod
+    def forward(q: Tensor, sums: Tensor, weight: Tensor) -> Tensor:
+        own = (torch.einsum('nhm,hmd->nhd', _weigh(q, rank), part) for rank, part in zip(_ranks(weight), sums, strict=True))
+        return reduce(Tensor.add_, own)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        q, sums, weight = ctx.saved_tensors
+        grad_sums = torch.stack([torch.einsum('nhm,nhd->hmd', _weigh(q, rank), grad) for rank in _ranks(weight)])
+        grad_q, grad_weight = _unweigh(q, (torch.einsum('nhd,hmd->nhm', grad, part) for part in sums), weight)
+        return grad_q, grad_sums, grad_weight
+
+
+def _ranks(weight: Tensor | None) -> tuple[Tensor | None, ...]:
+    return (None,) if weight is None else weight.split(1, -1)
+
+
+def _weigh(x: Tensor, rank: Tensor | None) -> Tensor:
+    return x if rank is None else rank * x
+
+
+def _unweigh(x: Tensor, grads: Iterable[Tensor], weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    r"""Returns the gradients of :obj:`x` and of the weights from those of :obj:`x` weighed by each rank."""
+    if weight is None:
+        (grad,) = grads
+        return grad, None
+    grad_x, grad_weight = torch.zeros_like(x), []
+    for rank, grad in zip(weight.split(1, -1), grads, strict=True):
+        grad_x.addcmul_(rank, grad)
+        grad_weight.append((x * grad).sum(-1, keepdim=True))
+    return grad_x, torch.cat(grad_weight, -1).sum_to_size(weight.shape)
