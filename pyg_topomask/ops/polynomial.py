@@ -53,6 +53,10 @@ def polynomial_action(
         terms = _terms(step, work.flatten(1), coefficients.size(1), method)
         pairs = zip(coefficients.unsqueeze(-1).unbind(1), terms, strict=True)
         out = sum((c * term.view_as(work) for c, term in pairs), start=torch.zeros_like(work))
+    elif work.stride(1) == 0 and not work.requires_grad:
+        out = _SharedPolynomial.apply(
+            work[:, 0], coefficients.expand(x.size(1), -1), value, method, transpose, *pattern.tensors
+        )
     else:
         out = _Polynomial.apply(work, coefficients, value, method, transpose, *pattern.tensors)
     return out.to(x.dtype)
@@ -135,3 +139,34 @@ class _Polynomial(torch.autograd.Function):
         grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
         grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
         return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
+
+
+class _SharedPolynomial(torch.autograd.Function):
+    r"""Polynomials of every head of one block, :obj:`[N, c]`, that takes no gradient: its terms serve all heads."""
+
+    @staticmethod
+    def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        step, out = _raw_step(value, SparsePattern(*pattern), transpose), x.new_empty(coefficients.size(0), *x.shape)
+        for block in _blocks(x):
+            total = torch.zeros_like(out[..., block], memory_format=torch.contiguous_format)
+            terms = _terms(step, x[:, block].contiguous(), coefficients.size(1), method)
+            for c, term in zip(coefficients.t()[..., None, None], terms, strict=True):
+                total.addcmul_(c, term)
+            out[..., block] = total
+        return out.transpose(0, 1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
+        ctx.save_for_backward(x, coefficients, value, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, coefficients, value, *pattern = ctx.saved_tensors
+        step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
+        for block in _blocks(x):
+            own = grads[0][..., block].transpose(0, 1).flatten(1)
+            terms = _terms(step, x[:, block].contiguous(), coefficients.size(1), ctx.method)
+            for k, term in enumerate(terms):
+                grad[:, k] += own @ term.flatten()
+        return (None, grad, None, None, None) + (None,) * len(pattern)

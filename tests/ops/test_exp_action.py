@@ -69,12 +69,13 @@ def test_coefficients_are_differentiable(method: str) -> None:
     assert torch.autograd.gradcheck(lambda z: METHODS[method](z, 1e-6)[:, :5], [z])
 
 
+@pytest.mark.parametrize('shared', [False, True])
 @pytest.mark.parametrize('transpose', [False, True])
 @pytest.mark.parametrize('method', METHODS)
-def test_polynomial_is_that_of_the_dense_matrix(method: str, transpose: bool) -> None:
+def test_polynomial_is_that_of_the_dense_matrix(method: str, transpose: bool, shared: bool) -> None:
     pattern, value, dense = sparse(12, symmetric=False)
     coefficients = torch.randn(2, 6, dtype=torch.float64)
-    x = torch.randn(12, 2, 3, dtype=torch.float64)
+    x = torch.randn(12, 1, 3, dtype=torch.float64).expand(-1, 2, -1) if shared else torch.randn(12, 2, 3, dtype=torch.float64)
     oracle = {'chebyshev': chebyshev, 'powers': taylor}[method]
     own = np.stack([oracle(dense.numpy().T if transpose else dense.numpy(), c) for c in coefficients.numpy()])
     expected = np.einsum('hnk,khc->nhc', own, x.numpy())
@@ -117,6 +118,26 @@ def test_gradients_of_one_input_alone() -> None:
     for x_grad, c_grad in ((True, False), (False, True)):
         inputs = [c.clone().requires_grad_(c_grad), x.clone().requires_grad_(x_grad)]
         assert torch.autograd.gradcheck(lambda c, x: polynomial_action(c, value, pattern, x, 'chebyshev'), inputs)
+
+
+@pytest.mark.parametrize('transpose', [False, True])
+@pytest.mark.parametrize('method', METHODS)
+def test_gradients_with_a_block_that_heads_share(method: str, transpose: bool) -> None:
+    pattern, value, _ = sparse(6, symmetric=False)
+    x = torch.randn(6, 1, 40, dtype=torch.float64)
+    for heads in (1, 3):
+        c = torch.randn(heads, 4, dtype=torch.float64, requires_grad=True)
+        alone = polynomial_action(c, value, pattern, x.repeat(1, 3, 1), method, transpose)
+        weight = torch.randn_like(alone)
+        expected = torch.autograd.grad((alone * weight).sum(), c)[0]
+        found = polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose)
+        torch.testing.assert_close(found, alone)
+        torch.testing.assert_close(torch.autograd.grad((found * weight).sum(), c)[0], expected)
+        _, pull = torch.func.vjp(lambda c: polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose), c)
+        torch.testing.assert_close(pull(weight)[0], expected)
+        one = x.clone().requires_grad_()
+        polynomial_action(c, value, pattern, one.expand(-1, 3, -1), method, transpose).mul(weight).sum().backward()
+        assert one.grad.any()
 
 
 def test_half_precision_is_computed_in_single() -> None:

@@ -319,6 +319,24 @@ def test_nothing_passes_between_graphs(route: str) -> None:
     torch.testing.assert_close(out[33:], expected[33:])
 
 
+def test_no_gradient_passes_between_the_blocks_of_graphs() -> None:
+    sizes = [5, 4, 1, 7, 2, 9]  # which are padded to 6, 4, 4, 8, 4 and 9 nodes
+    data = Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in sizes])
+    mask, bad = GRFMask(2).double()(data), data.batch == 3
+    leaves = inputs(int(bad.numel()))
+    expected = torch.autograd.grad(blocks_of(mask, leaves)[~bad].square().sum(), leaves)
+    with torch.no_grad():
+        for tensor in leaves:
+            tensor[bad] = float('nan')
+    found = torch.autograd.grad(blocks_of(mask, leaves)[~bad].square().sum(), leaves)
+    for own, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(own[~bad], other[~bad])
+
+
+def blocks_of(mask: MaskOperator, leaves: tuple[Tensor, ...]) -> Tensor:
+    return masked_linear_attention(*(tensor.requires_grad_() for tensor in leaves), mask, 'blocks')
+
+
 # Data types, routes, errors -------------------------------------------------------------------------------------------
 
 

@@ -9,37 +9,73 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.ops.sparse import sddmm, spmm
-from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure, replaced, structure_from_key
 
 __all__ = ['attend_blocks']
 
 
-class _Pairs:
-    r"""All pairs of nodes of the same graph. A mask of :obj:`heads` heads that multiplies the units gives the rows of its
-    blocks, :obj:`[N, heads, n]` for :math:`n` nodes in the largest graph; :obj:`slot` is where each pair is found in them.
+class _Group:
+    r"""Graphs of about one size side by side, padded to :obj:`width` nodes.
+
+    Args:
+        first (torch.Tensor): The first node of each graph, :obj:`[G]`.
+        count (torch.Tensor): The number of nodes of each, :obj:`[G]`.
+        width (int): The number of slots :math:`n` of each graph.
+        num_nodes (int): The number of nodes of the batch :math:`N`.
+    """
+
+    def __init__(self, first: Tensor, count: Tensor, width: int, num_nodes: int) -> None:
+        slot = torch.arange(width, device=first.device)
+        count = count.unsqueeze(1)
+        self.width = width
+        self.padding = slot >= count  # [G, n]
+        # Padding repeats the last node of its own graph, so that nothing meets what another graph holds.
+        self.source = (first.unsqueeze(1) + torch.minimum(slot, count - 1)).flatten()
+        self.target = torch.where(self.padding.flatten(), num_nodes, self.source)
+
+    def take(self, x: Tensor) -> Tensor:
+        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[H, N, c]`."""
+        found = x.flatten(0, 1).index_select(0, _of_heads(self.source, x))
+        return found.view(x.size(0), -1, self.width, x.size(2))
+
+    def put(self, x: Tensor, own: Tensor) -> None:
+        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[H, N + 1, c or more]`, of which the last rows take the padding."""
+        x.flatten(0, 1)[:, : own.size(-1)].index_copy_(0, _of_heads(self.target, x), own.flatten(0, 2))
+
+
+def _of_heads(node: Tensor, x: Tensor) -> Tensor:
+    return (node + x.size(1) * torch.arange(x.size(0), device=node.device).unsqueeze(1)).flatten()
+
+
+class _Blocks:
+    r"""The graphs of a batch in groups, and unit vectors, :obj:`[N, heads, n]` for :math:`n` nodes in the largest graph. A mask
+    of :obj:`heads` heads multiplies these to the rows of its blocks, which are 0 at padding.
     """
 
     def __init__(self, batch: Tensor, num_graphs: int, heads: int, dtype: torch.dtype) -> None:
-        sizes = torch.bincount(batch, minlength=num_graphs)
-        first, row_sizes = (sizes.cumsum(0) - sizes)[batch], sizes[batch]
-        position = torch.arange(batch.numel(), device=batch.device) - first
-        rowptr = torch.nn.functional.pad(row_sizes.cumsum(0), (1, 0))
-        row = torch.arange(batch.numel(), device=batch.device).repeat_interleave(row_sizes)
-        column = torch.arange(row.numel(), device=batch.device) - rowptr[row]
-        col = first[row] + column
-        mirrored = rowptr[col] + position[row]
-        index = torch.int32 if row.numel() < 2**31 else torch.int64
-        rowptr, col, mirrored = (tensor.to(index) for tensor in (rowptr, col, mirrored))
-        self.pattern = SparsePattern(rowptr, col, rowptr, col, mirrored)
-        self.width = int(sizes.max()) if batch.numel() > 0 else 1
-        self.units = torch.nn.functional.one_hot(position, self.width).to(dtype).unsqueeze(1).expand(-1, heads, -1)
-        self.slot = row * self.width + column
+        count = torch.bincount(batch, minlength=num_graphs)
+        first = count.cumsum(0) - count
+        position = torch.arange(batch.numel(), device=batch.device) - first[batch]
+        largest = int(count.max()) if batch.numel() > 0 else 1
+        self.units = torch.nn.functional.one_hot(position, largest).to(dtype).unsqueeze(1).expand(-1, heads, -1)
+        # Widths of 4, 6, 8, 12, 16, 24 and so on: padding at most half of a graph.
+        power = 2 ** torch.frexp((count.clamp(min=4) - 1).double()).exponent.long()
+        width = torch.where(4 * count <= 3 * power, 3 * power // 4, power).clamp(max=largest)
+        width, first, count = (x[count > 0] for x in (width, first, count))
+        self.groups = [_Group(first[width == own], count[width == own], own, batch.numel()) for own in width.unique().tolist()]
 
-    def values(self, mask: MaskStructure, tensors: Sequence[Tensor]) -> Tensor:
-        r"""Returns the entries of the mask at the pairs, :obj:`[heads, nnz]`."""
-        return mask.apply(tensors, self.units).transpose(0, 1).flatten(1).index_select(1, self.slot)
+    def rows(self, mask: MaskStructure, tensors: Sequence[Tensor]) -> Tensor:
+        r"""Returns the rows of the blocks, :obj:`[heads, N, n]`."""
+        return mask.apply(tensors, self.units).transpose(0, 1).contiguous()
+
+
+def _pack(*parts: Tensor) -> Tensor:
+    r"""Returns :obj:`[H, N, c]` with the channels of all parts, which are taken at once."""
+    return torch.cat(parts, dim=-1).transpose(0, 1).contiguous()
+
+
+def _pairs(x: Tensor, y: Tensor) -> Tensor:
+    return x @ y.transpose(-1, -2)
 
 
 @torch.library.custom_op(
@@ -58,9 +94,14 @@ def attend_blocks(
     num_graphs: int,
     heads: int,
 ) -> tuple[Tensor, Tensor]:
-    mask, pairs = structure_from_key(structure), _Pairs(batch, num_graphs, heads, q.dtype)
-    weight = sddmm(pairs.pattern, q, k).mul_(pairs.values(mask, tensors))
-    total = spmm(pairs.pattern, weight, with_ones(v))
+    mask, blocks = structure_from_key(structure), _Blocks(batch, num_graphs, heads, q.dtype)
+    rows, packed = blocks.rows(mask, tensors), _pack(q, k, with_ones(v))
+    total = packed.new_empty(q.size(1), q.size(0) + 1, v.size(2) + 1)
+    for group in blocks.groups:
+        query, key, value = group.take(packed).split([q.size(2), q.size(2), v.size(2) + 1], dim=-1)
+        weight = _pairs(query, key).mul_(group.take(rows)[..., : group.width])
+        group.put(total, weight @ value)
+    total = total[:, :-1].transpose(0, 1).contiguous()
     # Where rounding leaves something of entries that are zero, their own sizes do not tell.
     magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
     inverse = inverse_weight(total[..., -1], magnitude)
@@ -101,23 +142,34 @@ def _attend_blocks_backward(
     num_graphs: int,
     heads: int,
 ) -> list[Tensor]:
-    mask, pairs = structure_from_key(structure), _Pairs(batch, num_graphs, heads, q.dtype)
+    mask, blocks = structure_from_key(structure), _Blocks(batch, num_graphs, heads, q.dtype)
+
+    def rows_of(*changed: Tensor) -> Tensor:
+        return blocks.rows(mask, replaced(tensors, learnable, changed))
+
+    forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), tuple)
+    rows, pull = forward
     numerator, denominator = gradients_of_sums(grad, out, inverse)
-
-    def values(*changed: Tensor) -> Tensor:
-        return pairs.values(mask, replaced(tensors, learnable, changed))
-
-    forward: Any = torch.func.vjp(values, *(tensors[index] for index in learnable)) if learnable else (values(), tuple)
-    value, pull = forward
-    score = sddmm(pairs.pattern, q, k)
-    grad_weight = sddmm(pairs.pattern, torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1), with_ones(v))
-    grad_value = score * grad_weight
-    grads: list[Tensor] = list(pull(grad_value.sum(0, keepdim=True) if heads == 1 else grad_value)) if learnable else []
-    grad_v = spmm(pairs.pattern, score.mul_(value), numerator, transpose=True)
-    grad_weight.mul_(value)
-    grad_q = spmm(pairs.pattern, grad_weight, k)
-    grad_k = spmm(pairs.pattern, grad_weight, q, transpose=True)
-    return [grad_q, grad_k, grad_v, *grads]
+    packed = _pack(q, k, with_ones(v), numerator, denominator.unsqueeze(-1))
+    found = packed.new_empty(q.size(1), q.size(0) + 1, 2 * q.size(2) + v.size(2))
+    grad_rows = packed.new_zeros(q.size(1), q.size(0) + 1, rows.size(2)) if learnable else None
+    for group in blocks.groups:
+        widths = [q.size(2), q.size(2), v.size(2) + 1, v.size(2) + 1]
+        query, key, value, gradient = group.take(packed).split(widths, dim=-1)
+        gradient.masked_fill_(group.padding.unsqueeze(-1), 0.0)
+        score, grad_weight = _pairs(query, key), _pairs(gradient, value)
+        if grad_rows is not None:
+            group.put(grad_rows, score * grad_weight)
+        own = group.take(rows)[..., : group.width]
+        grad_value = score.mul_(own).transpose(-1, -2) @ gradient[..., :-1]
+        grad_weight.mul_(own)
+        group.put(found, torch.cat([grad_weight @ key, grad_weight.transpose(-1, -2) @ query, grad_value], dim=-1))
+    grads: list[Tensor] = []
+    if grad_rows is not None:
+        grad_rows = grad_rows[:, :-1]
+        grads = list(pull(grad_rows.sum(0, keepdim=True) if heads == 1 else grad_rows))
+    parts = found[:, :-1].transpose(0, 1).split([q.size(2), q.size(2), v.size(2)], dim=-1)
+    return [*(part.contiguous() for part in parts), *grads]
 
 
 @_attend_blocks_backward.register_fake
