@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 __all__ = [
@@ -93,14 +92,16 @@ class EluFeatures(_Elementwise):
     r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_)."""
 
     def _map(self, x: Tensor) -> Tensor:
-        return F.elu(x) + 1.0
+        # Not elu(x) + 1, which cancels where x is far below 0.
+        x = _single(x)
+        return x.relu() + x.clamp(max=0.0).exp()
 
 
 class SquareFeatures(_Elementwise):
     r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4)."""
 
     def _map(self, x: Tensor) -> Tensor:
-        return x.square()
+        return _single(x).square()
 
 
 class IdentityFeatures(_Elementwise):
@@ -137,7 +138,7 @@ class FocusedFeatures(_Elementwise):
 
     def _map(self, x: Tensor) -> Tensor:
         with torch.autocast(device_type=x.device.type, enabled=False):
-            x = x.to(torch.promote_types(x.dtype, torch.float32)).relu()
+            x = _single(x).relu()
             # The largest entry cancels, also in the gradient: without it, powers and squares would overflow.
             largest = x.detach().amax(-1, keepdim=True)
             unit = x / largest.masked_fill(largest == 0, 1.0)
@@ -332,6 +333,11 @@ def _simplex(size: int) -> Tensor:
     corners: Tensor = math.sqrt(size / (size - 1)) * torch.eye(size) - (math.sqrt(size) + 1) / (size - 1) ** 1.5 * rest
     corners[-1] = rest / math.sqrt(size - 1)
     return corners
+
+
+def _single(x: Tensor) -> Tensor:
+    r"""In single precision at least: half precision has neither the range of squares nor the digits of exponentials."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _graph_max(x: Tensor, batch: Tensor | None, num_graphs: int) -> Tensor:

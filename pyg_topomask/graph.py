@@ -56,6 +56,9 @@ class Graph:
         self.data = data
         self._states: dict[Hashable, Any] = {}
         self._users: dict[Hashable, dict[int, int]] = {}
+        self._call: tuple[int, int] | None = None
+        if num_nodes < 0:
+            raise ValueError(f'num_nodes: got {num_nodes}; accepted are numbers from 0')
         self._check()
         found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
         self.num_graphs = found if num_graphs is None else num_graphs
@@ -126,12 +129,15 @@ class Graph:
 
     @property
     def fingerprint(self) -> Tensor:
-        r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`."""
+        r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`.
+        Weights of 1 are as none.
+        """
         batch, local_id = self.graph_id, self.local_id
         source, target = self.edge_index.long()
         edges = (local_id[source] << 32) ^ local_id[target]
         if self.edge_weight is not None:
-            edges = splitmix(edges) ^ self.edge_weight.float().view(torch.int32)
+            weight = self.edge_weight.float()
+            edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
         counts = torch.bincount(batch, minlength=self.num_graphs), torch.bincount(batch[source], minlength=self.num_graphs)
         hashes = edges.new_zeros(self.num_graphs).index_add_(0, batch[source], splitmix(edges))
         return torch.stack([*counts, hashes], dim=1)
@@ -183,22 +189,28 @@ class Graph:
     def prepared(self, settings: Hashable, prepare: Callable[[], State], user: object = None) -> State:
         r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call. A state that has a
         user serves it once: at its second call the state is prepared anew, for all. A call that activation checkpointing
-        repeats is not a second one. Such a state is drawn from one number of torch's global generator.
+        repeats is not a second one, nor are those that the preparation of another state makes, as of the parts of a sum. Such a
+        state is drawn from one number of torch's global generator.
         """
-        call = None if user is None else int(torch.randint(2**62, ()))
-        if call is not None:
+        outer = self._call
+        call = outer if user is None or outer is not None else (id(user), int(torch.randint(2**62, ())))
+        if user is not None and call is not None:
             users = self._users.setdefault(settings, {})
             # A repeated call finds the generator as it was, and so draws the same number.
-            if users.get(id(user), call) != call:
+            if users.get(call[0], call[1]) != call[1]:
                 users.clear()
                 self._states.pop(settings, None)  # absent where preparing it failed
-            users[id(user)] = call
+            users[call[0]] = call[1]
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.
-            with torch.inference_mode(False), torch.random.fork_rng(devices=(), enabled=call is not None):
-                if call is not None:
-                    torch.default_generator.manual_seed(call)
-                self._states[settings] = prepare()
+            with torch.inference_mode(False), torch.random.fork_rng(devices=(), enabled=call is not outer):
+                if call is not None and call is not outer:
+                    torch.default_generator.manual_seed(call[1])
+                self._call = call
+                try:
+                    self._states[settings] = prepare()
+                finally:
+                    self._call = outer
         state: State = self._states[settings]
         return state
 

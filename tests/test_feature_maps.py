@@ -251,6 +251,21 @@ def test_half_precision_inputs_are_mapped_in_single(dtype: torch.dtype) -> None:
     assert q.dtype == torch.float32
 
 
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16, torch.float32])
+def test_elu_features_far_below_zero_keep_their_digits(dtype: torch.dtype) -> None:
+    x = torch.tensor([-60.0, -17.0, -7.0, -0.5, 0.0, 3.0, 300.0], dtype=dtype).view(1, 1, -1).requires_grad_()
+    features = EluFeatures(7)(x, x)[0]
+    exact = x.detach().double().numpy()
+    np.testing.assert_allclose(features.detach().numpy(), np.where(exact > 0, exact + 1, np.exp(np.minimum(exact, 0))), 1e-5)
+    (grad,) = torch.autograd.grad(features.sum(), x)
+    np.testing.assert_allclose(grad.double().numpy(), np.exp(np.minimum(exact, 0)), 1e-2, 1e-7)
+
+
+def test_squares_of_large_numbers_in_half_precision_are_finite() -> None:
+    x = torch.full((1, 1, 2), 6e4, dtype=torch.float16)
+    torch.testing.assert_close(SquareFeatures(2)(x, x)[0], x.float() ** 2)
+
+
 def test_state_carries_the_projection() -> None:
     first, second = FavorFeatures(4, 6), FavorFeatures(4, 6)
     assert not torch.equal(first.projection, second.projection)

@@ -86,6 +86,7 @@ NAN, INFINITE = float('nan'), float('inf')
         ('batch', {'batch': torch.tensor([0, 1, 0])}),
         ('batch', {'batch': torch.tensor([-1, 0, 0])}),
         ('batch', {'batch': torch.tensor([0, 0])}),
+        ('num_nodes', {'edge_index': no_edges(), 'num_nodes': -1}),
         ('num_graphs', {'edge_index': no_edges(), 'batch': torch.tensor([0, 1, 2]), 'num_graphs': 2}),
     ],
 )
@@ -156,3 +157,9 @@ def test_a_user_may_try_again_where_preparing_failed() -> None:
     with pytest.raises(ZeroDivisionError):
         graph.prepared('setting', lambda: 1 // 0, user)
     assert graph.prepared('setting', lambda: 3, user) == 3
+
+
+def test_fingerprint_takes_weights_of_one_for_none() -> None:
+    plain, ones = Graph(ring(3), 3), Graph(ring(3), 3, torch.ones(6))
+    assert torch.equal(plain.fingerprint, ones.fingerprint)
+    assert not torch.equal(plain.fingerprint, Graph(ring(3), 3, torch.tensor([1.0, 1.0, 2.0, 1.0, 1.0, 1.0])).fingerprint)

@@ -225,6 +225,8 @@ class ScaledMask(_ComposedMask):
                 f'scale: got a tensor of shape {tuple(scale.shape)} for {mask.heads} heads; accepted are a number, a tensor '
                 f'without dimensions, and a tensor of shape [heads]'
             )
+        if not bool(scale.isfinite().all()):
+            raise ValueError(f'scale: got {scale.tolist()}; accepted are finite numbers')
         self.heads = max(mask.heads, scale.numel())
         if isinstance(scale, torch.nn.Parameter):
             self.scale = scale

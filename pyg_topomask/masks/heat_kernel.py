@@ -199,6 +199,7 @@ def _asymmetric(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> int
     return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
 
+@torch.compiler.disable  # torch.compile would read SciPy as Python
 def _components(pattern: SparsePattern) -> tuple[Tensor, int]:
     r"""Returns the connected component of each node, and their number."""
     rowptr, col = pattern.rowptr.cpu().numpy(), pattern.col.cpu().numpy()

@@ -146,10 +146,15 @@ class LowRankMask(Mask):
         factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
-        if factor.dim() != 3 or factor.size(0) != graph.num_nodes or factor.size(1) not in (1, self.heads):
+        if (
+            factor.dim() != 3
+            or factor.size(0) != graph.num_nodes
+            or factor.size(1) not in (1, self.heads)
+            or not factor.size(2)
+        ):
             raise ValueError(
                 f'{name}: got shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads; accepted are '
-                f'[N, r] and [N, heads, r]'
+                f'[N, r] and [N, heads, r] of rank r from 1'
             )
         return factor.expand(-1, self.heads, -1)
 

@@ -289,6 +289,7 @@ def _weighted(graph: Graph, weight: Tensor) -> Graph:
     return Graph(graph.edge_index, graph.num_nodes, weight, graph.batch, graph.num_graphs)
 
 
+@torch.compiler.disable  # torch.compile would read SciPy as Python
 def _gram(hops: AdjacencyState, max_walk_length: int) -> Tensor:
     r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`, :obj:`[N, L + 1, L + 1]`, in blocks of rows."""
     size, device = hops.pattern.num_rows, hops.weight.device

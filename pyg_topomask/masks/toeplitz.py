@@ -94,10 +94,10 @@ class ToeplitzMask(Mask):
         self.periodic = periodic
         self.positive = positive
         table = self._initial_table(initial)
-        if not bool((table > 0 if positive else table.isfinite()).all()):
+        if not bool(table.isfinite().all()) or (positive and not bool((table > 0).all())):
             raise ValueError(
                 f'initial: got {table.tolist()} for positive={positive}; accepted are '
-                f'{"numbers above 0" if positive else "finite numbers"}'
+                f'finite numbers{" above 0" if positive else ""}'
             )
         self.register_buffer('initial', table, persistent=False)
         self.table = torch.nn.Parameter(torch.empty_like(table))

@@ -27,6 +27,8 @@ Plan = tuple[MaskStructure, Sequence[Tensor]]
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 # The relative errors to which a > 0 may blow up rounding.
 _ACCURACY = 1e-3
+# The largest |b|: attention, which divides by exp(b) again, needs some of the range of float32 for itself.
+_LARGEST = 40.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +61,14 @@ class TreeState:
 
     def plan(self, name: str, make: Callable[[Forest, torch.device, str], Plan]) -> Plan:
         r"""Returns how to multiply by the named backend or method, worked out at the first call."""
-        key = make, name
-        if key not in self._plans:
-            with torch.inference_mode(False):  # kept, and perhaps trained with later
-                self._plans[key] = make(self.forest, self.length.device, name)
-        return self._plans[key]
+        if (make, name) not in self._plans:
+            self._work_out(name, make)
+        return self._plans[make, name]
+
+    @torch.compiler.disable  # torch.compile would read NumPy as Python
+    def _work_out(self, name: str, make: Callable[[Forest, torch.device, str], Plan]) -> None:
+        with torch.inference_mode(False):  # kept, and perhaps trained with later
+            self._plans[make, name] = make(self.forest, self.length.device, name)
 
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
@@ -137,7 +142,7 @@ class TreeMask(Mask):
         a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`: below 0, or with
             :obj:`learnable=False` any, as long as rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay
             below :math:`10^{-3}`. (default: :obj:`-1.0`)
-        b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`. (default: :obj:`0.0`)
+        b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`, from -40 to 40. (default: :obj:`0.0`)
         max_distance (int): The number of hops :math:`L` beyond which :math:`f` is constant. (default: :obj:`16`)
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
@@ -193,6 +198,8 @@ class TreeMask(Mask):
             if f is not None:
                 raise ValueError('f: got a tensor for kind="exp"; accepted is None, or kind="distance"')
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
+            if not bool((initial[1].abs() <= _LARGEST).all()):
+                raise ValueError(f'b: got {initial[1].tolist()}; accepted are numbers from {-_LARGEST} to {_LARGEST}')
             if learnable and not bool((initial[0] < 0).all()):
                 raise ValueError(f'a: got {initial[0].tolist()}; accepted are numbers below 0, or any with learnable=False')
         else:
@@ -223,6 +230,7 @@ class TreeMask(Mask):
     def settings(self) -> Hashable:
         return type(self).__name__
 
+    @torch.compiler.disable  # torch.compile would read SciPy as Python
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> TreeState:
         return TreeState.load(graph) or TreeState.of(graph)
 

@@ -193,7 +193,7 @@ def _with_room(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
 
 def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
     r"""Returns the gradient of a kernel's spectrum from those of grid and gradient, :obj:`[H, *frequencies]`."""
-    return (grad.conj() * grid if flip else grid.conj() * grad).sum((0, 2))
+    return (grad.conj_physical() * grid if flip else grid.conj_physical() * grad).sum((0, 2))
 
 
 def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -205,7 +205,7 @@ def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor
 
 def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:
     spectrum: Tensor = torch.fft.rfftn(kernel, dim=tuple(range(1, kernel.dim()))).unsqueeze(1)
-    return spectrum.conj() if flip else spectrum
+    return spectrum.conj_physical() if flip else spectrum
 
 
 def _blocks(grid: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, ...]]:

@@ -327,7 +327,7 @@ def _convolve(f: Tensor, x: Tensor, plan: Sequence[Tensor]) -> Tensor:
     for width, member, slot, sign, (transform,) in _histograms([x], plan):
         distance = torch.arange(2 * width, device=f.device).clamp_(max=f.size(1) - 1)
         kernel = torch.fft.rfft(f.double()[:, distance], dim=1).t().unsqueeze(-1) * sign.view(-1, 1, 1, 1)
-        sums = torch.fft.irfft(kernel * transform.conj(), n=2 * width, dim=1)[:, :width]
+        sums = torch.fft.irfft(kernel * transform.conj_physical(), n=2 * width, dim=1)[:, :width]
         product.index_add_(0, member, sums.flatten(0, 1).index_select(0, slot))
     return product.to(x.dtype)
 

@@ -109,6 +109,12 @@ def test_scale_of_another_shape_is_refused(scale: torch.Tensor) -> None:
         PackingMask(2) * scale
 
 
+@pytest.mark.parametrize('scale', [float('nan'), torch.tensor([1.0, float('inf')])])
+def test_scale_that_is_not_finite_is_refused(scale: float | torch.Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^scale: got .*(nan|inf)\]?; accepted are finite numbers'):
+        AdjacencyMask(2) * scale
+
+
 @pytest.mark.parametrize('mask', [PackingMask, AdjacencyMask, LowRankMask, DenseMask, GRFMask])
 def test_masks_have_at_least_one_head(mask: type[Mask]) -> None:
     with pytest.raises(ValueError, match=r'^heads: got 0'):

@@ -151,6 +151,23 @@ def test_resampled_walks_are_shared_on_a_common_graph() -> None:
     assert torch.equal(first(graph).to_dense(), second(graph).to_dense())
 
 
+@pytest.mark.parametrize('compose', [lambda mask: mask - mask, lambda mask: mask - mask.T, lambda mask: mask.T.T - 1.0 * mask])
+def test_a_mask_that_comes_twice_in_a_composition_is_drawn_once(compose: Callable[[Mask], Mask]) -> None:
+    graph, mask = Graph.from_data(small_graph()), compose(make(resample='forward', num_walks=3))
+    for _ in range(2):  # symmetric, and so its own transpose
+        assert not mask(graph).to_dense().any()
+
+
+@pytest.mark.parametrize('resample', ['never', 'forward'])
+def test_different_masks_of_a_composition_are_drawn_apart(resample: str) -> None:
+    first, second = (
+        GRFMask(1, 2, 0.5, length, modulation=torch.tensor([1.0, 1.0, 0.0][: length + 1]), resample=resample)
+        for length in (1, 2)
+    )
+    # Equal walks, of which the longer have no say, would leave nothing.
+    assert bool((first - second)(small_graph()).to_dense().any()) == (resample == 'forward')
+
+
 def test_resampling_draws_from_the_global_generator() -> None:
     data, mask = small_graph(), make(resample='forward')
     torch.manual_seed(5)

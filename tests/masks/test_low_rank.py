@@ -49,6 +49,13 @@ def test_factor_that_does_not_fit_is_named(factor: torch.Tensor) -> None:
         LowRankMask(2, torch.ones(3, 1), factor)(Data(num_nodes=3))
 
 
+def test_factors_without_columns_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r'^left: got shape \(3, 1, 0\) for 3 nodes and 1 heads; accepted are .* of rank r from 1'
+    ):
+        LowRankMask(1, torch.rand(3, 0), torch.rand(3, 0))(Data(num_nodes=3))
+
+
 def test_ranks_that_differ_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^right: got rank 2 for left of rank 1'):
         LowRankMask(2, torch.ones(3, 1), torch.ones(3, 2))(Data(num_nodes=3))

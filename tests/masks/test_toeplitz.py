@@ -258,6 +258,7 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
         ({'initial': torch.ones(3)}, 'initial'),
         ({'initial': torch.full((17, 17), torch.nan)}, 'initial'),
         ({'initial': torch.zeros(17, 17), 'positive': True}, 'initial'),
+        ({'initial': torch.full((17, 17), torch.inf), 'positive': True}, 'initial'),
         ({'heads': 0}, 'heads'),
     ],
 )

@@ -279,6 +279,7 @@ def test_fft_on_many_nodes() -> None:
         ({'a': 0.0}, r'^a: got \[0\.0\]; accepted are numbers below 0, or any with learnable=False'),
         ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got \[-1\.0, -2\.0\]; accepted are one finite number, and 1'),
         ({'b': float('nan')}, r'^b: got nan'),
+        ({'b': 100.0}, r'^b: got \[100\.0\]; accepted are numbers from -40\.0 to 40\.0'),
         ({'f': torch.ones(17)}, r'^f: got a tensor for kind="exp"'),
         ({'kind': 'distance', 'f': torch.ones(3)}, r'^f: got shape \(3,\); accepted are \[17\]'),
         ({'max_distance': -1}, r'^max_distance: got -1; accepted are numbers from 0'),

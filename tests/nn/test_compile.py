@@ -114,6 +114,8 @@ WHOLE = {
 IN_PARTS = {
     'heat_kernel': Case(lambda: linear(HeatKernelMask(HEADS))),
     'toeplitz': Case(lambda: linear(ToeplitzMask(HEADS, shape_dims=1))),
+    'toeplitz_transposed': Case(lambda: linear(ToeplitzMask(HEADS, 1, window=3, initial=torch.arange(7.0), periodic=True).T)),
+    'tree_distances': Case(lambda: linear(TreeMask(HEADS, 'distance', max_distance=5, method='fft')), edges=path),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
     'interlacer': Case(lambda: Interlacer(CHANNELS, 4, CHANNELS), lambda model, x, graph: model(x, x, graph.batch)),
     'mgformer': Case(lambda: MGFormer(5, 7, CHANNELS, svd_dim=0, heads=HEADS), recommend),
