@@ -137,9 +137,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             print('\ninterrupted', file=sys.stderr)
             return 130
         again = shlex.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
-        print(f'\ninterrupted; to go on from the last finished epoch: python -m pyg_topomask {again}', file=sys.stderr)
+        print(f'\ninterrupted; to go on from the last finished epoch: {_command()} {again}', file=sys.stderr)
         return 130
     return 0
+
+
+def _command() -> str:
+    r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
+    script = getattr(sys.modules['__main__'], '__file__', None) or __file__
+    own = Path(script).resolve() == Path(__file__).resolve()
+    return 'python -m pyg_topomask' if own else f'python {shlex.quote(sys.argv[0])}'
 
 
 if __name__ == '__main__':

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import random
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ import numpy as np
 import torch
 import yaml  # type: ignore[import-untyped]
 
+from pyg_topomask.graphgym.errors import first_line
+
 __all__ = [
     'SCHEMA_VERSION',
     'check_same_experiment',
     'check_same_model',
+    'load_best',
     'load_checkpoint',
     'remove_unfinished',
     'rng_state',
@@ -102,11 +105,16 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
     Args:
         path (Path): The file.
+
+    Raises:
+        ValueError: If the file is no checkpoint, not a whole one, or one of another schema.
     """
     try:
         state = torch.load(path, map_location='cpu', weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise ValueError(f'{path} is not a checkpoint of pyg_topomask: {str(error).splitlines()[0]}') from error
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # broken files make torch fail in many ways
+        raise ValueError(f'{path} is not a checkpoint of pyg_topomask, or not a whole one: {first_line(error)}') from error
     version = state.get('schema_version') if isinstance(state, dict) else None
     if version != SCHEMA_VERSION:
         raise ValueError(f'{path} has checkpoint schema_version {version!r}; this version reads {SCHEMA_VERSION}')
@@ -190,3 +198,22 @@ def check_same_model(path: Path, saved: str, current: str) -> None:
     changed = [text for key, text in differences.items() if key.partition('.')[0] in MODEL_GROUPS]
     if changed:
         raise ValueError(f'checkpoint: got {path}, which belongs to another model: {"; ".join(changed)}')
+
+
+def load_best(path: Path, best: Any, config: str, bound: Callable[[str], str] = str) -> dict[str, Any]:
+    r"""Loads the checkpoint of the best epoch of a run, if no other run has replaced it: not every file system has locks.
+
+    Args:
+        path (Path): The checkpoint.
+        best (dict, optional): The row of that epoch in the history of the run.
+        config (str): The configuration of the run in YAML.
+        bound (callable, optional): Takes from a configuration what may differ when a run is resumed. (default: :obj:`str`)
+
+    Raises:
+        ValueError: If the checkpoint is that of another run.
+    """
+    checkpoint = load_checkpoint(path)
+    # As text, in which NaN equals NaN.
+    if _differences(bound(checkpoint['config']), bound(config)) or repr(checkpoint.get('best')) != repr(best):
+        raise ValueError(f'{path}: got the model of another run; accepted is that of the best epoch of this one: train again')
+    return checkpoint

@@ -34,7 +34,7 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 
-__all__ = ['MASKS', 'build_mask', 'first_options', 'mask_overrides', 'read_tree']
+__all__ = ['MASKS', 'build_mask', 'first_options', 'read_tree', 'yaml_overrides']
 
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
@@ -138,24 +138,32 @@ def read_tree(text: str) -> Any:
     Raises:
         ValueError: If it is no YAML.
     """
+    return _read_yaml('topomask.mask', text, 'trees in YAML, as {sum: [GRF, SinDegree]}')
+
+
+def _read_yaml(name: str, text: str, accepted: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f'topomask.mask: got {text!r}; accepted are trees in YAML, as {{sum: [GRF, SinDegree]}}') from error
+        raise ValueError(f'{name}: got {text!r}; accepted are {accepted}') from error
 
 
-def mask_overrides(words: Sequence[str]) -> list[str]:
-    r"""Returns a command line on which :obj:`topomask.mask`, a group that yacs replaces by no value, is given to the option
-    :obj:`topomask.Masked.mask`, which takes its place.
+def yaml_overrides(words: Sequence[str]) -> list[str]:
+    r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask` and :obj:`topomask.transforms` are YAML.
+
+    The mask, a group that yacs replaces by no value, is given to the option :obj:`topomask.Masked.mask`, which takes its place;
+    the transforms become a list as Python writes it.
 
     Args:
         words (list): The command line, keys and values among others.
 
     Raises:
-        ValueError: If a mask is no YAML.
+        ValueError: If one of them is no YAML.
 
     Example:
-        >>> mask_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
+        >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
+        ['topomask.transforms', "['AddForest', {'AddRandomWalkPE': {'walk_length': 4}}]"]
+        >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
         ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
     """
     words = list(words)
@@ -165,6 +173,9 @@ def mask_overrides(words: Sequence[str]) -> list[str]:
             # Without quotes, which yacs would read as a dictionary of Python.
             text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
             words[index : index + 2] = ['topomask.Masked.mask', text]
+        elif key == 'topomask.transforms':
+            entries = _read_yaml(key, value, 'lists in YAML, as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
+            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
     return words
 
 

@@ -81,7 +81,7 @@ def declare_config(node: CfgNode) -> None:
       ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
       by itself, it is to be called :obj:`topomask.Masked.mask`);
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
-      name or ``{name: {argument: value}}``;
+      name or ``{name: {argument: value}}``, on the command line in one line of YAML as well;
     * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
       :class:`~pyg_topomask.graphgym.svd_encoder.SVDNodeEncoder`;
     * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;

@@ -15,7 +15,10 @@ from torch_geometric.loader import DataLoader
 
 from pyg_topomask.graphgym.distributed import num_processes, rank
 
-__all__ = ['EpochSampler', 'SharedBatches', 'create_loaders']
+__all__ = ['SAMPLERS', 'EpochSampler', 'SharedBatches', 'create_loaders']
+
+#: What :obj:`train.sampler` and :obj:`val.sampler` may be. Others that GraphGym names miss an option, or end in an error.
+SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
 
 
 class EpochSampler(Sampler[int]):
@@ -118,4 +121,10 @@ def create_loaders() -> list[Any]:
         loaders = [_reproducible(loader) for loader in create_loader()]
     if len(loaders) < 2:
         raise ValueError(f'dataset {cfg.dataset.name!r} has no validation split, by which to choose the best epoch')
+    for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
+        sampler = cfg[group].sampler
+        if sampler != 'full_batch' and type(loader) is DataLoader:
+            warnings.warn(
+                f'{group}.sampler: got {sampler!r}, which is for a single graph: graphs are taken whole', stacklevel=2
+            )
     return loaders

@@ -34,16 +34,16 @@ def launch(script: Path, argv: Sequence[str]) -> None:
     Args:
         script (Path): The file, as :func:`find_main` returns it.
         argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`. A mask may be among them, as
-            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`.
+            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`, and so may :obj:`topomask.transforms`.
 
     Raises:
         ImportError: If a package that GraphGPS requires is missing.
-        ValueError: If a mask is no YAML.
+        ValueError: If a mask is no YAML, or transforms are none.
     """
     import pyg_topomask.graphgym.graphgps  # noqa: F401
-    from pyg_topomask.graphgym.composed_mask import mask_overrides
+    from pyg_topomask.graphgym.composed_mask import yaml_overrides
 
-    sys.argv = [str(script), *mask_overrides(argv)]
+    sys.argv = [str(script), *yaml_overrides(argv)]
     sys.path.insert(0, str(script.parent))
     try:
         runpy.run_path(str(script), run_name='__main__')

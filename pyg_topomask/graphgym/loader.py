@@ -24,8 +24,14 @@ from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets import DATASETS
-from pyg_topomask.graphgym.arguments import construct
-from pyg_topomask.graphgym.attentions import ATTENTIONS, configured_attention, configured_tree, layer_option
+from pyg_topomask.graphgym.arguments import construct, decoded
+from pyg_topomask.graphgym.attentions import (
+    ATTENTIONS,
+    attention_options,
+    configured_attention,
+    configured_tree,
+    layer_option,
+)
 from pyg_topomask.graphgym.composed_mask import first_options
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
@@ -125,7 +131,24 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
         transform = lookup('transform in topomask.transforms', name, ours, theirs)
         given = {**_options_of_attention(name, transform), **(arguments or {})}
         transforms.append(construct(f'topomask.transforms, for {name}', transform, given))
+        if name in PREPARES_FOR:
+            _warn_of_contradictions(name, arguments or {})
     return transforms
+
+
+def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> None:
+    r"""Warns of options of the configured attention that the walks which a transform stores for it do not have."""
+    attention, options = _walks_of(transform)
+    if attention != configured_attention():
+        return
+    before = attention_options(attention)
+    for key, value in decoded(arguments).items():
+        # Those of a composed mask are no options of the attention: they are there because they were given.
+        if key in options and value != options[key] != before.get(key, value):
+            warnings.warn(
+                f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}',
+                stacklevel=3,
+            )
 
 
 def _warn_of_unused_options() -> None:

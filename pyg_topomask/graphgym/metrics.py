@@ -7,6 +7,7 @@ import io
 import json
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,8 @@ def write_metrics(path: Path, history: Sequence[Row]) -> None:
 
 
 def truncate_stats(path: Path, epochs: int) -> None:
-    r"""Removes from GraphGym's :obj:`stats.json`, to which it appends, what a killed process wrote after the last checkpoint.
+    r"""Removes from GraphGym's :obj:`stats.json`, to which it appends, what a killed process wrote after the last checkpoint,
+    and lines that are no epoch.
 
     Args:
         path (Path): The file, which may be absent.
@@ -181,7 +183,8 @@ def truncate_stats(path: Path, epochs: int) -> None:
         return
     kept = []
     # A line without an end was being written.
-    for line in path.read_text().split('\n')[:-1]:
-        if json.loads(line)['epoch'] < epochs:
-            kept.append(f'{line}\n')
+    for line in path.read_text(errors='replace').split('\n')[:-1]:
+        with suppress(ValueError, TypeError, KeyError):
+            if json.loads(line)['epoch'] < epochs:
+                kept.append(f'{line}\n')
     write_atomically(path, ''.join(kept).encode())

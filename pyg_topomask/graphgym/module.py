@@ -17,6 +17,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
+from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng_state
@@ -106,6 +107,8 @@ class RunModule(GraphGymModule):
 
     def on_train_epoch_start(self) -> None:
         period, epoch = cfg.topomask.redraw_period, self.current_epoch
+        # Validated are the first and the last epoch too, as in GraphGym; of itself Lightning knows multiples alone.
+        self.trainer.check_val_every_n_epoch = 1 if is_eval_epoch(epoch) else epoch + 2
         if period > 0 and epoch > 0 and epoch % period == 0:
             # Drawn for the epoch: equal in all processes, and in a run that was resumed.
             generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
@@ -120,6 +123,8 @@ class RunModule(GraphGymModule):
     def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
         outputs = self._shared_step(batch, split)
         loss: torch.Tensor = outputs['loss']
+        if outputs['true'].numel() == 0:  # a part of a graph without a label of this split
+            loss = loss.nan_to_num()
         seconds = time.perf_counter() - self._batch_start
         self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)
         self._batch_start = time.perf_counter()
@@ -154,8 +159,8 @@ class RunModule(GraphGymModule):
         self.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
-        elif 'val_loss' in metrics:
-            self.scheduler.step(metrics['val_loss'])
+        else:  # each epoch, by the last validation, as GraphGPS does
+            self.scheduler.step(next(row['val_loss'] for row in reversed(self.history) if 'val_loss' in row))
         if rank() == 0:
             write_metrics(self.metrics_file, self.history)
         self.save()

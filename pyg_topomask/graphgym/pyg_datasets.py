@@ -15,7 +15,7 @@ from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 
 from pyg_topomask.datasets.point_clouds import stratified
 
-__all__ = ['PYG_DATASETS', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
+__all__ = ['PYG_DATASETS', 'SPLIT_BY_SHARES', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
 
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
@@ -69,10 +69,15 @@ def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
     return GNNBenchmarkDataset(root, name, split, pre_transform=append_positions if superpixels else None)
 
 
-def _tu(root: str, name: str) -> InMemoryDataset:
-    shares = cfg.dataset.split
+def _shares() -> list[float]:
+    shares: list[float] = cfg.dataset.split
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(f'dataset.split: got {shares}; accepted are three positive shares that sum to 1')
+    return shares
+
+
+def _tu(root: str, name: str) -> InMemoryDataset:
+    shares = _shares()
     # GraphGPS keeps these below `<dir>/TUDataset`; a folder with the raw files directly below `<dir>` works as well.
     direct = Path(root).parent
     dataset = TUDataset(str(direct if (direct / name / 'raw').is_dir() else root), name, use_node_attr=True)
@@ -82,8 +87,9 @@ def _tu(root: str, name: str) -> InMemoryDataset:
 
 
 def _amazon(root: str, name: str) -> InMemoryDataset:
+    _, val, test = _shares()
     dataset = Amazon(root, name)
-    dataset.data = RandomNodeSplit(num_val=0.2, num_test=0.2)(dataset._data)
+    dataset.data = RandomNodeSplit(num_val=val, num_test=test)(dataset._data)
     return dataset
 
 
@@ -106,6 +112,9 @@ PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
     'PyG-S3DIS': lambda root, name: join([S3DIS(root, train=train) for train in (True, False)], val=3294),
     'PyG-ModelNet': _modelnet,
 }
+
+#: Those of these formats that are split as :obj:`dataset.split` says.
+SPLIT_BY_SHARES = ('PyG-Amazon', 'PyG-TUDataset')
 
 
 def load_pyg_dataset(format: str, name: str, dataset_dir: str) -> InMemoryDataset | None:

@@ -12,7 +12,7 @@ from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.attentions import option_types
-from pyg_topomask.graphgym.composed_mask import mask_overrides
+from pyg_topomask.graphgym.composed_mask import yaml_overrides
 
 __all__ = ['defaults', 'load_config', 'option']
 
@@ -32,7 +32,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     """
     if len(options) % 2:
         raise ValueError(f'options are pairs of a key and a value, given {len(options)} words: {" ".join(options)}')
-    options = mask_overrides(options)
+    options = yaml_overrides(options)
     set_cfg(cfg)
     try:
         with open(cfg_file) as file:

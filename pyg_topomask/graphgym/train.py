@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import sys
 import warnings
@@ -18,25 +17,53 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
-from pyg_topomask.graphgym.checkpoint import check_same_experiment, load_checkpoint, remove_unfinished, write_atomically
-from pyg_topomask.graphgym.data import create_loaders
+from pyg_topomask.graphgym.checkpoint import (
+    check_same_experiment,
+    load_best,
+    load_checkpoint,
+    remove_unfinished,
+    write_atomically,
+)
+from pyg_topomask.graphgym.data import SAMPLERS, create_loaders
 from pyg_topomask.graphgym.distributed import connect, gather, main_first, num_processes, rank
+from pyg_topomask.graphgym.first_step import try_first_step
 from pyg_topomask.graphgym.loader import FORMATS
-from pyg_topomask.graphgym.metrics import METRICS, Row, check_metric_best, metric_best, truncate_stats, write_metrics
-from pyg_topomask.graphgym.module import SPLITS, RunModule, create_network
+from pyg_topomask.graphgym.metrics import (
+    METRICS,
+    Row,
+    best_row,
+    check_metric_best,
+    metric_best,
+    truncate_stats,
+    write_metrics,
+)
+from pyg_topomask.graphgym.module import SPLITS, RunModule
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.progress import Progress
+from pyg_topomask.graphgym.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.run_folder import clear_run, locked
 from pyg_topomask.graphgym.settings import defaults, load_config, option
 
 __all__ = ['train']
 
+#: What a run writes to its folder, first of all what it is resumed from.
+FILES = (
+    'checkpoints/last.pt',
+    'config.yaml',
+    'metrics.csv',
+    'checkpoints/best.pt',
+    *(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*')),
+)
 #: The smallest numbers that options accept.
 MINIMA = {
+    'gt.layers': 1,
     'num_threads': 1,
     'optim.batch_accumulation': 1,
     'optim.max_epoch': 1,
+    'optim.num_warmup_epochs': 0,
+    'optim.schedule_patience': 0,
     'topomask.redraw_period': 0,
     'train.eval_period': 1,
 }
@@ -51,10 +78,18 @@ NAMES_OF_GNN = {
 }
 #: Options of GraphGym and GraphGPS that this runner does not read, and what holds instead.
 UNREAD = {
+    'dataset.split': 'the split is that of the data set',
     'dataset.split_index': 'the split is that of the data set',
     'dataset.split_mode': 'the split is that of the data set',
+    'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
+    'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
     'train.enable_ckpt': 'checkpoints are always written, for --resume',
+    'train.epoch_resume': '--resume continues after the last finished epoch',
+    'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',
+    'train.mode': 'models are trained as by custom',
+    'train.skip_train_eval': 'metrics of training are those of its own forward passes',
+    'wandb.use': 'metrics are in metrics.csv and, with tensorboard_each_run, in TensorBoard',
 }
 
 
@@ -75,16 +110,6 @@ def _check_devices() -> None:
         )
 
 
-def _clear(run_dir: Path) -> None:
-    print(f'replacing the run in {run_dir}', file=sys.stderr)
-    # What a run is resumed from goes first: what is left by who is killed here is not taken for a run.
-    for entry in ('checkpoints/last.pt', 'config.yaml', 'metrics.csv'):
-        (run_dir / entry).unlink(missing_ok=True)
-    # Only what a run writes: the folder is the user's, and may hold more.
-    for entry in (*SPLITS, 'checkpoints'):
-        shutil.rmtree(run_dir / entry, ignore_errors=True)
-
-
 def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
     path = run_dir / 'checkpoints' / 'last.pt'
     if not path.exists():
@@ -100,6 +125,13 @@ def _check_options() -> None:
         value = option(path)
         if value is None or value < least:
             raise ValueError(f'{path}: got {value}; accepted are numbers from {least}')
+    if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
+        raise ValueError(f'optim.clip_grad_norm_value: got {cfg.optim.clip_grad_norm_value}; accepted are numbers above 0')
+    if cfg.metric_agg not in ('argmax', 'argmin'):
+        raise ValueError(f'metric_agg: got {cfg.metric_agg!r}; accepted are argmax, argmin')
+    for path in ('train.sampler', 'val.sampler'):
+        if option(path) not in SAMPLERS:
+            raise ValueError(f'{path}: got {option(path)!r}; accepted are {", ".join(SAMPLERS)}')
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
@@ -120,10 +152,18 @@ def _warn_of_unread_options() -> None:
     r"""Warns of options that differ from their defaults and that GraphGPS reads, but not this runner."""
     before = defaults()
     for path, instead in UNREAD.items():
-        # What a loader of the user's own reads is not known.
-        foreign = path.startswith('dataset.') and cfg.dataset.format not in FORMATS
-        if option(path) != option(path, before) and not foreign:
+        if option(path) != option(path, before) and not _is_read(path):
             warnings.warn(f'{path}: got {option(path)!r}, which train does not read: {instead}', stacklevel=2)
+
+
+def _is_read(path: str) -> bool:
+    r"""Returns whether an option of :obj:`UNREAD` is read after all, or says what holds anyway."""
+    if path.startswith('dataset.'):
+        # What a loader of the user's own reads is not known.
+        return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
+    if path == 'train.iter_per_epoch':
+        return any('saint' in group.sampler for group in (cfg.train, cfg.val))
+    return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')
 
 
 def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
@@ -132,10 +172,9 @@ def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any
         return
     if resume and checkpoint is None:
         print(f'no checkpoint in {run_dir}: starting with the first epoch', file=sys.stderr)
-    if run_dir.exists() and not resume:
-        _clear(run_dir)
-    run_dir.mkdir(parents=True, exist_ok=True)
     remove_unfinished(run_dir)
+    if not resume:
+        clear_run(run_dir, FILES)
     history = [] if checkpoint is None else checkpoint['history']
     for split in SPLITS:
         truncate_stats(run_dir / split / 'stats.json', len(history))
@@ -154,7 +193,6 @@ def _trainer(accelerator: str) -> Any:
         strategy='ddp_find_unused_parameters_true' if num_processes() > 1 else 'auto',
         use_distributed_sampler=False,
         max_epochs=cfg.optim.max_epoch,
-        check_val_every_n_epoch=min(cfg.train.eval_period, cfg.optim.max_epoch),
         gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
@@ -201,15 +239,16 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     with main_first():
         loaders = create_loaders()
     check_metric_best()
-    with torch.random.fork_rng(devices=()):
-        create_network()  # what fails here leaves an earlier run in the folder as it is
-    _prepare(run_dir, config, resume, checkpoint)
-    module = RunModule(run_dir, config, checkpoint)
     trainer = _trainer(accelerator)
-    if len(module.history) < cfg.optim.max_epoch:
-        _fit(trainer, module, loaders)
-        gather(None)  # process 0 has written its last file
-    module.model.load_state_dict(load_checkpoint(run_dir / 'checkpoints' / 'best.pt')['model'])
+    try_first_step(loaders[0], trainer.strategy.root_device)  # what fails here leaves an earlier run as it is
+    with locked(run_dir):
+        _prepare(run_dir, config, resume, checkpoint)
+        module = RunModule(run_dir, config, checkpoint)
+        if len(module.history) < cfg.optim.max_epoch:
+            _fit(trainer, module, loaders)
+        # That of process 0, whose seconds the files hold, and which has then written its last one.
+        best = gather(best_row(module.history))[0]
+        module.model.load_state_dict(load_best(run_dir / 'checkpoints' / 'best.pt', best, config)['model'])
     trainer.validate(module, loaders[1:], verbose=False)
     return module.finish_meters()
 
@@ -239,14 +278,15 @@ def train(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        resume (bool, optional): Whether to continue after the last finished epoch. (default: :obj:`False`)
+        resume (bool, optional): Whether to continue after the last finished epoch, as :obj:`train.auto_resume` does.
+            (default: :obj:`False`)
         repeat (int, optional): Number of runs, with seeds :obj:`cfg.seed`, :obj:`cfg.seed + 1` and so on.
             (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
 
     Raises:
-        ValueError: If an option is unknown or out of its range, a checkpoint belongs to another configuration, or the data
-            cannot be shared by the processes.
+        ValueError: If an option is unknown, out of its range or does not fit the data, a checkpoint belongs to another
+            configuration, another process trains in the folder, or the data cannot be shared by the processes.
         FloatingPointError: If the training loss becomes NaN or infinite.
 
     Returns:
@@ -266,7 +306,7 @@ def train(
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='.*does not have many workers.*')
             warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
-            results.append(_train_seed(run_dir, resume))
+            results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
     if rank() == 0:

@@ -28,6 +28,7 @@ from torch_geometric.transforms import (
 
 import pyg_topomask
 from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state, write_atomically
+from pyg_topomask.graphgym.errors import first_line
 from pyg_topomask.transforms import (
     AddForest,
     AddGraphRandomFeatures,
@@ -145,8 +146,7 @@ def _read(path: Path) -> Collated | None:
     except FileNotFoundError:
         return None
     except Exception as error:  # whatever else is wrong with it, it can be made again
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        warnings.warn(f'topomask.transforms: {path} is not readable and written anew: {reason}', stacklevel=3)
+        warnings.warn(f'topomask.transforms: {path} is not readable and written anew: {first_line(error)}', stacklevel=3)
         return None
 
 

@@ -80,10 +80,10 @@ def is_recommendation(cfg_file: str | Path) -> bool:
         cfg_file (str or Path): The file; :obj:`False` if it is absent or not a YAML, of which others tell.
     """
     try:
-        with open(cfg_file) as file:
-            return any(line.startswith('recommend:') for line in file)
-    except (OSError, UnicodeDecodeError):
+        given = _parse(Path(cfg_file).read_text(), str(cfg_file))
+    except (OSError, ValueError):
         return False
+    return isinstance(given, dict) and 'recommend' in given
 
 
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:

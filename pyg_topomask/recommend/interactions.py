@@ -9,6 +9,7 @@ import lzma
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = ['InteractionDataset', 'bipartite_data', 'load_interactions', 'read_in
 
 LAYOUTS = ('lists', 'pairs')
 _LARGEST = torch.iinfo(torch.long).max
+#: What some editors begin a file with, as it is read.
+_BYTE_ORDER_MARK = r'\xef\xbb\xbf'
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 
 Source = str | Path | Sequence[str | Path]
@@ -109,8 +112,12 @@ class InteractionDataset:
     @property
     def fingerprint(self) -> str:
         r"""A hash of the original ids: what a model says of users and items holds for data sets with the same one alone."""
-        ids = [own.cpu().numpy().astype('<i8').tobytes() for own in (self.user_ids, self.item_ids)]
-        return hashlib.sha256(b'%d users ' % self.num_users + b''.join(ids)).hexdigest()
+        return _hash(f'{self.num_users} users ', self.user_ids, self.item_ids)
+
+    @cached_property
+    def interactions_hash(self) -> str:
+        r"""A hash of the interactions: the same training sees data sets with the same one, and the same fingerprint, alone."""
+        return _hash(repr(self), self.train, self.val, self.test)
 
     @property
     def notes(self) -> list[str]:
@@ -131,6 +138,10 @@ class InteractionDataset:
     def __repr__(self) -> str:
         parts = ', '.join(f'{name}={getattr(self, name).size(1)}' for name in ('train', 'val', 'test'))
         return f'{type(self).__name__}(users={self.num_users}, items={self.num_items}, {parts})'
+
+
+def _hash(sizes: str, *parts: Tensor) -> str:
+    return hashlib.sha256(sizes.encode() + b''.join(part.cpu().numpy().astype('<i8').tobytes() for part in parts)).hexdigest()
 
 
 def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
@@ -235,7 +246,7 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
     with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
         try:
             for number, line in enumerate(file, 1):
-                words = line.replace(':', ' ', 1).split()
+                words = line.removeprefix(_BYTE_ORDER_MARK).replace(':', ' ', 1).split()
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])

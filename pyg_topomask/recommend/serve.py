@@ -65,12 +65,13 @@ def recommend(
     Raises:
         ValueError: If an id is unknown, or :obj:`k` is not from 1 to the size of the catalogue.
     """
-    wanted = torch.tensor(list(user_ids), dtype=torch.long)
-    index = torch.searchsorted(dataset.user_ids, wanted).clamp(max=dataset.num_users - 1)
-    unknown = wanted[dataset.user_ids[index] != wanted]
-    if unknown.numel():
+    known = set(dataset.user_ids.tolist())
+    unknown = [user for user in user_ids if user not in known]  # among them what no tensor holds
+    if unknown:
         low, high = int(dataset.user_ids[0]), int(dataset.user_ids[-1])
-        raise ValueError(f'user: got {unknown.tolist()}; accepted are the {dataset.num_users} users from {low} to {high}')
+        raise ValueError(f'user: got {unknown}; accepted are the {dataset.num_users} users from {low} to {high}')
+    wanted = torch.tensor(list(user_ids), dtype=torch.long)
+    index = torch.searchsorted(dataset.user_ids, wanted)
     ranking = rank_items(users, items, index, torch.cat([dataset.train, dataset.val], 1), k)
     score = (users[index][:, None] * items[ranking]).sum(-1)
     return [
@@ -124,6 +125,8 @@ def serve(
     """
     if not user_ids and embeddings is None:
         raise ValueError('user, embeddings: got neither; accepted are users to recommend to, a file for embeddings, or both')
+    if out is not None and not user_ids:
+        raise ValueError(f'out: got {str(out)!r} without user; accepted is a file for the items of users')
     out = None if out is None else _file_path('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)

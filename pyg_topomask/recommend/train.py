@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import statistics
 import sys
 import time
@@ -19,6 +18,7 @@ from torch_geometric import seed_everything
 
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
+    load_best,
     load_checkpoint,
     remove_unfinished,
     rng_state,
@@ -28,6 +28,7 @@ from pyg_topomask.graphgym.checkpoint import (
 )
 from pyg_topomask.graphgym.distributed import connect, num_processes
 from pyg_topomask.graphgym.metrics import Row, write_metrics
+from pyg_topomask.graphgym.run_folder import clear_run, locked
 from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
@@ -39,6 +40,8 @@ __all__ = ['Training', 'embed', 'find_device', 'load_dataset', 'load_weights', '
 
 #: Options of the group :obj:`recommend` that say where and how long to run rather than what; a run may be resumed with others.
 FREE_OPTIONS = ('dir', 'max_epoch', 'device', 'progress', 'model', 'baselines')
+#: What a run writes to its folder, first of all what it is resumed from.
+FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'result.json', 'checkpoints/best.pt')
 
 
 def find_device(name: str) -> torch.device:
@@ -125,15 +128,15 @@ class Training:
         return f'val_recall@{self.own.k}'
 
     @property
-    def best_epoch(self) -> int | None:
+    def best(self) -> Row | None:
         r"""The first epoch with the best validation metric, or :obj:`None` before any was validated."""
         validated = [row for row in self.history if self.metric in row]
-        return int(max(validated, key=lambda row: row[self.metric])['epoch']) if validated else None
+        return max(validated, key=lambda row: row[self.metric]) if validated else None
 
     def is_finished(self) -> bool:
         r"""Returns whether all epochs are done, or the last validations brought nothing."""
-        best = self.best_epoch
-        stale = sum(self.metric in row and best is not None and row['epoch'] > best for row in self.history)
+        best = self.best
+        stale = sum(self.metric in row and best is not None and row['epoch'] > best['epoch'] for row in self.history)
         return bool(len(self.history) >= self.own.max_epoch or 0 < self.own.patience <= stale)
 
     def run(self, resume: bool = False) -> Row:
@@ -141,36 +144,39 @@ class Training:
 
         Args:
             resume (bool, optional): Whether to go on after the last finished epoch. (default: :obj:`False`)
+
+        Raises:
+            ValueError: If another process trains in the folder, or the checkpoint there is of another configuration or data.
         """
-        self._prepare(resume)
-        with self._bar() as bar:
-            while not self.is_finished():
-                self._epoch(bar)
-        # Without validation interactions there is no best epoch: the last one counts.
-        chosen = 'last.pt' if self.best_epoch is None else 'best.pt'
-        self.model.encoder.load_state_dict(load_checkpoint(self.run_dir / 'checkpoints' / chosen)['model'])
-        result = self._test()
-        # JSON has no NaN, the metrics of a group of items without a test interaction.
-        finite = {key: None if math.isnan(value) else value for key, value in result.items()}
-        write_atomically(self.run_dir / 'result.json', (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
-        return result
+        with locked(self.run_dir):
+            self._prepare(resume)
+            with self._bar() as bar:
+                while not self.is_finished():
+                    self._epoch(bar)
+            # Without validation interactions there is no best epoch: the last one counts.
+            path = self.run_dir / 'checkpoints' / ('last.pt' if self.best is None else 'best.pt')
+            self.model.encoder.load_state_dict(load_best(path, self.best, self.config.dump(), _bound)['model'])
+            result = self._test()
+            # JSON has no NaN, the metrics of a group of items without a test interaction.
+            finite = {key: None if math.isnan(value) else value for key, value in result.items()}
+            write_atomically(self.run_dir / 'result.json', (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
+            return result
 
     def _prepare(self, resume: bool) -> None:
         text = self.config.dump()
-        if self.run_dir.exists() and not resume:
-            print(f'replacing the run in {self.run_dir}', file=sys.stderr)
-            # What a run is resumed from goes first: what is left by who is killed here is not taken for a run.
-            for entry in ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'result.json'):
-                (self.run_dir / entry).unlink(missing_ok=True)
-            # Only what a run writes: the folder is the user's, and may hold more.
-            shutil.rmtree(self.run_dir / 'checkpoints', ignore_errors=True)
-        (self.run_dir / 'checkpoints').mkdir(parents=True, exist_ok=True)
         remove_unfinished(self.run_dir)
+        if not resume:
+            clear_run(self.run_dir, FILES)
+        (self.run_dir / 'checkpoints').mkdir(exist_ok=True)
         last = self.run_dir / 'checkpoints' / 'last.pt'
         if resume and last.exists():
             checkpoint = load_checkpoint(last)
             check_same_experiment(last, _bound(checkpoint['config']), _bound(text))
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.own.dir)
+            if checkpoint.get('interactions') != self.dataset.interactions_hash:
+                raise ValueError(
+                    f'recommend.dir: got {self.own.dir!r}; accepted are the interactions that {last} was trained on'
+                )
             self.optimizer.load_state_dict(checkpoint['optimizer'])
             self.history = checkpoint['history']
             set_rng_state(checkpoint['rng'])
@@ -208,11 +214,17 @@ class Training:
             'config': self.config.dump(),
             'users and items': self.dataset.fingerprint,
             'model': self.model.encoder.state_dict(),
+            'best': self.best,
         }
-        if self.best_epoch == epoch:
+        if self.best is row:
             save_checkpoint(folder / 'best.pt', state)
         # Last, for who resumes goes on after the epoch of this file.
-        rest = {'optimizer': self.optimizer.state_dict(), 'history': self.history, 'rng': rng_state()}
+        rest = {
+            'interactions': self.dataset.interactions_hash,
+            'optimizer': self.optimizer.state_dict(),
+            'history': self.history,
+            'rng': rng_state(),
+        }
         write_metrics(self.run_dir / 'metrics.csv', self.history)
         save_checkpoint(folder / 'last.pt', {**state, **rest})
 
@@ -246,14 +258,14 @@ class Training:
         seen = [self.dataset.train, self.dataset.val]
         result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
         result = {f'test_{key}': value for key, value in result.items()}
-        best = self.best_epoch
+        best = self.best
         if best is not None:
-            result |= {key: value for key, value in self.history[best].items() if key.startswith('val_')}
+            result |= {key: value for key, value in best.items() if key.startswith('val_')}
         seconds = [row['seconds'] for row in self.history]
         return {
             **result,
             'epochs': len(self.history),
-            'best_epoch': len(self.history) - 1 if best is None else best,
+            'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
             'seconds_per_epoch': statistics.median(seconds),
         }
 
@@ -330,8 +342,8 @@ def train(
         The metrics of each model, one dictionary for each seed.
 
     Raises:
-        ValueError: If an option is unknown or out of its range, the data is not there, broken or, where a run is resumed, of
-            other users or items, or :obj:`torchrun` has started several processes.
+        ValueError: If an option is unknown or out of its range, the data is not there, broken or, where a run is resumed,
+            other than before, another process trains in the folder, or :obj:`torchrun` has started several processes.
         FloatingPointError: If a loss becomes NaN or infinite.
     """
     if repeat < 1:

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip('yacs')
 
+from pyg_topomask.datasets import digits as digits_module
 from pyg_topomask.graphgym.settings import load_config
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
@@ -27,6 +28,12 @@ def small() -> list[str]:
 @pytest.fixture
 def digits() -> Path:
     return DIGITS
+
+
+@pytest.fixture
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, labels = digits_module.digit_images()
+    monkeypatch.setattr(digits_module, 'digit_images', lambda: (images[:300], labels[:300]))
 
 
 @pytest.fixture

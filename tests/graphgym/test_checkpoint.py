@@ -77,11 +77,27 @@ def test_unknown_schema(tmp_path: Path, version: object) -> None:
 
 
 def test_not_a_checkpoint(tmp_path: Path) -> None:
-    (tmp_path / 'last.pt').write_bytes(b'garbage')
-    with pytest.raises(ValueError, match=r'is not a checkpoint'):
-        load_checkpoint(tmp_path / 'last.pt')
-    torch.save([1], tmp_path / 'last.pt')
+    path = tmp_path / 'last.pt'
+    save_checkpoint(path, {'model': {'weight': torch.rand(1000)}})
+    whole = path.read_bytes()
+    for content in (b'', b'garbage', b'\x80', whole[:1], whole[: len(whole) // 2], whole[:-30], b'PK\x03\x04'):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=rf'^{path} is not a checkpoint of pyg_topomask, or not a whole one: .'):
+            load_checkpoint(path)
+    torch.save([1], path)
     with pytest.raises(ValueError, match=r'schema_version None'):
+        load_checkpoint(path)
+
+
+def test_a_checkpoint_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError):
+        load_checkpoint(tmp_path / 'absent.pt')
+
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise PermissionError(13, 'Permission denied')
+
+    monkeypatch.setattr(torch, 'load', refuse)
+    with pytest.raises(PermissionError):
         load_checkpoint(tmp_path / 'last.pt')
 
 

@@ -129,17 +129,21 @@ def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pyte
 
 
 @pytest.mark.parametrize('resume', [[], ['--resume']])
+@pytest.mark.parametrize('script', [None, 'my scripts/hop_mask.py'])
 def test_the_command_to_go_on_is_one_for_a_shell(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, resume: list[str]
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, resume: list[str], script: str | None
 ) -> None:
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr('pyg_topomask.__main__._train', interrupt)
+    monkeypatch.setattr(sys.modules['__main__'], '__file__', script or str(ROOT / 'pyg_topomask' / '__main__.py'))
+    monkeypatch.setattr(sys, 'argv', [script])
     own = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
     assert main(['train', *resume, *own]) == 130
-    command = capsys.readouterr().err.partition('python -m pyg_topomask ')[2]
-    assert shlex.split(command) == ['train', '--resume', *own]
+    command = capsys.readouterr().err.partition('last finished epoch: ')[2]
+    program = ['-m', 'pyg_topomask'] if script is None else [script]
+    assert shlex.split(command) == ['python', *program, 'train', '--resume', *own]
 
 
 def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) -> None:

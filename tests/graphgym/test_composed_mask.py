@@ -10,7 +10,8 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import build_attention
-from pyg_topomask.graphgym.composed_mask import build_mask, mask_overrides, read_tree
+from pyg_topomask.graphgym.composed_mask import build_mask, read_tree, yaml_overrides
+from pyg_topomask.graphgym.loader import build_transforms
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
@@ -89,9 +90,9 @@ def test_a_command_line_replaces_the_mask_of_a_file() -> None:
 
 def test_a_command_line_is_otherwise_as_it_was() -> None:
     words = ['--cfg', 'x.yaml', 'gt.layers', '2', 'topomask.transforms', "['AddGridShape']"]
-    assert mask_overrides(words) == words
+    assert yaml_overrides(words) == words
     long = {'sum': [{'PowerSeries': {'order': order}} for order in range(40)]}
-    key, line = mask_overrides(['topomask.mask', str(long)])
+    key, line = yaml_overrides(['topomask.mask', str(long)])
     assert key == 'topomask.Masked.mask'
     assert '\n' not in line
     assert read_tree(line) == long
@@ -109,6 +110,26 @@ def test_a_mask_by_its_name_alone_in_a_file(tmp_path: Path, text: str) -> None:
 def test_what_is_no_tree_is_refused(digits: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r'topomask.mask: got .*; accepted are trees in YAML'):
         load_config(digits, ['topomask.mask', text])
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '[NormalizeFeatures, {AddRandomWalkPE: {walk_length: 4}}, {AddForest: }]',
+        "['NormalizeFeatures', {'AddRandomWalkPE': {'walk_length': 4}}, {'AddForest': None}]",
+    ],
+)
+def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
+    load_config(digits, ['topomask.transforms', text])
+    assert [type(own).__name__ for own in build_transforms(cfg.topomask.transforms)] == [
+        'NormalizeFeatures',
+        'AddRandomWalkPE',
+        'AddForest',
+    ]
+    with pytest.raises(ValueError, match=r'topomask.transforms: got .*; accepted are lists in YAML'):
+        load_config(digits, ['topomask.transforms', '[AddForest'])
+    with pytest.raises(ValueError, match=r'topomask.transforms'):
+        load_config(digits, ['topomask.transforms', 'AddForest'])
 
 
 def test_parts_of_a_mask_on_a_command_line_are_refused(digits: Path) -> None:

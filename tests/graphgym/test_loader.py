@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,33 @@ def test_folder_of_planetoid(
 
 def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(configure: Callable[..., None]) -> None:
     configure('topomask.GRF.num_walks 7 topomask.GRF.p_halt 0.25')
-    plain, own = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
+    with pytest.warns(UserWarning, match='^topomask.transforms, for AddGraphRandomFeatures: got num_walks 3, where GRF has 7$'):
+        plain, own = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
     assert (plain.settings.num_walks, plain.settings.p_halt) == (7, 0.25)
     assert (own.settings.num_walks, own.settings.p_halt) == (3, 0.25)
+
+
+@pytest.mark.parametrize(
+    ('options', 'mask', 'warns'),
+    [
+        ('', None, False),
+        ('topomask.GRF.num_walks 3', None, False),
+        ('topomask.GRF.num_walks 64', None, True),
+        ('gt.layer_type GINE+Linear topomask.GRF.num_walks 64', None, False),  # nothing reads it
+        ('gt.layer_type GINE+Masked topomask.GRF.num_walks 64', None, False),
+        ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 5}}', True),
+        ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 3}}', False),
+    ],
+)
+def test_walks_unlike_those_of_the_attention_are_warned_of(
+    configure: Callable[..., None], options: str, mask: str | None, warns: bool
+) -> None:
+    configure(options)
+    cfg.topomask.Masked.mask = mask
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        build_transforms([{'AddGraphRandomFeatures': {'num_walks': '3'}}])
+    assert [str(own.message).startswith('topomask.transforms, for Add') for own in caught] == [True] * warns
 
 
 def test_numbers_that_pyyaml_takes_for_text() -> None:

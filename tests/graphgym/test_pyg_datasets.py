@@ -122,6 +122,21 @@ def test_bad_shares_are_named(tmp_path: Path, shares: str, configure: Callable[.
         load_pyg_dataset('PyG-TUDataset', 'MADE', str(tmp_path))
 
 
+def test_nodes_are_split_by_shares(monkeypatch: pytest.MonkeyPatch, configure: Callable[..., None]) -> None:
+    class Nodes(InMemoryDataset):
+        def __init__(self, root: str, name: str) -> None:
+            super().__init__(None)
+            self.data, self.slices = self.collate([Data(x=torch.rand(40, 2), y=torch.zeros(40))])
+
+    monkeypatch.setattr(pyg_datasets, 'Amazon', Nodes)
+    configure('dataset.split [0.5,0.1,0.4]')
+    dataset = load_pyg_dataset('PyG-Amazon', 'computers', '.')
+    assert dataset is not None
+    masks = [dataset._data[f'{split}_mask'] for split in ('train', 'val', 'test')]
+    assert [int(mask.sum()) for mask in masks] == [20, 4, 16]
+    assert int(torch.stack(masks).sum(0).max()) == 1
+
+
 @pytest.mark.skipif(not TU.is_dir(), reason=f'no folder {TU}: set PYG_TOPOMASK_DATA to the folder of the data sets')
 def test_real_enzymes(tmp_path: Path, configure: Callable[..., None]) -> None:
     configure()

@@ -74,6 +74,12 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
         read_interactions(tmp_path / 'a.txt')
 
 
+@pytest.mark.parametrize('layout', ['lists', 'pairs'])
+def test_byte_order_mark(tmp_path: Path, layout: str) -> None:
+    (tmp_path / 'a.txt').write_text('0 1\n2 3\n', encoding='utf-8-sig')
+    assert read_interactions(tmp_path / 'a.txt', layout).tolist() == [[0, 2], [1, 3]]
+
+
 @pytest.mark.parametrize(('suffix', 'module'), [('.gz', gzip), ('.xz', lzma), ('.bz2', bz2)])
 def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
     path = tmp_path / f'a.txt{suffix}'
@@ -235,6 +241,16 @@ def test_fingerprint_is_that_of_the_ids() -> None:
     short, long = (InteractionDataset.from_pairs(own) for own in (pairs((1, 2), (1, 3)), pairs((1, 3), (2, 3))))
     assert torch.cat([short.user_ids, short.item_ids]).tolist() == torch.cat([long.user_ids, long.item_ids]).tolist()
     assert short.fingerprint != long.fingerprint
+
+
+def test_hash_is_that_of_the_interactions() -> None:
+    def hashed(train: Tensor, **parts: Tensor) -> str:
+        return InteractionDataset.from_pairs(train, **parts).interactions_hash
+
+    own = hashed(pairs((1, 5), (2, 6)), test=pairs((1, 6)))
+    assert hashed(pairs((2, 6), (1, 5)), test=pairs((1, 6))) == own
+    others = [hashed(pairs((1, 5), (2, 6)), val=pairs((1, 6))), hashed(pairs((1, 6), (2, 5)), test=pairs((1, 5)))]
+    assert len({own, *others, hashed(pairs((1, 5), (2, 6), (1, 6)))}) == 4
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f'the data sets are not in {DATA}')

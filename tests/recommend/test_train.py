@@ -12,6 +12,7 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 from pyg_topomask.__main__ import main
+from pyg_topomask.graphgym.run_folder import locked
 from pyg_topomask.recommend.config import default_config, is_recommendation, load_config
 from pyg_topomask.recommend.interactions import read_interactions
 from pyg_topomask.recommend.models import RECOMMENDERS, build_recommender
@@ -185,6 +186,13 @@ def test_other_data_is_refused(run_cfg: Path) -> None:
             load_run(run, folder / name)
         with pytest.raises(ValueError, match=message.replace('best', 'last')):
             train(run_cfg, [*options, 'recommend.dir', str(folder / name)], resume=True)
+    # The same users and items, of whom some did something else: to go on training is not what to serve is.
+    copy_data(folder, folder / 'changed')
+    lines = (folder / 'changed' / 'train.txt').read_text().splitlines()
+    (folder / 'changed' / 'train.txt').write_text('\n'.join([lines[0].rpartition(' ')[0], *lines[1:]]) + '\n')
+    assert load_run(run, folder / 'changed')[0].fingerprint == load_run(run)[0].fingerprint
+    with pytest.raises(ValueError, match=r"^recommend.dir: got '.*changed'; accepted are the interactions that \S*last\.pt"):
+        train(run_cfg, [*options, 'recommend.dir', str(folder / 'changed')], resume=True)
     # A checkpoint of an earlier version, of which the sizes alone tell.
     path = run / 'checkpoints' / 'best.pt'
     checkpoint = torch.load(path)
@@ -255,11 +263,56 @@ def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str
         ([*run, '--user', '100', '--out', str(folder / 'x.csv'), '--embeddings', 'vectors.csv'], 'embeddings: got'),
         ([*run, '--user', '101', *files], 'user: got [101]'),
         ([*run, '--user', '100', '--k', '0', *files], 'k: got 0; accepted are 1 to 30'),
+        ([*run, '--user', '100', '99999999999999999999', *files], 'user: got [99999999999999999999]; accepted are the 40'),
+        ([*run, *files], "top.csv' without user; accepted is a file for the items of users"),
     ):
         capsys.readouterr()
         assert main(arguments) == 2
         assert message in capsys.readouterr().err
     assert set(folder.iterdir()) == before
+
+
+def test_a_second_run_in_the_folder(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '1']
+    run = run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3'
+    own = [run / 'mine.txt', run / 'checkpoints' / 'mine.txt']
+    for path in own:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('mine')
+    train(run_cfg, options)
+    assert 'replacing' not in capsys.readouterr().err
+    train(run_cfg, options)
+    assert f'replacing the run in {run}' in capsys.readouterr().err
+    assert [path.read_text() for path in own] == ['mine', 'mine']
+    before = {path: path.read_bytes() for path in run.rglob('*') if path.is_file()}
+    with locked(run):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match=f'^out: got {run}, where another process trains'):
+                train(run_cfg, options, resume=resume)
+    assert {path: path.read_bytes() for path in run.rglob('*') if path.is_file()} == before
+    path = run / 'checkpoints' / 'best.pt'
+    best = torch.load(path)
+    torch.save({**best, 'best': {**best['best'], 'loss': 0.0}}, path)
+    with pytest.raises(ValueError, match=f'^{path}: got the model of another run'):
+        train(run_cfg, options, resume=True)
+
+
+@pytest.mark.parametrize(
+    ('text', 'expected'),
+    [
+        ('recommend: {}', True),
+        ('"recommend" : {k: 3}', True),
+        ('{seed: 1, recommend: {}}', True),
+        ('note: |\n  a\nrecommend: {}', True),
+        ('note: "a\nrecommend: b"', False),
+        ('gt: {recommend: 1}', False),
+        ('recommend', False),
+        ('recommend: [', False),
+    ],
+)
+def test_what_is_a_recommendation(tmp_path: Path, text: str, expected: bool) -> None:
+    (tmp_path / 'own.yaml').write_text(text)
+    assert is_recommendation(tmp_path / 'own.yaml') == expected
 
 
 def test_broken_yaml(run_cfg: Path) -> None:

@@ -1,0 +1,53 @@
+r"""The first step of a run, tried before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch_geometric.graphgym.loss import compute_loss
+
+from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state
+from pyg_topomask.graphgym.errors import first_line
+from pyg_topomask.graphgym.module import create_network
+from pyg_topomask.graphgym.settings import option
+
+__all__ = ['try_first_step']
+
+#: Options that data may not fit, which shows in the first step alone.
+SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
+
+
+def try_first_step(loader: Any, device: torch.device) -> None:
+    r"""Makes a network, computes the loss of the first batch in evaluation mode, and forgets both. Random number generators
+    are left as they were.
+
+    Args:
+        loader (torch.utils.data.DataLoader): The loader of the training data.
+        device (torch.device): Where to compute.
+
+    Raises:
+        ValueError: If that fails, other than for lack of memory.
+    """
+    state = rng_state()
+    try:
+        network = create_network().to(device).eval()
+        with torch.no_grad():
+            _step(network, loader, device)
+    finally:
+        set_rng_state(state)
+
+
+def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
+    try:
+        # Not by iterating over the loader, which would start its workers, and draw from its own generator.
+        batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
+        batch.split = 'train'
+        compute_loss(*network(batch))
+    except torch.OutOfMemoryError:
+        raise
+    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise ValueError(
+            f'{", ".join(SUSPECTS)}: got {", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends '
+            f'in {type(error).__name__}: {first_line(error)}; accepted is what fits the data set'
+        ) from error

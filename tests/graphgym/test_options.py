@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.train import _warn_of_unread_options
+
+CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+
+pytestmark = pytest.mark.usefixtures('few_digits')
+
+
+@pytest.mark.parametrize(
+    'wrong',
+    [
+        ('gt.layer_type', 'GINE+Unknown'),
+        ('gt.layer_type', 'Unknown+GRF'),
+        ('gt.n_heads', '5'),
+        ('optim.scheduler', 'unknown'),
+        ('topomask.GRF.num_walks', '-1'),
+        ('dataset.name', 'unknown'),
+        ('dataset.task_type', 'unknown'),
+        ('metric_best', 'unknown'),
+        ('metric_best', 'mae'),
+        ('model.graph_pooling', 'unknown'),
+        ('custom_metrics', "['unknown']"),
+        ('custom_metrics', "['macro_f1']", 'metric_best', 'auto'),
+        ('gt.layer_type', 'None+Transformer', 'gt.n_heads', '5'),
+        ('gt.layer_type', 'None+Performer', 'gt.n_heads', '5'),
+        ('model.type', 'gnn', 'dataset.node_encoder_name', 'LinearNode'),
+        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.layer_type', 'unknown'),
+        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.stage_type', 'unknown'),
+        ('num_threads', '0'),
+        ('optim.batch_accumulation', '0'),
+        ('optim.max_epoch', '0'),
+        ('optim.max_epoch', 'None'),
+        ('topomask.redraw_period', '-1'),
+        ('train.eval_period', '0'),
+        ('gt.layers', '0'),
+        ('gt.layers', '-1'),
+        ('optim.num_warmup_epochs', '-1'),
+        ('optim.schedule_patience', '-1'),
+        ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '0.0'),
+        ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '-1.0'),
+        # What shows in the first step alone.
+        ('gt.layer_type', 'SAGE+Tree'),
+        ('gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', '[]'),
+        ('model.loss_fun', 'foo'),
+        ('gnn.head', 'node'),
+        ('dataset.task', 'node'),
+    ],
+)
+def test_a_mistake_leaves_the_earlier_run_as_it_is(
+    tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, ...]
+) -> None:
+    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    (folder / 'checkpoints').mkdir(parents=True)
+    kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
+    for path, text in kept.items():
+        path.write_text(text)
+    with pytest.raises(
+        ValueError, match=r'(?i)unknown|heads|got (0|-1|None)|forest|AddGridShape|not supported|^dataset.task, gnn.head'
+    ):
+        train(digits, [*small, *wrong], out=tmp_path)
+    assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
+
+
+@pytest.mark.parametrize(
+    ('option', 'value'),
+    [
+        ('run_multiple_splits', '[0,1]'),
+        ('dataset.split_mode', 'random'),
+        ('dataset.split_index', '3'),
+        ('train.enable_ckpt', 'False'),
+        ('dataset.split', '[0.6,0.2,0.2]'),
+        ('gt.full_graph', 'False'),
+        ('train.ckpt_best', 'True'),
+        ('train.epoch_resume', '3'),
+        ('train.iter_per_epoch', '3'),
+        ('train.mode', 'log-attn-weights'),
+        ('train.skip_train_eval', 'True'),
+        ('wandb.use', 'True'),
+    ],
+)
+def test_options_that_are_not_read_are_warned_of(
+    tmp_path: Path, digits: Path, small: list[str], option: str, value: str
+) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', option, value]
+    with pytest.warns(UserWarning, match=f'^{option}: got .*, which train does not read: '):
+        train(digits, options, out=tmp_path)
+
+
+def test_options_that_are_read_after_all(digits: Path) -> None:
+    load_config(digits, ['train.mode', 'custom'])
+    _warn_of_unread_options()
+    load_config(digits, ['train.iter_per_epoch', '3', 'train.sampler', 'saint_rw'])
+    _warn_of_unread_options()
+    load_config(digits, ['dataset.split', '[0.6,0.2,0.2]', 'dataset.format', 'PyG-TUDataset'])
+    _warn_of_unread_options()
+
+
+@pytest.mark.parametrize('path', [*CONFIGS.glob('*-GPS*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
+def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
+    load_config(path)
+    _warn_of_unread_options()
+
+
+@pytest.mark.parametrize('group', ['train', 'val'])
+def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: list[str], group: str) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
+    with pytest.warns(UserWarning, match=rf"^{group}.sampler: got 'saint_rw', which is for a single graph"):
+        train(digits, [*options, f'{group}.sampler', 'saint_rw'], out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('model.type nonsense', "unknown model.type 'nonsense'; known: .*TopoGPSModel"),
+        ('metric_best nonsense', "unknown metric_best 'nonsense'; known: auto, accuracy, loss"),
+        ('accelerator tpu', "unknown accelerator 'tpu'; known: auto, cpu, cuda"),
+        ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
+        ('metric_agg max', "^metric_agg: got 'max'; accepted are argmax, argmin"),
+        ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted are full_batch, saint_edge, saint_node, saint_rw"),
+        ('train.sampler neighbor', "^train.sampler: got 'neighbor'; accepted"),
+        ('val.sampler cluster', "^val.sampler: got 'cluster'; accepted"),
+        ("custom_metrics ['nonsense']", "unknown metric in custom_metrics 'nonsense'"),
+    ],
+)
+def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(digits, [*small, *option.split()], out=tmp_path)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason='needs a machine without CUDA')
+def test_accelerator_that_is_not_there(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    with pytest.raises(ValueError, match=r"accelerator 'cuda' needs a CUDA device"):
+        train(digits, [*small, 'accelerator', 'cuda'], out=tmp_path)
