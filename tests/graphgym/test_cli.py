@@ -137,7 +137,9 @@ def test_the_command_to_go_on_is_one_for_a_shell(
         raise KeyboardInterrupt
 
     monkeypatch.setattr('pyg_topomask.__main__._train', interrupt)
-    monkeypatch.setattr(sys.modules['__main__'], '__file__', script or str(ROOT / 'pyg_topomask' / '__main__.py'))
+    monkeypatch.setattr(
+        sys.modules['__main__'], '__file__', script or str(ROOT / 'pyg_topomask' / '__main__.py'), raising=False
+    )
     monkeypatch.setattr(sys, 'argv', [script])
     own = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
     assert main(['train', *resume, *own]) == 130
