@@ -52,7 +52,7 @@ def default_config() -> Any:
     )
     own.MGFormer = CfgNode(
         {
-            'lr': 1e-3,
+            'lr': 1e-2,
             'weight_decay': 1e-6,
             'svd_dim': 64,
             'heads': 1,
