@@ -99,6 +99,11 @@ def _blocks(x: Tensor) -> list[slice]:
     return [slice(start, start + width) for start in range(0, columns, width)]
 
 
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
+    ctx.save_for_backward(x, coefficients, value, *pattern)
+
+
 class _Polynomial(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
@@ -112,10 +117,7 @@ class _Polynomial(torch.autograd.Function):
             out[:, block] = total
         return out.view(x.shape)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
-        ctx.save_for_backward(x, coefficients, value, *pattern)
+    setup_context = staticmethod(_keep)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -155,10 +157,7 @@ class _SharedPolynomial(torch.autograd.Function):
             out[..., block] = total
         return out.transpose(0, 1)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
-        ctx.save_for_backward(x, coefficients, value, *pattern)
+    setup_context = staticmethod(_keep)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

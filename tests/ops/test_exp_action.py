@@ -135,9 +135,10 @@ def test_gradients_with_a_block_that_heads_share(method: str, transpose: bool) -
         torch.testing.assert_close(torch.autograd.grad((found * weight).sum(), c)[0], expected)
         _, pull = torch.func.vjp(lambda c: polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose), c)
         torch.testing.assert_close(pull(weight)[0], expected)
-        one = x.clone().requires_grad_()
+        one, other = (x.clone().requires_grad_() for _ in range(2))
         polynomial_action(c, value, pattern, one.expand(-1, 3, -1), method, transpose).mul(weight).sum().backward()
-        assert one.grad.any()
+        polynomial_action(c, value, pattern, other.repeat(1, 3, 1), method, transpose).mul(weight).sum().backward()
+        torch.testing.assert_close(one.grad, other.grad)
 
 
 def test_half_precision_is_computed_in_single() -> None:

@@ -22,15 +22,15 @@ class _Group:
         count (torch.Tensor): The number of nodes of each, :obj:`[G]`.
         width (int): The number of slots :math:`n` of each graph.
         num_nodes (int): The number of nodes of the batch :math:`N`.
+        device (torch.device): Where the nodes are; the numbers above are on the CPU.
     """
 
-    def __init__(self, first: Tensor, count: Tensor, width: int, num_nodes: int) -> None:
-        slot = torch.arange(width, device=first.device)
-        count = count.unsqueeze(1)
+    def __init__(self, first: Tensor, count: Tensor, width: int, num_nodes: int, device: torch.device) -> None:
+        slot, count = torch.arange(width), count.unsqueeze(1)
         self.width = width
-        self.padding = slot >= count  # [G, n]
+        self.padding = (slot >= count).to(device)  # [G, n]
         # Padding repeats the last node of its own graph, so that nothing meets what another graph holds.
-        self.source = (first.unsqueeze(1) + torch.minimum(slot, count - 1)).flatten()
+        self.source = (first.unsqueeze(1) + torch.minimum(slot, count - 1)).flatten().to(device)
         self.target = torch.where(self.padding.flatten(), num_nodes, self.source)
 
     def take(self, x: Tensor) -> Tensor:
@@ -54,15 +54,19 @@ class _Blocks:
 
     def __init__(self, batch: Tensor, num_graphs: int, heads: int, dtype: torch.dtype) -> None:
         count = torch.bincount(batch, minlength=num_graphs)
+        position = torch.arange(batch.numel(), device=batch.device) - (count.cumsum(0) - count)[batch]
+        count = count.cpu()  # a GPU is waited for once
         first = count.cumsum(0) - count
-        position = torch.arange(batch.numel(), device=batch.device) - first[batch]
         largest = int(count.max()) if batch.numel() > 0 else 1
         self.units = torch.nn.functional.one_hot(position, largest).to(dtype).unsqueeze(1).expand(-1, heads, -1)
         # Widths of 4, 6, 8, 12, 16, 24 and so on: padding at most half of a graph.
         power = 2 ** torch.frexp((count.clamp(min=4) - 1).double()).exponent.long()
         width = torch.where(4 * count <= 3 * power, 3 * power // 4, power).clamp(max=largest)
         width, first, count = (x[count > 0] for x in (width, first, count))
-        self.groups = [_Group(first[width == own], count[width == own], own, batch.numel()) for own in width.unique().tolist()]
+        self.groups = [
+            _Group(first[width == own], count[width == own], own, batch.numel(), batch.device)
+            for own in width.unique().tolist()
+        ]
 
     def rows(self, mask: MaskStructure, tensors: Sequence[Tensor]) -> Tensor:
         r"""Returns the rows of the blocks, :obj:`[heads, N, n]`."""
