@@ -156,8 +156,8 @@ def _batched(q: Tensor, k: Tensor, v: Tensor, graphs: int) -> Tensor:
 
 def _kmip(backend: str, q: Tensor, k: Tensor, v: Tensor, ptr: Tensor) -> Callable[[], Tensor]:
     def attend() -> Tensor:
-        index, valid = topk_inner_product(q.detach(), k.detach(), KEYS, ptr, backend)
-        return attend_pairs(q, k, v, pattern_of_slots(index, valid))[0]
+        pairs = pattern_of_slots(*topk_inner_product(q.detach(), k.detach(), KEYS, ptr, backend))
+        return attend_pairs(q, k, v, pairs)[0]
 
     return attend
 

@@ -73,7 +73,7 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         value = _check(entries.value.to(dtype))
-        keep = value.new_ones(1, 1)
+        keep = None
         if dropout > 0:
             keep = torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout)
         scaled = q.to(dtype) / math.sqrt(max(q.size(-1), 1))
@@ -111,9 +111,11 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
 @torch.library.custom_op(
     'pyg_topomask::attend_softmax',
     mutates_args=(),
-    schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor keep, Tensor[] pattern) -> (Tensor, Tensor)',
+    schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor? keep, Tensor[] pattern) -> (Tensor, Tensor)',
 )
-def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None, pattern: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
     own = SparsePattern(*pattern)
     row = own.row.long().expand(q.size(1), -1)
     score = sddmm(own, q, k).masked_fill_(mask == 0, -math.inf)
@@ -122,57 +124,67 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern
     weight = score.sub_(highest.gather(1, row)).exp_().mul_(mask)
     total = score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, weight)
     alpha = weight.div_(total.masked_fill_(total == 0, 1.0).gather(1, row))
-    return spmm(own, alpha * keep, v), alpha
+    return spmm(own, alpha if keep is None else alpha * keep, v), alpha
 
 
 @_attend.register_fake
-def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     return v.new_empty(v.shape), q.new_empty(q.shape[1], mask.shape[1])
 
 
 @torch.library.custom_op(
     'pyg_topomask::attend_softmax_backward',
     mutates_args=(),
-    schema='(Tensor grad, Tensor grad_alpha, Tensor alpha, Tensor q, Tensor k, Tensor v, Tensor mask, Tensor keep, '
-    'Tensor[] pattern) -> (Tensor, Tensor, Tensor, Tensor)',
+    schema='(Tensor grad, Tensor? grad_alpha, Tensor alpha, Tensor q, Tensor k, Tensor v, Tensor mask, Tensor? keep, '
+    'Tensor[] pattern, bool learned) -> (Tensor, Tensor, Tensor, Tensor)',
 )
 def _attend_backward(
     grad: Tensor,
-    grad_alpha: Tensor,
+    grad_alpha: Tensor | None,
     alpha: Tensor,
     q: Tensor,
     k: Tensor,
     v: Tensor,
     mask: Tensor,
-    keep: Tensor,
+    keep: Tensor | None,
     pattern: Sequence[Tensor],
+    learned: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     own = SparsePattern(*pattern)
     row = own.row.long().expand(q.size(1), -1)
-    grad_score = sddmm(own, grad, v).mul_(keep).add_(grad_alpha).mul_(alpha)
+    grad_score = sddmm(own, grad, v)
+    if keep is not None:
+        grad_score.mul_(keep)
+    if grad_alpha is not None:
+        grad_score.add_(grad_alpha)
+    grad_score.mul_(alpha)
     per_row = grad_score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, grad_score)
     grad_score.addcmul_(alpha, per_row.gather(1, row), value=-1)
-    # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
-    grad_mask = grad_score / mask.masked_fill(mask == 0, 1.0)
-    if mask.size(0) == 1:
-        grad_mask = grad_mask.sum(0, keepdim=True)
-    grad_v = spmm(own, alpha * keep, grad, transpose=True)
+    del row
+    grad_mask = mask.new_empty(0)
+    if learned:
+        # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
+        grad_mask = grad_score / mask.masked_fill(mask == 0, 1.0)
+        if mask.size(0) == 1:
+            grad_mask = grad_mask.sum(0, keepdim=True)
+    grad_v = spmm(own, alpha if keep is None else alpha * keep, grad, transpose=True)
     return spmm(own, grad_score, k), spmm(own, grad_score, q, transpose=True), grad_v, grad_mask
 
 
 @_attend_backward.register_fake
 def _(
     grad: Tensor,
-    grad_alpha: Tensor,
+    grad_alpha: Tensor | None,
     alpha: Tensor,
     q: Tensor,
     k: Tensor,
     v: Tensor,
     mask: Tensor,
-    keep: Tensor,
+    keep: Tensor | None,
     pattern: Sequence[Tensor],
+    learned: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), mask.new_empty(mask.shape)
+    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), mask.new_empty(mask.shape if learned else 0)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -183,9 +195,9 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def _backward(ctx: Any, grad: Tensor | None, grad_alpha: Tensor | None) -> tuple[Any, ...]:
     alpha, q, k, v, mask, keep, *pattern = ctx.saved_tensors
     grad = torch.zeros_like(v) if grad is None else grad
-    grad_alpha = torch.zeros_like(alpha) if grad_alpha is None else grad_alpha
-    grads = _attend_backward(grad, grad_alpha, alpha, q, k, v, mask, keep, pattern)
-    return (*grads, None, [None] * len(pattern))
+    learned = ctx.needs_input_grad[3]
+    *grads, grad_mask = _attend_backward(grad, grad_alpha, alpha, q, k, v, mask, keep, pattern, learned)
+    return (*grads, grad_mask if learned else None, None, [None] * len(pattern))
 
 
 _attend.register_autograd(_backward, setup_context=_setup)

@@ -1,9 +1,12 @@
 """Models that are compared have as many parameters."""
 
+import pytest
 import torch
 
 from benchmarks.harness import count_parameters, nearest_width
-from benchmarks.kmip_accuracy import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
+from benchmarks.kmip_accuracy import CLOUDS
+from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
+from benchmarks.kmip_peptides import peptides
 
 
 def test_nearest_width():
@@ -16,7 +19,8 @@ def test_nearest_width():
     assert nearest_width(make, 16, range(1, 9)) == 3
 
 
-def test_models_beside_k_mip_are_as_large():
-    sizes = {name: count_parameters(make_model(Job(name, 10, 8, 0), 11, 10)) for name in (*CONVOLUTIONS, *ATTENTIONS)}
+@pytest.mark.parametrize('task', [CLOUDS, peptides('')], ids=['clouds', 'peptides'])
+def test_models_beside_k_mip_are_as_large(task):
+    sizes = {name: count_parameters(make_model(Job(name), task)) for name in (*CONVOLUTIONS, *ATTENTIONS)}
     assert max(sizes.values()) < 1.1 * sizes[REFERENCE]
     assert min(sizes.values()) > 0.9 * sizes[REFERENCE]

@@ -1,0 +1,243 @@
+r"""The models that k-MIP attention is compared with, and their training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Linear, Module, ModuleList, Sequential
+from torch_geometric.data import Batch, Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
+
+from benchmarks.harness import count_parameters, mean_error, nearest_width, run_all, verdict
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import ExpanderMask
+from pyg_topomask.nn import (
+    GatedGCNConv,
+    GRFAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    TopoGPSConv,
+)
+
+__all__ = [
+    'ATTENTIONS',
+    'CHANNELS',
+    'CONVOLUTIONS',
+    'HEADS',
+    'REFERENCE',
+    'Job',
+    'Result',
+    'Task',
+    'Training',
+    'compare',
+    'describe',
+    'make_model',
+    'train_all',
+]
+
+CHANNELS, HEADS, LAYERS, DROPOUT = 32, 4, 3, 0.1
+RATE, BATCH, REFERENCE = 3e-3, 32, 'GPS + k-MIP'
+
+
+def _mlp(channels: int) -> Module:
+    return Sequential(Linear(channels, channels), torch.nn.ReLU(), Linear(channels, channels))
+
+
+#: Called with the channels.
+CONVOLUTIONS: dict[str, Callable[[int], MessagePassing]] = {
+    'GCN': lambda channels: GCNConv(channels, channels),
+    'GINE': lambda channels: GINEConv(_mlp(channels), edge_dim=channels),
+    'GAT': lambda channels: GATConv(channels, channels // HEADS, HEADS),
+    'GatedGCN': lambda channels: GatedGCNConv(channels, DROPOUT),
+}
+#: What stands beside the local GatedGCN: arguments of the GPS layer.
+ATTENTIONS: dict[str, Callable[[int], dict[str, Any]]] = {
+    'GPS + Transformer': lambda _: {'attn_type': 'multihead', 'heads': HEADS},
+    # Heads of PyG's default of 64 channels would take ten times as long as all else.
+    'GPS + Performer': lambda channels: {
+        'attn_type': 'performer',
+        'heads': HEADS,
+        'attn_kwargs': {'head_channels': channels // HEADS},
+    },
+    'GPS + linear': lambda channels: {'attn': MaskedLinearAttention(channels, HEADS)},
+    'GPS + GRF': lambda channels: {'attn': GRFAttention(channels, HEADS)},
+    'GPS + expander': lambda channels: {'attn': MaskedSoftmaxAttention(channels, HEADS, ExpanderMask())},
+    REFERENCE: lambda channels: {'attn': KMIPAttention(channels, HEADS, k=10)},
+}
+#: The channels that models other than k-MIP may have.
+WIDTHS = range(4 * HEADS, 100, HEADS)
+
+
+class Job(NamedTuple):
+    r"""One model to train: its name, and what is asked of k-MIP attention."""
+
+    model: str
+    k: int = 10
+    kq_dim: int = CHANNELS // HEADS
+    seed: int = 0
+
+
+class Result(NamedTuple):
+    r"""What a training gives."""
+
+    score: float
+    seconds: float
+    parameters: int
+    channels: int
+
+
+@dataclass(frozen=True)
+class Task:
+    r"""What models learn.
+
+    Args:
+        load (callable): Called with :obj:`"train"` or :obj:`"test"`, returns graphs.
+        nodes (callable): Makes the module that maps a batch to its node features, of the channels.
+        edges (callable): Makes the module that maps a batch to its edge features, of the channels.
+        outputs (int): The number of outputs for each graph.
+        loss (callable): The loss of outputs and targets.
+        score (callable): What is reported of outputs and targets.
+    """
+
+    load: Callable[[str], list[Data]]
+    nodes: Callable[[int], Module]
+    edges: Callable[[int], Module]
+    outputs: int
+    loss: Callable[[Tensor, Tensor], Tensor]
+    score: Callable[[Tensor, Tensor], float]
+
+
+@dataclass(frozen=True)
+class Training:
+    r"""Graphs for training and for testing, epochs, and seeds."""
+
+    train: int
+    test: int
+    epochs: int
+    seeds: int
+
+
+class GraphModel(Module):
+    r"""Layers of one kind between encoders and the mean over nodes."""
+
+    def __init__(self, job: Job, task: Task, channels: int = CHANNELS) -> None:
+        super().__init__()
+        self.channels = channels
+        self.nodes = task.nodes(channels)
+        self.layers = ModuleList(_layer(job, channels) for _ in range(LAYERS))
+        self.edges = None if job.model in ('GCN', 'GAT') else task.edges(channels)
+        self.lin_out = Sequential(Linear(channels, channels), torch.nn.ReLU(), Linear(channels, task.outputs))
+
+    def forward(self, data: Batch) -> Tensor:
+        graph, x = Graph.from_data(data), self.nodes(data)
+        local = {} if self.edges is None else {'edge_attr': self.edges(data)}
+        for layer in self.layers:
+            x = layer(x, data.edge_index, data.batch, graph=graph, **local)
+            if isinstance(x, tuple):  # of a GatedGCN
+                x, local['edge_attr'] = x
+        out: Tensor = self.lin_out(global_mean_pool(x, data.batch, data.num_graphs))
+        return out
+
+
+def _layer(job: Job, channels: int) -> TopoGPSConv:
+    if job.model in CONVOLUTIONS:
+        return TopoGPSConv(channels, CONVOLUTIONS[job.model](channels), dropout=DROPOUT, attn_type=None)
+    if job.model == REFERENCE:
+        attention: dict[str, Any] = {'attn': KMIPAttention(channels, HEADS, job.k, kq_dim=job.kq_dim)}
+    else:
+        attention = ATTENTIONS[job.model](channels)
+    return TopoGPSConv(channels, CONVOLUTIONS['GatedGCN'](channels), dropout=DROPOUT, **attention)
+
+
+def make_model(job: Job, task: Task) -> GraphModel:
+    r"""Makes a model: k-MIP with :obj:`CHANNELS`, others with the channels that come closest to its parameters at the default
+    size of keys.
+    """
+    if job.model == REFERENCE:
+        return GraphModel(job, task)
+    budget = count_parameters(GraphModel(Job(REFERENCE), task))
+    return GraphModel(job, task, nearest_width(lambda channels: GraphModel(job, task, channels), budget, WIDTHS))
+
+
+def train_all(jobs: list[Job], task: Task, training: Training, settings: object, path: Path) -> dict[Job, Result]:
+    r"""Trains models in parallel, see :func:`~benchmarks.harness.run_all`.
+
+    Args:
+        jobs (list of Jobs): The models.
+        task (Task): What they learn.
+        training (Training): How much of it.
+        settings (object): What the task depends on.
+        path (Path): Where results are kept.
+    """
+    found = run_all(jobs, partial(_train, task=task, training=training), [settings, asdict(training)], path)
+    return {job: Result(*result) for job, result in found.items()}
+
+
+def _train(job: Job, task: Task, training: Training) -> Result:
+    torch.manual_seed(job.seed)
+    graphs = {split: task.load(split)[: getattr(training, split)] for split in ('train', 'test')}
+    model = make_model(job, task)
+    optimizer = torch.optim.AdamW(model.parameters())
+    loader = DataLoader(graphs['train'], BATCH, shuffle=True)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=training.epochs * len(loader))
+    start = time.perf_counter()
+    for _ in range(training.epochs):
+        for batch in loader:
+            optimizer.zero_grad()
+            task.loss(model(batch), batch.y).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            scheduler.step()
+    seconds = (time.perf_counter() - start) / training.epochs
+    return Result(_score(model.eval(), task, graphs['test']), seconds, count_parameters(model), model.channels)
+
+
+@torch.no_grad()
+def _score(model: GraphModel, task: Task, graphs: list[Data]) -> float:
+    outputs = [(model(batch), batch.y) for batch in DataLoader(graphs, 256)]
+    return task.score(*(torch.cat(parts) for parts in zip(*outputs, strict=True)))
+
+
+def compare(name: str, found: dict[Job, Result], metric: str, thesis: dict[str, float]) -> dict[str, object]:
+    r"""Returns the row of a model in a table, beside k-MIP of the same seeds.
+
+    Args:
+        name (str): The model.
+        found (dict): All results.
+        metric (str): What the score is called.
+        thesis (dict): What the thesis has, in %.
+    """
+    own = {job: result for job, result in found.items() if job.model == name}
+    gaps = [result.score - found[job._replace(model=REFERENCE)].score for job, result in own.items()]
+    first = next(iter(own.values()))
+    return {
+        'model': name,
+        'channels': first.channels,
+        'parameters': first.parameters,
+        metric: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in own.values()])),
+        'minus k-MIP, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
+        'verdict': 'reference' if name == REFERENCE else verdict(*mean_error(gaps)),
+        'seconds per epoch': mean_error([result.seconds for result in own.values()])[0],
+        'thesis': thesis.get(name, ''),
+    }
+
+
+def describe(training: Training, metric: str) -> str:
+    r"""Describes models and training for a note below a title."""
+    return (
+        f'{training.train} graphs for training and {training.test} for testing, {training.epochs} epochs, batches of {BATCH}, '
+        f'AdamW, one-cycle learning rate up to {RATE}, {training.seeds} seeds (weights and batches), {metric} after the last '
+        f'epoch, mean ± standard error; a difference below two standard errors is "not distinguishable". {LAYERS} layers, '
+        f'{HEADS} heads, dropout {DROPOUT}, the mean over nodes; k-MIP has {CHANNELS} channels. GPS layers have a local '
+        f'GatedGCN, which, as GINE, has edge features. Seconds per epoch are those of two models that train side by side on '
+        f'one thread each.'
+    )
