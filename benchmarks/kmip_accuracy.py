@@ -43,6 +43,7 @@ PAPER = {
     'GatedGCN': 69.24,
     'GPS + Transformer': 76.27,
     'GPS + Performer': 69.84,
+    'GPS + BigBird': 74.49,
     'GPS + expander': 74.46,  # Exphormer
     REFERENCE: 75.20,
 }

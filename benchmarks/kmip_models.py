@@ -16,6 +16,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
+from benchmarks.bigbird import BigBirdMask
 from benchmarks.harness import count_parameters, mean_error, nearest_width, run_all, verdict
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
@@ -70,6 +71,7 @@ ATTENTIONS: dict[str, Callable[[int], dict[str, Any]]] = {
     },
     'GPS + linear': lambda channels: {'attn': MaskedLinearAttention(channels, HEADS)},
     'GPS + GRF': lambda channels: {'attn': GRFAttention(channels, HEADS)},
+    'GPS + BigBird': lambda channels: {'attn': MaskedSoftmaxAttention(channels, HEADS, BigBirdMask())},
     'GPS + expander': lambda channels: {'attn': MaskedSoftmaxAttention(channels, HEADS, ExpanderMask())},
     REFERENCE: lambda channels: {'attn': KMIPAttention(channels, HEADS, k=10)},
 }

@@ -35,6 +35,7 @@ PAPER = {
     'GatedGCN': 63.87,
     'GPS + Transformer': 66.00,
     'GPS + Performer': 58.69,
+    'GPS + BigBird': 62.95,
     'GPS + expander': 64.25,  # Exphormer
     REFERENCE: 65.66,
 }

@@ -60,6 +60,14 @@ class SparsePattern:
         return cls(_pointers(row, num_rows), col, _pointers(col_t, num_cols), row.index_select(0, perm), perm.to(index))
 
     @classmethod
+    def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
+        r"""Builds a pattern of the distinct ones of any entries, and returns it with which of them each entry is."""
+        size = max(num_cols, 1)
+        key, slot = torch.unique(row.long() * size + col, return_inverse=True)
+        row = torch.div(key, size, rounding_mode='floor')
+        return cls.from_sorted(row, key - row * size, num_rows, num_cols), slot
+
+    @classmethod
     def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
         r"""Returns the pattern of the entries that any of some equally large patterns has, and for each of these, which of them
         its entries are, :obj:`[nnz]`.
@@ -67,10 +75,8 @@ class SparsePattern:
         first, *others = patterns
         if all(other is first for other in others):
             return first, [torch.arange(first.nnz, device=first.col.device)] * len(patterns)
-        key = torch.cat([pattern.row.long() * first.num_cols + pattern.col for pattern in patterns])
-        distinct, slot = torch.unique(key, return_inverse=True)
-        size = max(first.num_cols, 1)
-        pattern = cls.from_sorted(distinct // size, distinct % size, first.num_rows, first.num_cols)
+        row, col = (torch.cat([getattr(own, name) for own in patterns]) for name in ('row', 'col'))
+        pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
         return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
 
     @property

@@ -71,10 +71,8 @@ class AdjacencyMask(Mask):
             row, col = torch.cat([row, nodes]), torch.cat([col, nodes])
             weight = torch.cat([weight, weight.new_zeros(graph.num_nodes)])
             loop = torch.cat([loop, weight.new_ones(graph.num_nodes)])
-        key, slot = torch.unique(row * graph.num_nodes + col, return_inverse=True)
-        row = torch.div(key, max(graph.num_nodes, 1), rounding_mode='floor')
-        pattern = SparsePattern.from_sorted(row, key - row * graph.num_nodes, graph.num_nodes, graph.num_nodes)
-        zero = weight.new_zeros(key.numel())
+        pattern, slot = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
+        zero = weight.new_zeros(pattern.nnz)
         return AdjacencyState(pattern, zero.index_add(0, slot, weight), zero.index_add(0, slot, loop))
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:

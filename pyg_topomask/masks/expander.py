@@ -105,10 +105,7 @@ class ExpanderMask(Mask):
         if self.input_edges:
             pairs.append(graph.edge_index.long())
         row, col = torch.cat(pairs, dim=1)
-        size = max(graph.num_nodes, 1)
-        key = torch.unique(row * size + col)
-        row = torch.div(key, size, rounding_mode='floor')
-        return ExpanderState(SparsePattern.from_sorted(row, key - row * size, graph.num_nodes, graph.num_nodes))
+        return ExpanderState(SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0])
 
     def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
         ones = torch.ones(1, state.pattern.nnz, device=state.pattern.col.device)

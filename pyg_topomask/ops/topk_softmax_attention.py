@@ -42,9 +42,7 @@ def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
         col (torch.Tensor): Columns, :obj:`[nnz]`.
         size (int): The number of nodes times that of heads.
     """
-    key = torch.unique(row * max(size, 1) + col)
-    row = torch.div(key, max(size, 1), rounding_mode='floor')
-    pattern = SparsePattern.from_sorted(row, key - row * size, size, size)
+    pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 
 
