@@ -34,7 +34,8 @@ def _describe(table: Table, column: str, others: tuple[str, ...]) -> str:
             if name in table.where({'data': data}).column('model'):
                 other = table.estimate(column, {'data': data, 'model': name})
                 parts.append(f'{name} {_show(other)} ({other.minus(own).verdict})')
-        sentences.append(', '.join(parts))
+        if len(parts) > 1:
+            sentences.append(', '.join(parts))
     return '; '.join(sentences)
 
 
