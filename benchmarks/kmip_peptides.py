@@ -2,8 +2,6 @@ r"""k-MIP attention against message passing and other attention on peptides."""
 
 from __future__ import annotations
 
-import csv
-import gzip
 import importlib.util
 import tempfile
 from functools import partial
@@ -19,8 +17,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import AddLaplacianEigenvectorPE
 from torch_geometric.utils.smiles import e_map, x_map
 
-from benchmarks.harness import Unavailable, data_folder, write_table
+from benchmarks.harness import Unavailable, write_table
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, HEADS, REFERENCE, Job, Task, Training, compare, describe, train_all
+from benchmarks.peptides import write_part
 from pyg_topomask.datasets import PeptidesFunctional
 
 __all__ = ['peptides', 'run']
@@ -92,30 +91,14 @@ def peptides(root: str) -> Task:
     return Task(partial(_load, root=root), _Atoms, _bonds, FUNCTIONS, F.binary_cross_entropy_with_logits, _precision)
 
 
-def _choose(training: Training, root: Path) -> None:
-    r"""Writes some of the peptides of the official splits, so that no others are prepared."""
-    folder, generator = data_folder('lrgb') / 'peptides_func', np.random.default_rng(0)
-    with np.load(folder / 'splits_random_stratified.npz') as splits:
-        chosen = {
-            split: generator.permutation(splits[split])[:number]
-            for split, number in (('train', training.train), ('val', 1), ('test', training.test))
-        }
-    name = 'peptide_multi_class_dataset.csv.gz'
-    with gzip.open(folder / name, 'rt', newline='') as file:
-        header, *rows = csv.reader(file)
-    with gzip.open(root / name, 'wt', newline='') as file:
-        csv.writer(file).writerows([header, *(rows[index] for indices in chosen.values() for index in indices)])
-    train, val, test = np.split(np.arange(sum(map(len, chosen.values()))), np.cumsum([training.train, 1]))
-    np.savez(root / 'splits_random_stratified.npz', train=train, val=val, test=test)
-
-
 def run(quick: bool, folder: Path) -> None:
     if importlib.util.find_spec('rdkit') is None:
         raise Unavailable('RDKit is not installed: install pyg_topomask with its extra [molecules]')
     training, names = QUICK if quick else FULL, [*CONVOLUTIONS, *ATTENTIONS]
     jobs = [Job(name, seed=seed) for seed in range(training.seeds) for name in names]
     with tempfile.TemporaryDirectory() as root:
-        _choose(training, Path(root))
+        part = write_part(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
+        np.savez(Path(root) / 'splits_random_stratified.npz', train=part['train'], val=part['val'], test=part['test'])
         task = peptides(root)
         task.load('train')  # prepares all of them once
         path = folder / f'kmip_peptides_runs{"_quick" if quick else ""}.json'

@@ -5,7 +5,8 @@ it up, and in forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`
 :obj:`SingleLayer` in that of :obj:`graphgps.network.multi_model`; each by a subclass of itself that builds the attentions of
 this package where :obj:`gt.layer_type` names one, and otherwise does what it did. A name that :obj:`GPSLayer` itself knows
 stays its own. The function that declares GraphGPS's options :obj:`gt` declares after them the :obj:`gt.sparse` of the k-MIP
-authors' configurations, where it is missing. Nothing else is replaced.
+authors' configurations, where it is missing. Nothing else is replaced. The data sets that GraphGPS has stored are read with any
+PyTorch: since version 2.6 :func:`torch.load` refuses what PyG's graphs consist of unless it is told otherwise.
 
 This happens when this module is imported, if :obj:`graphgps` is there by then, and whenever GraphGym's :obj:`set_cfg` is
 called, which every run does after its imports: the options that a model of GraphGPS reads do not exist earlier.
@@ -24,6 +25,8 @@ import torch
 from torch import Tensor
 from torch.nn import Module, ModuleList
 from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.graphgym import register
 from yacs.config import CfgNode
 
@@ -280,12 +283,13 @@ _HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
 
 
 def hook_graphgps(node: CfgNode | None = None) -> None:
-    r"""Makes the models of GraphGPS that are imported by now know the attentions of this package, and registers
-    :obj:`X+SVDSE` for its node encoders :obj:`X`; harmless when repeated.
+    r"""Makes the models of GraphGPS that are imported by now know the attentions of this package, registers
+    :obj:`X+SVDSE` for its node encoders :obj:`X`, and lets its stored graphs be loaded; harmless when repeated.
 
     Args:
         node (yacs.config.CfgNode, optional): The configuration that :obj:`set_cfg` is at work on. (default: :obj:`None`)
     """
+    torch.serialization.add_safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage])
     for module_name, name, hook in _HOOKS:
         module = sys.modules.get(module_name)
         theirs = getattr(module, name, None)

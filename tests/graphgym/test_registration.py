@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 
 import pyg_topomask.graphgym
@@ -120,3 +122,12 @@ def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(extras, 'find_spec', lambda name: None if 'lightning' in name else object())
     with pytest.raises(ImportError, match=r'needs pytorch-lightning: install pyg_topomask with its extra \[graphgym\]'):
         extras.require_graphgym()
+
+
+def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
+    """Its classes call torch.load without more, which refuses the parts of PyG's graphs since PyTorch 2.6."""
+    stored = InMemoryDataset.collate([Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.ones(1, 2))] * 2)
+    torch.save(stored, tmp_path / 'stored.pt')
+    data, slices = torch.load(tmp_path / 'stored.pt')
+    assert data.x.shape == (4, 3)
+    assert slices['x'].tolist() == [0, 2, 4]
