@@ -4,15 +4,13 @@ to it.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
-from torch.nn import Linear, Module
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
 from benchmarks.harness import data_folder, mean_error, verdict, write_table
@@ -23,10 +21,13 @@ from benchmarks.kmip_models import (
     HEADS,
     REFERENCE,
     Job,
+    LinearEncoder,
     Task,
     Training,
+    accuracy,
     compare,
     describe,
+    time_steps,
     train_all,
 )
 from pyg_topomask.datasets import load_images
@@ -53,27 +54,6 @@ SETTINGS = [STEPS, BRIGHT, NEIGHBORS]
 METRIC = 'test accuracy'
 
 
-class _Attribute(Module):
-    r"""A linear map of an attribute of a batch."""
-
-    def __init__(self, name: str, size: int, channels: int) -> None:
-        super().__init__()
-        self.name = name
-        self.lin = Linear(size, channels)
-
-    def forward(self, data: Batch) -> Tensor:
-        out: Tensor = self.lin(data[self.name])
-        return out
-
-
-def _nodes(channels: int) -> Module:
-    return _Attribute('x', 3 + STEPS, channels)
-
-
-def _edges(channels: int) -> Module:
-    return _Attribute('edge_attr', 2, channels)
-
-
 @cache
 def _clouds(split: str) -> list[Data]:
     images, labels = load_images('mnist', data_folder('images'))[split]
@@ -88,22 +68,26 @@ def _clouds(split: str) -> list[Data]:
     return graphs
 
 
-def _accuracy(output: Tensor, target: Tensor) -> float:
-    return float((output.argmax(1) == target).double().mean())
-
-
-CLOUDS = Task(_clouds, _nodes, _edges, 10, F.cross_entropy, _accuracy)
+CLOUDS = Task(
+    _clouds,
+    partial(LinearEncoder, 'x', 3 + STEPS),
+    partial(LinearEncoder, 'edge_attr', 2),
+    10,
+    F.cross_entropy,
+    accuracy,
+)
 
 
 def run(quick: bool, folder: Path) -> None:
     training, names = QUICK if quick else FULL, [*CONVOLUTIONS, *ATTENTIONS]
     jobs = [Job(name, seed=seed) for seed in range(training.seeds) for name in names]
     found = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_accuracy_runs{"_quick" if quick else ""}.json')
+    steps = time_steps(map(Job, names), CLOUDS, 3 if quick else 15)
     note = (
         f'{_describe(training)} k = 10. Models other than k-MIP have the channels, a multiple of {HEADS}, with which their '
         f'number of parameters comes closest to its own. {PAPER_ACCURACY}'
     )
-    rows = [compare(name, found, METRIC, PAPER) for name in names]
+    rows = [compare(name, found, steps, METRIC, PAPER) for name in names]
     write_table('kmip_accuracy', 'k-MIP attention on point clouds: accuracy beside baselines', note, rows, folder)
 
 
@@ -115,6 +99,7 @@ def influence(quick: bool, folder: Path) -> None:
     sizes = [Job(REFERENCE, kq_dim=size, seed=seed) for seed in seeds for size in (SIZES[::4] if quick else SIZES)]
     jobs = list(dict.fromkeys([*keys, *sizes]))
     found = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_influence_runs{"_quick" if quick else ""}.json')
+    steps = time_steps({job._replace(seed=0) for job in jobs}, CLOUDS, 3 if quick else 15)
     rows = []
     for title, own in (('k', keys), ('kq_dim', sizes)):
         default = getattr(Job(REFERENCE), title)
@@ -129,7 +114,7 @@ def influence(quick: bool, folder: Path) -> None:
                     METRIC: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in results.values()])),
                     f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
                     'verdict': verdict(*mean_error(gaps)),
-                    'seconds per epoch': mean_error([result.seconds for result in results.values()])[0],
+                    'step, ms': steps[Job(REFERENCE)._replace(**{title: value})],
                 }
             )
     note = f'{_describe(training)} {PAPER_INFLUENCE}'

@@ -2,8 +2,7 @@ r"""The models that k-MIP attention is compared with, and their training."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
 from benchmarks.bigbird import BigBirdMask
-from benchmarks.harness import count_parameters, mean_error, nearest_width, run_all, verdict
+from benchmarks.harness import count_parameters, interleaved_medians, mean_error, nearest_width, run_all, verdict
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (
@@ -36,12 +35,15 @@ __all__ = [
     'HEADS',
     'REFERENCE',
     'Job',
+    'LinearEncoder',
     'Result',
     'Task',
     'Training',
+    'accuracy',
     'compare',
     'describe',
     'make_model',
+    'time_steps',
     'train_all',
 ]
 
@@ -92,7 +94,6 @@ class Result(NamedTuple):
     r"""What a training gives."""
 
     score: float
-    seconds: float
     parameters: int
     channels: int
 
@@ -126,6 +127,30 @@ class Training:
     test: int
     epochs: int
     seeds: int
+
+
+class LinearEncoder(Module):
+    r"""A linear map of an attribute of a batch.
+
+    Args:
+        name (str): The attribute.
+        size (int): Its size.
+        channels (int): The size of what it is mapped to.
+    """
+
+    def __init__(self, name: str, size: int, channels: int) -> None:
+        super().__init__()
+        self.name = name
+        self.lin = Linear(size, channels)
+
+    def forward(self, data: Batch) -> Tensor:
+        out: Tensor = self.lin(data[self.name])
+        return out
+
+
+def accuracy(output: Tensor, target: Tensor) -> float:
+    r"""Returns the share of targets whose output is the largest."""
+    return float((output.argmax(1) == target).double().mean())
 
 
 class GraphModel(Module):
@@ -191,16 +216,37 @@ def _train(job: Job, task: Task, training: Training) -> Result:
     optimizer = torch.optim.AdamW(model.parameters())
     loader = DataLoader(graphs['train'], BATCH, shuffle=True)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=training.epochs * len(loader))
-    start = time.perf_counter()
     for _ in range(training.epochs):
         for batch in loader:
-            optimizer.zero_grad()
-            task.loss(model(batch), batch.y).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
+            _step(model, task, optimizer, batch)
             scheduler.step()
-    seconds = (time.perf_counter() - start) / training.epochs
-    return Result(_score(model.eval(), task, graphs['test']), seconds, count_parameters(model), model.channels)
+    return Result(_score(model.eval(), task, graphs['test']), count_parameters(model), model.channels)
+
+
+def _step(model: GraphModel, task: Task, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
+    optimizer.zero_grad()
+    task.loss(model(batch), batch.y).backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+
+def time_steps(jobs: Iterable[Job], task: Task, repeats: int) -> dict[Job, float]:
+    r"""Returns the median milliseconds of a training step of each model, on one batch and one thread.
+
+    Args:
+        jobs (iterable of Jobs): The models.
+        task (Task): What they learn.
+        repeats (int): How often each is called, in turns.
+    """
+    torch.set_num_threads(1)
+    batch = next(iter(DataLoader(task.load('train'), BATCH)))
+    models = {job: make_model(job, task) for job in jobs}
+    steps = {
+        str(job): partial(_step, model, task, torch.optim.AdamW(model.parameters()), batch.clone())
+        for job, model in models.items()
+    }
+    medians = interleaved_medians(steps, repeats)
+    return {job: 1e3 * medians[str(job)] for job in models}
 
 
 @torch.no_grad()
@@ -209,12 +255,15 @@ def _score(model: GraphModel, task: Task, graphs: list[Data]) -> float:
     return task.score(*(torch.cat(parts) for parts in zip(*outputs, strict=True)))
 
 
-def compare(name: str, found: dict[Job, Result], metric: str, thesis: dict[str, float]) -> dict[str, object]:
+def compare(
+    name: str, found: dict[Job, Result], steps: dict[Job, float], metric: str, thesis: dict[str, float]
+) -> dict[str, object]:
     r"""Returns the row of a model in a table, beside k-MIP of the same seeds.
 
     Args:
         name (str): The model.
         found (dict): All results.
+        steps (dict): Milliseconds of a training step of the models.
         metric (str): What the score is called.
         thesis (dict): What the thesis has, in %.
     """
@@ -228,7 +277,7 @@ def compare(name: str, found: dict[Job, Result], metric: str, thesis: dict[str, 
         metric: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in own.values()])),
         'minus k-MIP, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
         'verdict': 'reference' if name == REFERENCE else verdict(*mean_error(gaps)),
-        'seconds per epoch': mean_error([result.seconds for result in own.values()])[0],
+        'step, ms': steps[Job(name)],
         'thesis': thesis.get(name, ''),
     }
 
@@ -240,6 +289,6 @@ def describe(training: Training, metric: str) -> str:
         f'AdamW, one-cycle learning rate up to {RATE}, {training.seeds} seeds (weights and batches), {metric} after the last '
         f'epoch, mean ± standard error; a difference below two standard errors is "not distinguishable". {LAYERS} layers, '
         f'{HEADS} heads, dropout {DROPOUT}, the mean over nodes; k-MIP has {CHANNELS} channels. GPS layers have a local '
-        f'GatedGCN, which, as GINE, has edge features. Seconds per epoch are those of two models that train side by side on '
-        f'one thread each.'
+        f'GatedGCN, which, as GINE, has edge features. The milliseconds of a training step are medians on one batch and one '
+        f'thread, models in turns.'
     )

@@ -60,6 +60,7 @@ BENCHMARKS = {
     'kmip_million': Benchmark('kmip_efficiency', 'k-MIP attention on a million nodes', ('kmip_million',), 'million'),
     'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT beside baselines', ('kmip_accuracy',)),
     'kmip_peptides': Benchmark('kmip_peptides', 'k-MIP-GT beside baselines on Peptides-func', ('kmip_peptides',)),
+    'kmip_objects': Benchmark('kmip_objects', 'k-MIP-GT beside baselines on scanned objects', ('kmip_objects',)),
     'kmip_influence': Benchmark('kmip_accuracy', 'influence of k and of the size of keys', ('kmip_influence',), 'influence'),
     'kmip_inside': Benchmark('kmip_inside', 'what a trained k-MIP-GT attends to', ('kmip_inside',)),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),

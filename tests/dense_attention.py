@@ -29,3 +29,15 @@ def assert_dense_attention(operator: MaskOperator, matrix: Tensor, learned: Sequ
     own, dense = (torch.autograd.grad((out * pull).sum(), inputs, retain_graph=True) for out in (actual, expected))
     for own_grad, dense_grad in zip(own, dense, strict=True):
         torch.testing.assert_close(own_grad, dense_grad, rtol=10 * tolerance, atol=10 * tolerance)
+
+
+def dense_weight(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: str | None) -> Tensor:
+    """W, with torch alone, so that autograd gives its gradient."""
+    row, col = edge_index
+    zero = weight.new_zeros(num_nodes)
+    out_degree, in_degree = zero.index_add(0, row, weight.abs()), zero.index_add(0, col, weight.abs())
+    if normalization == 'sym':
+        weight = weight / (out_degree[row] * in_degree[col]).sqrt()
+    elif normalization == 'rw':
+        weight = weight / out_degree[row]
+    return weight.new_zeros(num_nodes, num_nodes).index_put((row, col), weight, accumulate=True)

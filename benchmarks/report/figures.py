@@ -53,6 +53,7 @@ FIGURES: dict[str, Points | Lines] = {
     'hot_paths': Points(('path',), 'plain / pyg_topomask', relative=True),
     'kmip_accuracy': Points(('model',), 'test accuracy'),
     'kmip_batches': Points(('graphs', 'nodes each', 'method'), 'training time / SDPA', relative=True),
+    'kmip_objects': Points(('model',), 'test accuracy'),
     'kmip_peptides': Points(('model',), 'test average precision'),
     'memory': Lines('m = d', 'peak bytes per node and head', 'method'),
     'recommend_speed': Points(('model',), 'seconds per epoch'),

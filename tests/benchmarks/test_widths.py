@@ -6,6 +6,7 @@ import torch
 from benchmarks.harness import count_parameters, nearest_width
 from benchmarks.kmip_accuracy import CLOUDS
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
+from benchmarks.kmip_objects import objects
 from benchmarks.kmip_peptides import peptides
 
 
@@ -19,7 +20,7 @@ def test_nearest_width():
     assert nearest_width(make, 16, range(1, 9)) == 3
 
 
-@pytest.mark.parametrize('task', [CLOUDS, peptides('')], ids=['clouds', 'peptides'])
+@pytest.mark.parametrize('task', [CLOUDS, objects(''), peptides('')], ids=['clouds', 'objects', 'peptides'])
 def test_models_beside_k_mip_are_as_large(task):
     sizes = {name: count_parameters(make_model(Job(name), task)) for name in (*CONVOLUTIONS, *ATTENTIONS)}
     assert max(sizes.values()) < 1.1 * sizes[REFERENCE]

@@ -1,11 +1,13 @@
+"""Power series of the weights: the equation, its parameters, their gradients, and batches."""
+
 import copy
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, random_edges, ring, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from dense_attention import dense_weight
+from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
 from numpy.typing import NDArray
 from oracles import masked_attention, power_series, same_graph, weight_matrix
 from scipy.linalg import cosm, expm, inv
@@ -13,9 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
-from pyg_topomask.masks.power_series import spectral_radius
-from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.masks import PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 
@@ -193,6 +193,17 @@ def test_positive_coefficients_start_as_given_and_stay_positive(parameterization
     torch.testing.assert_close(mask.alpha, before)
 
 
+@pytest.mark.parametrize('positive', [False, True])
+def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) -> None:
+    mask = PowerSeriesMask(2, 6, 'heat', positive=positive)
+    expected = np.exp(-1.0) / np.cumprod([1.0, *range(1, 7)])
+    assert mask.coefficients.dtype == torch.float32
+    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-6)
+    mask.double().reset_parameters()
+    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-14)
+    assert copy.deepcopy(mask).float().coefficients.dtype == torch.float32
+
+
 @pytest.mark.parametrize(
     ('argument', 'settings'),
     [
@@ -258,18 +269,6 @@ def test_weights_that_require_a_gradient_are_read_anew_on_a_common_graph() -> No
         out.square().sum().backward()
     assert weight.grad is not None
     assert weight.grad.any()
-
-
-def dense_weight(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: str | None) -> Tensor:
-    """W, with torch alone, so that autograd gives its gradient."""
-    row, col = edge_index
-    zero = weight.new_zeros(num_nodes)
-    out_degree, in_degree = zero.index_add(0, row, weight.abs()), zero.index_add(0, col, weight.abs())
-    if normalization == 'sym':
-        weight = weight / (out_degree[row] * in_degree[col]).sqrt()
-    elif normalization == 'rw':
-        weight = weight / out_degree[row]
-    return weight.new_zeros(num_nodes, num_nodes).index_put((row, col), weight, accumulate=True)
 
 
 @pytest.mark.filterwarnings(GROWS)
@@ -349,145 +348,3 @@ def test_state_is_shared_with_other_masks_of_the_same_weights() -> None:
     Spy(1, 2, normalization='rw')(graph)
     assert states[0] is states[1]
     assert states[0] is not states[2]
-
-
-# The warning ----------------------------------------------------------------------------------------------------------
-
-
-def hub(leaves: int) -> Data:
-    """A star: its spectral radius is the square root of the number of leaves."""
-    return Data(edge_index=torch.stack([torch.zeros(leaves), torch.arange(1, leaves + 1)]).long(), num_nodes=leaves + 1)
-
-
-def undirected_hub(leaves: int, scale: float = 1.0) -> Data:
-    out = hub(leaves).edge_index
-    return Data(
-        edge_index=torch.cat([out, out.flip(0)], dim=1), edge_weight=torch.full((2 * leaves,), scale), num_nodes=leaves + 1
-    )
-
-
-@pytest.mark.parametrize(('leaves', 'scale', 'number'), [(25, 1.0, '5'), (10, 1.0, '3.162'), (16, -0.75, '3')])
-def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale: float, number: str) -> None:
-    data = undirected_hub(leaves, scale)
-    for mask in (PowerSeriesMask(normalization=None), PowerSeriesMask(2, 6, 'regularized_laplacian', normalization=None)):
-        with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
-            mask(data)
-    with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
-        PowerSeriesMask(parameterization='f', normalization=None, coefficients=torch.ones(3))(data)
-
-
-def test_every_mask_on_a_graph_warns() -> None:
-    graph, mask = Graph.from_data(undirected_hub(25)), PowerSeriesMask(normalization=None)
-    for own in (mask, mask, PowerSeriesMask(normalization=None)):
-        with pytest.warns(UserWarning, match='spectral radius'):
-            own(graph)
-
-
-def test_one_head_that_grows_is_enough_for_the_warning() -> None:
-    coefficients = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    with pytest.warns(UserWarning, match='spectral radius'):
-        PowerSeriesMask(2, 2, coefficients, normalization=None)(undirected_hub(9))
-
-
-@pytest.mark.parametrize(
-    ('data', 'settings'),
-    [
-        (undirected_hub(25), {}),
-        (undirected_hub(25), {'normalization': 'rw'}),
-        (undirected_hub(25, 0.1), {'normalization': None}),
-        (undirected_hub(25), {'normalization': None, 'order': 20, 'coefficients': 'heat'}),
-        (undirected_hub(25), {'normalization': None, 'order': 0}),
-        (undirected_hub(25), {'normalization': None, 'order': 2, 'coefficients': torch.tensor([1.0, 1.0, 0.0])}),
-        (Data(num_nodes=3), {'normalization': None}),
-        (GRAPHS['empty'](), {'normalization': None}),
-        (GRAPHS['zero_weights'](), {'normalization': None}),
-    ],
-    ids=range(9),
-)
-def test_other_series_do_not_warn(data: Data, settings: dict) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        PowerSeriesMask(**settings)(data)
-
-
-# Precision and length -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('positive', [False, True])
-def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) -> None:
-    mask = PowerSeriesMask(2, 6, 'heat', positive=positive)
-    expected = np.exp(-1.0) / np.cumprod([1.0, *range(1, 7)])
-    assert mask.coefficients.dtype == torch.float32
-    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-6)
-    mask.double().reset_parameters()
-    np.testing.assert_allclose(mask.alpha.detach().numpy(), [expected] * 2, rtol=1e-14)
-    assert copy.deepcopy(mask).float().coefficients.dtype == torch.float32
-
-
-@pytest.mark.parametrize(
-    ('order', 'name', 'needed'), [(1, 'random_walk', 2), (0, 'random_walk:3:p=1', 1), (2, 'random_walk:p=5', 5)]
-)
-def test_order_below_that_of_the_kernel_warns(order: int, name: str, needed: int) -> None:
-    with pytest.warns(UserWarning, match=f'^order is {order}, but the kernel .* powers up to {needed}'):
-        PowerSeriesMask(1, order, name)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        PowerSeriesMask(1, needed, name)
-        PowerSeriesMask(1, order, 'heat')
-
-
-# The spectral radius --------------------------------------------------------------------------------------------------
-
-
-def radius(data: Data, **settings: int) -> float:
-    state = AdjacencyMask(1, None).prepare(Graph.from_data(data))
-    return spectral_radius(state.pattern, state.weight, **settings)
-
-
-RADIUS_GRAPHS: dict[str, Callable[[], Data]] = {
-    'undirected': small_graph,
-    'weighted': small_weighted_graph,
-    'directed': small_digraph,
-    'star': lambda: undirected_hub(7),
-    'even_ring': lambda: Data(edge_index=ring(8), num_nodes=8),
-    'directed_ring': lambda: Data(edge_index=ring(5)[:, :5], num_nodes=5),
-    'random': lambda: Data(edge_index=random_edges(12, 60, seed=1), num_nodes=12),
-    'batch': lambda: GRAPHS['batch'](),
-    'self_loop': lambda: GRAPHS['self_loop'](),
-    'zero_weights': lambda: GRAPHS['zero_weights'](),
-    'parallel_edges': lambda: GRAPHS['parallel_edges'](),
-}
-
-
-@pytest.mark.parametrize('name', RADIUS_GRAPHS)
-def test_spectral_radius(name: str) -> None:
-    data = RADIUS_GRAPHS[name]()
-    expected = np.abs(np.linalg.eigvals(np.abs(weight_matrix(data, None)))).max()
-    assert radius(data) == pytest.approx(expected, rel=0.02, abs=1e-9)
-    assert radius(data, iterations=2000) == pytest.approx(expected, rel=1e-5, abs=1e-9)
-
-
-@pytest.mark.parametrize('name', ['empty', 'no_edges', 'no_edge_index', 'one_node'])
-def test_spectral_radius_without_edges_is_zero(name: str) -> None:
-    assert radius(GRAPHS[name]()) == 0.0
-
-
-# Size -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('graph', ['large', 'many'])
-def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-    if graph == 'large':
-        data = Data(edge_index=ring(200_000), num_nodes=200_000)
-    else:
-        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
-    layer, x = MaskedLinearAttention(4, 2, PowerSeriesMask(2, 3), 'elu'), torch.randn(data.num_nodes or 0, 4)
-    out = layer(x, data.edge_index, graph=data)
-    out.square().mean().backward()
-    assert out.isfinite().all()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
-    assert layer.mask.coefficients.grad.any()

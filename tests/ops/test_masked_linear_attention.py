@@ -1,3 +1,5 @@
+"""Masked linear attention: every route against the dense matrix, its gradients and memory, and rows without weight."""
+
 import importlib
 from collections.abc import Callable
 
@@ -7,59 +9,23 @@ import torch
 from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear_masks import MASKS, inputs, low_rank, numbers
 from oracles import masked_attention
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops import choose_route, masked_linear_attention
+from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')
-
-
-def numbers(*size: int) -> Tensor:
-    return torch.randn(*size, dtype=torch.float64)
-
-
-def low_rank(data: Data) -> LowRankMask:
-    factors = (torch.nn.Parameter(numbers(data.num_nodes or 0, 2, 2).abs()) for _ in range(2))
-    return LowRankMask(2, *factors)
-
-
-def dense(data: Data) -> DenseMask:
-    return DenseMask(2, torch.nn.Parameter(numbers(2, data.num_nodes or 0, data.num_nodes or 0)))
-
-
-def scaled(mask: Mask) -> Mask:
-    return mask * torch.nn.Parameter(torch.tensor([2.0, -1.5]))
-
-
-MASKS: dict[str, Callable[[Data], Mask]] = {
-    'packing': lambda data: PackingMask(),
-    'adjacency': lambda data: AdjacencyMask(2, 0.7, 'sym'),
-    'dense': dense,
-    'low_rank': low_rank,
-    'grf': lambda data: GRFMask(2, 4, 0.3, 2),
-    'grf_independent': lambda data: GRFMask(2, 4, 0.3, 2, independent_ensembles=True),
-    'scaled_grf': lambda data: scaled(GRFMask(2, 4, 0.3, 2)),
-    'transposed': lambda data: GRFMask(2, 4, 0.3, 2, independent_ensembles=True).T,
-    'hadamard': lambda data: GRFMask(2, 4, 0.3, 2) * low_rank(data),
-    'sum': lambda data: AdjacencyMask(2) + low_rank(data),
-    'scaled_low_rank': lambda data: scaled(low_rank(data)),
-}
 
 
 def offered(mask: MaskOperator) -> list[str]:
     given = {'features': True, 'blocks': True, 'edges': mask.entries is not None, 'low_rank': mask.factors is not None}
     return [route for route in ROUTES if given[route]]
-
-
-def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
-    q, k = (numbers(num_nodes, heads, features).abs() for _ in range(2))
-    return q, k, numbers(num_nodes, heads, channels)
 
 
 @pytest.mark.parametrize('graph', GRAPHS)
@@ -112,6 +78,32 @@ def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for other in found[1:]:
         for actual, expected in zip(other, found[0], strict=True):
             torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.parametrize('name', ['packing', 'low_rank', 'scaled_low_rank'])
+@pytest.mark.parametrize('rows', [[4, 0, 4], []])
+def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
+    data, index = small_graph(), torch.tensor(rows, dtype=torch.long)
+    mask = MASKS[name](data).double()(data)
+    q, k, v = inputs(6)
+    expected = masked_attention(*(own.numpy() for own in (q, k, v)), mask.to_dense().detach().numpy())[rows]
+    out = masked_linear_attention(q[index], k, v, mask, rows=index)
+    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('ranks', [1, 2])
+@pytest.mark.parametrize('shared', [(True, True), (True, False), (False, True)], ids=str)
+def test_factors_that_all_nodes_share_are_as_any_others(shared: tuple[bool, bool], ranks: int) -> None:
+    q, k, v = (numbers(5, 2, 3) for _ in range(3))
+    factors = [numbers(1 if own else 5, 2, ranks).requires_grad_() for own in shared]
+    expanded = [factor.expand(5, -1, -1) for factor in factors]
+    found, expected = (
+        masked_linear_attention(q, k, v, low_rank_operator(Graph.from_data(Data(num_nodes=5)), *given))
+        for given in (expanded, [factor.clone(memory_format=torch.contiguous_format) for factor in expanded])
+    )
+    torch.testing.assert_close(found, expected)
+    for own, other in zip(*(torch.autograd.grad(out.sin().sum(), factors) for out in (found, expected)), strict=True):
+        torch.testing.assert_close(own, other)
 
 
 CASES = [
@@ -218,7 +210,7 @@ def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(n
     assert kept <= accepted
 
 
-# Rows without weight --------------------------------------------------------------------------------------------------
+# Rows without weight, data types --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize('route', ROUTES)
@@ -303,6 +295,18 @@ def test_output_does_not_depend_on_the_scale_of_queries_and_keys(route: str, sca
     torch.testing.assert_close(masked_linear_attention(q * scale, k * scale, v, mask, route), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_half_precision_accumulates_in_single(dtype: torch.dtype, route: str) -> None:
+    data = Data(edge_index=ring(300), num_nodes=300)
+    mask = (PackingMask() if route == 'low_rank' else GRFMask(2))(data)
+    q, k, v = (tensor.to(dtype) for tensor in inputs(300))
+    out = masked_linear_attention(q, k, v, mask, route)
+    assert out.dtype == dtype
+    expected = masked_linear_attention(q.float(), k.float(), v.float(), mask, route)
+    torch.testing.assert_close(out, expected.to(dtype), rtol=1e-6, atol=1e-6)
+
+
 # Graphs of a batch ----------------------------------------------------------------------------------------------------
 
 
@@ -335,165 +339,3 @@ def test_no_gradient_passes_between_the_blocks_of_graphs() -> None:
 
 def blocks_of(mask: MaskOperator, leaves: tuple[Tensor, ...]) -> Tensor:
     return masked_linear_attention(*(tensor.requires_grad_() for tensor in leaves), mask, 'blocks')
-
-
-# Data types, routes, errors -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('route', ROUTES)
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-def test_half_precision_accumulates_in_single(dtype: torch.dtype, route: str) -> None:
-    data = Data(edge_index=ring(300), num_nodes=300)
-    mask = (PackingMask() if route == 'low_rank' else GRFMask(2))(data)
-    q, k, v = (tensor.to(dtype) for tensor in inputs(300))
-    out = masked_linear_attention(q, k, v, mask, route)
-    assert out.dtype == dtype
-    expected = masked_linear_attention(q.float(), k.float(), v.float(), mask, route)
-    torch.testing.assert_close(out, expected.to(dtype), rtol=1e-6, atol=1e-6)
-
-
-def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:
-    return mask(Data(edge_index=ring(num_nodes), num_nodes=num_nodes))
-
-
-def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
-    for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + PackingMask(), 'edges')):
-        with pytest.raises(ValueError, match=r'^route: got'):
-            choose_route(bound(mask), 4, 4, route)
-    with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
-        choose_route(bound(GRFMask()), 4, 4, 'unknown')
-
-
-def test_route_follows_the_cost() -> None:
-    assert choose_route(bound(PackingMask()), 16, 16) == 'low_rank'
-    assert choose_route(bound(AdjacencyMask()), 16, 16) == 'edges'
-    assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
-    assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
-    assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
-    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
-    assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
-    batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
-    assert choose_route(PackingMask()(batch), 16, 16) == 'blocks'
-    assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
-    assert (
-        choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
-    )
-
-
-def test_too_many_entries_are_formed_on_no_route() -> None:
-    own = bound(AdjacencyMask())
-
-    def mask_of(num_entries: int, heads: int = 1) -> MaskOperator:
-        size = {'cost': 2**40, 'entries': own.entries, 'num_entries': num_entries}
-        return MaskOperator(own.structure, own.tensors, own.num_nodes, heads, **size)
-
-    assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
-    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
-    few, many = mask_of(2**28), mask_of(2**28 + 1)
-    q = torch.ones(own.num_nodes, 1, 2)
-    expected = masked_linear_attention(q, q, q, few, 'edges')
-    torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
-    with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456'):
-        masked_linear_attention(q, q, q, many, 'edges')
-
-
-@pytest.mark.parametrize(
-    ('name', 'shapes'),
-    [
-        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
-        ('k', ((6, 2), (6, 2), (6, 2, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (6, 2))),
-        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
-        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
-    ],
-)
-def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
-
-
-@pytest.mark.parametrize('name', ['packing', 'low_rank', 'scaled_low_rank'])
-@pytest.mark.parametrize('rows', [[4, 0, 4], []])
-def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
-    data, index = small_graph(), torch.tensor(rows, dtype=torch.long)
-    mask = MASKS[name](data).double()(data)
-    q, k, v = inputs(6)
-    expected = masked_attention(*(own.numpy() for own in (q, k, v)), mask.to_dense().detach().numpy())[rows]
-    out = masked_linear_attention(q[index], k, v, mask, rows=index)
-    np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-9)
-
-
-def test_rows_that_do_not_fit_are_named() -> None:
-    q, k, v = inputs(6)
-    index, mask = torch.tensor([1, 2]), PackingMask()(small_graph())
-    pair = PackingMask()(Batch.from_data_list([Data(num_nodes=3)] * 2))
-    for queries, own, route in ((q, mask, 'auto'), (q[:2, :1], mask, 'auto'), (q[:2], mask, 'features'), (q[:2], pair, 'auto')):
-        with pytest.raises(ValueError, match=r'^rows: got'):
-            masked_linear_attention(queries, k, v, own, route, index)
-    with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted are masks of low rank on one graph'):
-        masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
-
-
-# Compilation ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ('name', 'route'),
-    [('grf', 'features'), ('grf', 'edges'), ('adjacency', 'features'), ('adjacency', 'edges'), ('packing', 'low_rank')],
-)
-@pytest.mark.filterwarnings('ignore::UserWarning')
-def test_compiles_without_graph_breaks(name: str, route: str) -> None:
-    data = GRAPHS['batch']()
-    operator = MASKS[name](data).double()(data)
-    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
-    weight = numbers(40, 2, 4)
-    torch._dynamo.reset()
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return masked_linear_attention(q, k, v, operator, route)
-
-    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
-    results = []
-    for run in (attend, compiled):
-        out = run(*leaves)
-        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
-    for actual, expected in zip(*results, strict=True):
-        torch.testing.assert_close(actual, expected)
-
-
-@pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check
-@pytest.mark.parametrize('route', ['features', 'edges'])
-def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
-    operator = GRFMask(2).double()(small_graph())
-    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
-    if route == 'edges':
-        entries = operator.entries()
-        value = entries.value.detach().requires_grad_()
-        torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, value, list(entries.pattern.tensors)))
-    else:
-        tensors = [tensor.detach() for tensor in operator.tensors]
-        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, operator.structure.key))
-
-
-@pytest.mark.parametrize('ranks', [1, 2])
-@pytest.mark.parametrize('shared', [(True, True), (True, False), (False, True)], ids=str)
-def test_factors_that_all_nodes_share_are_as_any_others(shared: tuple[bool, bool], ranks: int) -> None:
-    q, k, v = (numbers(5, 2, 3) for _ in range(3))
-    factors = [numbers(1 if own else 5, 2, ranks).requires_grad_() for own in shared]
-    expanded = [factor.expand(5, -1, -1) for factor in factors]
-    found, expected = (
-        masked_linear_attention(q, k, v, low_rank_operator(Graph.from_data(Data(num_nodes=5)), *given))
-        for given in (expanded, [factor.clone(memory_format=torch.contiguous_format) for factor in expanded])
-    )
-    torch.testing.assert_close(found, expected)
-    for own, other in zip(*(torch.autograd.grad(out.sin().sum(), factors) for out in (found, expected)), strict=True):
-        torch.testing.assert_close(own, other)
-
-
-def test_blocks_that_are_too_large_are_refused() -> None:
-    mask = bound(PowerSeriesMask(), 2**14 + 1)
-    q = torch.ones(mask.num_nodes, 1, 1)
-    with pytest.raises(ValueError, match=r'^route: got "blocks" for .*268,435,456'):
-        masked_linear_attention(q, q, q, mask, 'blocks')

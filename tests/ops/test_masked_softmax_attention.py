@@ -1,56 +1,23 @@
+"""Masked softmax attention: both routes against the equation, gradients, dropout, data types, and batches."""
+
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from linear_masks import numbers
 from oracles import confidence, softmax_attention, standard_scores
+from softmax_masks import MASKS, ROUTES, bound, inputs, with_positive_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, MultiHeadMask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.masks import AdjacencyMask, GRFMask
+from pyg_topomask.operators import Entries
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.sparse_pattern import SparsePattern
-
-ROUTES = ('entries', 'dense')
-
-
-def numbers(*size: int) -> Tensor:
-    return torch.randn(*size, dtype=torch.float64)
-
-
-def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
-    return numbers(num_nodes, heads, features), numbers(num_nodes, heads, features), numbers(num_nodes, heads, channels)
-
-
-def with_positive_weights(data: Data) -> Data:
-    if 'edge_weight' in data:
-        data.edge_weight = data.edge_weight.abs()
-    return data
-
-
-def low_rank(data: Data) -> LowRankMask:
-    return LowRankMask(2, *(torch.nn.Parameter(numbers(data.num_nodes or 0, 2, 2).abs()) for _ in range(2)))
-
-
-MASKS: dict[str, Callable[[Data], Mask]] = {
-    'adjacency': lambda data: AdjacencyMask(2, 0.7, 'sym'),
-    'adjacency_shared': lambda data: AdjacencyMask(),
-    'adjacency_no_loop': lambda data: AdjacencyMask(2, None),
-    'transposed': lambda data: AdjacencyMask(2, None).T,
-    'scaled': lambda data: AdjacencyMask(2) * torch.nn.Parameter(torch.tensor([2.0, 0.5])),
-    'grf': lambda data: GRFMask(2, 4, 0.3, 2, positive=True),
-    'grf_one_hot_keys': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric=True, positive=True),
-    'grf_pairs': lambda data: GRFMask(2, 4, 0.3, 2, asymmetric='pairs', independent_ensembles=True, positive=True),
-    'hadamard': lambda data: GRFMask(2, 4, 0.3, 2, positive=True) * low_rank(data),
-    'sum': lambda data: GRFMask(2, 4, 0.3, 2, positive=True) + AdjacencyMask(),
-    'heads': lambda data: MultiHeadMask(GRFMask(1, 4, 0.3, 2, positive=True), AdjacencyMask(1)),
-}
 
 
 @pytest.mark.parametrize('graph', GRAPHS)
@@ -69,14 +36,6 @@ def test_both_routes_are_softmax_attention_with_the_logarithm_of_the_mask(name: 
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
     own = coefficients[:, entries.pattern.row.numpy(), entries.pattern.col.numpy()]
     np.testing.assert_allclose(alpha.detach().numpy(), own, rtol=1e-9, atol=1e-12)
-
-
-def bound(matrix: Tensor) -> tuple[MaskOperator, Entries]:
-    """A dense matrix [H, N, N], and its entries that are not zero in every head."""
-    row, col = matrix.any(0).nonzero().t()
-    size = matrix.size(1)
-    entries = Entries(SparsePattern.from_sorted(row, col, size, size), matrix[:, row, col])
-    return DenseMask(matrix.size(0), matrix).to(matrix.dtype)(Data(num_nodes=size)), entries
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
@@ -199,31 +158,6 @@ def test_huge_scores_where_the_mask_is_zero_do_not_drown_the_others(route: str) 
     expected, _ = softmax_attention(*(tensor.double().numpy() for tensor in (q, k, v, matrix)))
     assert expected.any(-1).all()
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize('bad', [-1e-3, -math.inf, math.nan, math.inf])
-@pytest.mark.parametrize('route', ROUTES)
-def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None:
-    matrix = torch.full((2, 5, 5), 0.5)
-    matrix[1, 3, 2] = bad
-    operator, entries = bound(matrix)
-    q, k, v = (tensor.float() for tensor in inputs(5))
-    operator.entries = lambda: entries
-    operator.to_dense = lambda: matrix
-    with pytest.raises(ValueError, match=f'^mask: got the entry {float(matrix[1, 3, 2]):.1}'):
-        masked_softmax_attention(q, k, v, operator, route=route)
-
-
-@pytest.mark.parametrize('route', ROUTES)
-def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
-    q, k, v = inputs(6)
-    for mask, data in (
-        (GRFMask(2, 8, positive=True), small_digraph()),
-        (GRFMask(2, modulation=torch.tensor([1.0, -1.0, 0.0, 0.0, 0.0])), small_graph()),
-        (AdjacencyMask(2, -1.0), small_graph()),
-    ):
-        with pytest.raises(ValueError, match=r'^mask: got the entry -'):
-            masked_softmax_attention(q, k, v, mask(data), route=route)
 
 
 # Scales ---------------------------------------------------------------------------------------------------------------
@@ -360,92 +294,3 @@ def test_nothing_passes_between_graphs() -> None:
     out = masked_softmax_attention(q, k, v, mask)
     torch.testing.assert_close(out[:3], expected[:3])
     torch.testing.assert_close(out[33:], expected[33:])
-
-
-# Errors ---------------------------------------------------------------------------------------------------------------
-
-
-def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
-    q, k, v = inputs(6)
-    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + PowerSeriesMask()):
-        with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
-            masked_softmax_attention(q, k, v, mask(small_graph()))
-        assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)
-    with pytest.raises(ValueError, match=r"^route: got 'edges'; .*entries.*dense"):
-        masked_softmax_attention(q, k, v, AdjacencyMask()(small_graph()), route='edges')
-
-
-def test_too_many_entries_are_refused_before_they_are_formed() -> None:
-    def entries() -> Entries:
-        raise AssertionError('formed')
-
-    few = AdjacencyMask()(small_graph())
-    many = MaskOperator(few.structure, few.tensors, 6, entries=entries, num_entries=2**28 + 1)
-    message = r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456.*asymmetric=True.*fewer or shorter'
-    with pytest.raises(ValueError, match=message):
-        masked_softmax_attention(*inputs(6), many)
-    allowed = MaskOperator(few.structure, few.tensors, 6, entries=few.entries, num_entries=2**28)
-    assert masked_softmax_attention(*inputs(6), allowed).shape == (6, 2, 4)
-
-
-@pytest.mark.parametrize('route', ROUTES)
-@pytest.mark.parametrize(
-    ('name', 'shapes'),
-    [
-        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
-        ('k', ((6, 2, 3), (7, 2, 3), (6, 2, 4))),
-        ('k', ((6, 2), (6, 2), (6, 2, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (7, 2, 4))),
-        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
-        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
-        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
-    ],
-)
-def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...], route: str) -> None:
-    mask = AdjacencyMask(2)(Data(edge_index=ring(6), num_nodes=6))
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        masked_softmax_attention(*(torch.ones(shape) for shape in shapes), mask, route=route)
-
-
-@pytest.mark.parametrize('route', ROUTES)
-@pytest.mark.parametrize('dropout', [-0.1, 1.5])
-def test_dropout_outside_its_range_is_named(dropout: float, route: str) -> None:
-    q, k, v = inputs(6)
-    with pytest.raises(ValueError, match=r'^dropout: got'):
-        masked_softmax_attention(q, k, v, AdjacencyMask(2)(small_graph()), dropout, route)
-
-
-# Compilation ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('name', ['adjacency', 'adjacency_shared', 'grf', 'grf_one_hot_keys'])
-@pytest.mark.filterwarnings('ignore::UserWarning')
-def test_compiles_without_graph_breaks(name: str) -> None:
-    data = GRAPHS['batch']()
-    operator = MASKS[name](data).double()(data)
-    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
-    weight = numbers(40, 2, 4)
-    torch._dynamo.reset()
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return masked_softmax_attention(q, k, v, operator)
-
-    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
-    results = []
-    for run in (attend, compiled):
-        out = run(*leaves)
-        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
-    for actual, expected in zip(*results, strict=True):
-        torch.testing.assert_close(actual, expected)
-
-
-@pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check
-@pytest.mark.parametrize('shared', [False, True], ids=['per_head', 'shared'])
-def test_custom_operator_passes_the_checks_of_torch(shared: bool) -> None:
-    graph = Graph.from_data(small_graph())
-    entries = AdjacencyMask(1 if shared else 2).double()(graph).entries()
-    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
-    value = entries.value.detach().requires_grad_()
-    keep = torch.ones(1, 1, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, value, keep, list(entries.pattern.tensors)))

@@ -1,0 +1,145 @@
+"""Power series of the weights: the spectral radius, warnings, and graphs too large for the matrix."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, random_edges, ring, small_digraph, small_graph, small_weighted_graph
+from oracles import weight_matrix
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
+from pyg_topomask.masks.power_series import spectral_radius
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators import MaskOperator
+
+# The warnings ---------------------------------------------------------------------------------------------------------
+
+
+def hub(leaves: int) -> Data:
+    """A star: its spectral radius is the square root of the number of leaves."""
+    return Data(edge_index=torch.stack([torch.zeros(leaves), torch.arange(1, leaves + 1)]).long(), num_nodes=leaves + 1)
+
+
+def undirected_hub(leaves: int, scale: float = 1.0) -> Data:
+    out = hub(leaves).edge_index
+    return Data(
+        edge_index=torch.cat([out, out.flip(0)], dim=1), edge_weight=torch.full((2 * leaves,), scale), num_nodes=leaves + 1
+    )
+
+
+@pytest.mark.parametrize(('leaves', 'scale', 'number'), [(25, 1.0, '5'), (10, 1.0, '3.162'), (16, -0.75, '3')])
+def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale: float, number: str) -> None:
+    data = undirected_hub(leaves, scale)
+    for mask in (PowerSeriesMask(normalization=None), PowerSeriesMask(2, 6, 'regularized_laplacian', normalization=None)):
+        with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
+            mask(data)
+    with pytest.warns(UserWarning, match=rf'spectral radius of \|W\| is {number},'):
+        PowerSeriesMask(parameterization='f', normalization=None, coefficients=torch.ones(3))(data)
+
+
+def test_every_mask_on_a_graph_warns() -> None:
+    graph, mask = Graph.from_data(undirected_hub(25)), PowerSeriesMask(normalization=None)
+    for own in (mask, mask, PowerSeriesMask(normalization=None)):
+        with pytest.warns(UserWarning, match='spectral radius'):
+            own(graph)
+
+
+def test_one_head_that_grows_is_enough_for_the_warning() -> None:
+    coefficients = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    with pytest.warns(UserWarning, match='spectral radius'):
+        PowerSeriesMask(2, 2, coefficients, normalization=None)(undirected_hub(9))
+
+
+@pytest.mark.parametrize(
+    ('data', 'settings'),
+    [
+        (undirected_hub(25), {}),
+        (undirected_hub(25), {'normalization': 'rw'}),
+        (undirected_hub(25, 0.1), {'normalization': None}),
+        (undirected_hub(25), {'normalization': None, 'order': 20, 'coefficients': 'heat'}),
+        (undirected_hub(25), {'normalization': None, 'order': 0}),
+        (undirected_hub(25), {'normalization': None, 'order': 2, 'coefficients': torch.tensor([1.0, 1.0, 0.0])}),
+        (Data(num_nodes=3), {'normalization': None}),
+        (GRAPHS['empty'](), {'normalization': None}),
+        (GRAPHS['zero_weights'](), {'normalization': None}),
+    ],
+    ids=range(9),
+)
+def test_other_series_do_not_warn(data: Data, settings: dict) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        PowerSeriesMask(**settings)(data)
+
+
+@pytest.mark.parametrize(
+    ('order', 'name', 'needed'), [(1, 'random_walk', 2), (0, 'random_walk:3:p=1', 1), (2, 'random_walk:p=5', 5)]
+)
+def test_order_below_that_of_the_kernel_warns(order: int, name: str, needed: int) -> None:
+    with pytest.warns(UserWarning, match=f'^order is {order}, but the kernel .* powers up to {needed}'):
+        PowerSeriesMask(1, order, name)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        PowerSeriesMask(1, needed, name)
+        PowerSeriesMask(1, order, 'heat')
+
+
+# The spectral radius --------------------------------------------------------------------------------------------------
+
+
+def radius(data: Data, **settings: int) -> float:
+    state = AdjacencyMask(1, None).prepare(Graph.from_data(data))
+    return spectral_radius(state.pattern, state.weight, **settings)
+
+
+RADIUS_GRAPHS: dict[str, Callable[[], Data]] = {
+    'undirected': small_graph,
+    'weighted': small_weighted_graph,
+    'directed': small_digraph,
+    'star': lambda: undirected_hub(7),
+    'even_ring': lambda: Data(edge_index=ring(8), num_nodes=8),
+    'directed_ring': lambda: Data(edge_index=ring(5)[:, :5], num_nodes=5),
+    'random': lambda: Data(edge_index=random_edges(12, 60, seed=1), num_nodes=12),
+    'batch': lambda: GRAPHS['batch'](),
+    'self_loop': lambda: GRAPHS['self_loop'](),
+    'zero_weights': lambda: GRAPHS['zero_weights'](),
+    'parallel_edges': lambda: GRAPHS['parallel_edges'](),
+}
+
+
+@pytest.mark.parametrize('name', RADIUS_GRAPHS)
+def test_spectral_radius(name: str) -> None:
+    data = RADIUS_GRAPHS[name]()
+    expected = np.abs(np.linalg.eigvals(np.abs(weight_matrix(data, None)))).max()
+    assert radius(data) == pytest.approx(expected, rel=0.02, abs=1e-9)
+    assert radius(data, iterations=2000) == pytest.approx(expected, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize('name', ['empty', 'no_edges', 'no_edge_index', 'one_node'])
+def test_spectral_radius_without_edges_is_zero(name: str) -> None:
+    assert radius(GRAPHS[name]()) == 0.0
+
+
+# Size -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('graph', ['large', 'many'])
+def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: MaskOperator) -> Tensor:
+        raise AssertionError('the dense matrix was formed')
+
+    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    if graph == 'large':
+        data = Data(edge_index=ring(200_000), num_nodes=200_000)
+    else:
+        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
+    layer, x = MaskedLinearAttention(4, 2, PowerSeriesMask(2, 3), 'elu'), torch.randn(data.num_nodes or 0, 4)
+    out = layer(x, data.edge_index, graph=data)
+    out.square().mean().backward()
+    assert out.isfinite().all()
+    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
+    assert layer.mask.coefficients.grad.any()

@@ -1,0 +1,140 @@
+"""Masked linear attention: the choice of a route, what is refused, torch.compile, and the custom operators."""
+
+import pytest
+import torch
+from graphs import GRAPHS, ring, small_graph
+from linear_masks import MASKS, inputs, numbers
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops import choose_route, masked_linear_attention
+
+
+def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:
+    return mask(Data(edge_index=ring(num_nodes), num_nodes=num_nodes))
+
+
+# Routes ---------------------------------------------------------------------------------------------------------------
+
+
+def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
+    for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + PackingMask(), 'edges')):
+        with pytest.raises(ValueError, match=r'^route: got'):
+            choose_route(bound(mask), 4, 4, route)
+    with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
+        choose_route(bound(GRFMask()), 4, 4, 'unknown')
+
+
+def test_route_follows_the_cost() -> None:
+    assert choose_route(bound(PackingMask()), 16, 16) == 'low_rank'
+    assert choose_route(bound(AdjacencyMask()), 16, 16) == 'edges'
+    assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
+    assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
+    assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
+    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
+    assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
+    batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
+    assert choose_route(PackingMask()(batch), 16, 16) == 'blocks'
+    assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
+    assert (
+        choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
+    )
+
+
+def test_too_many_entries_are_formed_on_no_route() -> None:
+    own = bound(AdjacencyMask())
+
+    def mask_of(num_entries: int, heads: int = 1) -> MaskOperator:
+        size = {'cost': 2**40, 'entries': own.entries, 'num_entries': num_entries}
+        return MaskOperator(own.structure, own.tensors, own.num_nodes, heads, **size)
+
+    assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
+    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
+    few, many = mask_of(2**28), mask_of(2**28 + 1)
+    q = torch.ones(own.num_nodes, 1, 2)
+    expected = masked_linear_attention(q, q, q, few, 'edges')
+    torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
+    with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456'):
+        masked_linear_attention(q, q, q, many, 'edges')
+
+
+def test_blocks_that_are_too_large_are_refused() -> None:
+    mask = bound(PowerSeriesMask(), 2**14 + 1)
+    q = torch.ones(mask.num_nodes, 1, 1)
+    with pytest.raises(ValueError, match=r'^route: got "blocks" for .*268,435,456'):
+        masked_linear_attention(q, q, q, mask, 'blocks')
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('name', 'shapes'),
+    [
+        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
+        ('k', ((6, 2), (6, 2), (6, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 2))),
+        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
+        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
+    ],
+)
+def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
+
+
+def test_rows_that_do_not_fit_are_named() -> None:
+    q, k, v = inputs(6)
+    index, mask = torch.tensor([1, 2]), PackingMask()(small_graph())
+    pair = PackingMask()(Batch.from_data_list([Data(num_nodes=3)] * 2))
+    for queries, own, route in ((q, mask, 'auto'), (q[:2, :1], mask, 'auto'), (q[:2], mask, 'features'), (q[:2], pair, 'auto')):
+        with pytest.raises(ValueError, match=r'^rows: got'):
+            masked_linear_attention(queries, k, v, own, route, index)
+    with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted are masks of low rank on one graph'):
+        masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
+
+
+# Compilation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ('name', 'route'),
+    [('grf', 'features'), ('grf', 'edges'), ('adjacency', 'features'), ('adjacency', 'edges'), ('packing', 'low_rank')],
+)
+@pytest.mark.filterwarnings('ignore::UserWarning')
+def test_compiles_without_graph_breaks(name: str, route: str) -> None:
+    data = GRAPHS['batch']()
+    operator = MASKS[name](data).double()(data)
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight = numbers(40, 2, 4)
+    torch._dynamo.reset()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return masked_linear_attention(q, k, v, operator, route)
+
+    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
+    results = []
+    for run in (attend, compiled):
+        out = run(*leaves)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check
+@pytest.mark.parametrize('route', ['features', 'edges'])
+def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
+    operator = GRFMask(2).double()(small_graph())
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
+    if route == 'edges':
+        entries = operator.entries()
+        value = entries.value.detach().requires_grad_()
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, value, list(entries.pattern.tensors)))
+    else:
+        tensors = [tensor.detach() for tensor in operator.tensors]
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, operator.structure.key))

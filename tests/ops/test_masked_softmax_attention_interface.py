@@ -1,0 +1,129 @@
+"""Masked softmax attention: what is refused, torch.compile, and the custom operator."""
+
+import math
+
+import pytest
+import torch
+from graphs import GRAPHS, ring, small_digraph, small_graph
+from linear_masks import numbers
+from softmax_masks import MASKS, ROUTES, bound, inputs
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask, PowerSeriesMask
+from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.ops import masked_softmax_attention
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
+    q, k, v = inputs(6)
+    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + PowerSeriesMask()):
+        with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
+            masked_softmax_attention(q, k, v, mask(small_graph()))
+        assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)
+    with pytest.raises(ValueError, match=r"^route: got 'edges'; .*entries.*dense"):
+        masked_softmax_attention(q, k, v, AdjacencyMask()(small_graph()), route='edges')
+
+
+def test_too_many_entries_are_refused_before_they_are_formed() -> None:
+    def entries() -> Entries:
+        raise AssertionError('formed')
+
+    few = AdjacencyMask()(small_graph())
+    many = MaskOperator(few.structure, few.tensors, 6, entries=entries, num_entries=2**28 + 1)
+    message = r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456.*asymmetric=True.*fewer or shorter'
+    with pytest.raises(ValueError, match=message):
+        masked_softmax_attention(*inputs(6), many)
+    allowed = MaskOperator(few.structure, few.tensors, 6, entries=few.entries, num_entries=2**28)
+    assert masked_softmax_attention(*inputs(6), allowed).shape == (6, 2, 4)
+
+
+@pytest.mark.parametrize('bad', [-1e-3, -math.inf, math.nan, math.inf])
+@pytest.mark.parametrize('route', ROUTES)
+def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None:
+    matrix = torch.full((2, 5, 5), 0.5)
+    matrix[1, 3, 2] = bad
+    operator, entries = bound(matrix)
+    q, k, v = (tensor.float() for tensor in inputs(5))
+    operator.entries = lambda: entries
+    operator.to_dense = lambda: matrix
+    with pytest.raises(ValueError, match=f'^mask: got the entry {float(matrix[1, 3, 2]):.1}'):
+        masked_softmax_attention(q, k, v, operator, route=route)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
+    q, k, v = inputs(6)
+    for mask, data in (
+        (GRFMask(2, 8, positive=True), small_digraph()),
+        (GRFMask(2, modulation=torch.tensor([1.0, -1.0, 0.0, 0.0, 0.0])), small_graph()),
+        (AdjacencyMask(2, -1.0), small_graph()),
+    ):
+        with pytest.raises(ValueError, match=r'^mask: got the entry -'):
+            masked_softmax_attention(q, k, v, mask(data), route=route)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize(
+    ('name', 'shapes'),
+    [
+        ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
+        ('k', ((6, 2, 3), (7, 2, 3), (6, 2, 4))),
+        ('k', ((6, 2), (6, 2), (6, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (7, 2, 4))),
+        ('v', ((6, 2, 3), (6, 2, 3), (6, 1, 4))),
+        ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
+        ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
+    ],
+)
+def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...], route: str) -> None:
+    mask = AdjacencyMask(2)(Data(edge_index=ring(6), num_nodes=6))
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        masked_softmax_attention(*(torch.ones(shape) for shape in shapes), mask, route=route)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+@pytest.mark.parametrize('dropout', [-0.1, 1.5])
+def test_dropout_outside_its_range_is_named(dropout: float, route: str) -> None:
+    q, k, v = inputs(6)
+    with pytest.raises(ValueError, match=r'^dropout: got'):
+        masked_softmax_attention(q, k, v, AdjacencyMask(2)(small_graph()), dropout, route)
+
+
+# Compilation ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('name', ['adjacency', 'adjacency_shared', 'grf', 'grf_one_hot_keys'])
+@pytest.mark.filterwarnings('ignore::UserWarning')
+def test_compiles_without_graph_breaks(name: str) -> None:
+    data = GRAPHS['batch']()
+    operator = MASKS[name](data).double()(data)
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight = numbers(40, 2, 4)
+    torch._dynamo.reset()
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return masked_softmax_attention(q, k, v, operator)
+
+    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
+    results = []
+    for run in (attend, compiled):
+        out = run(*leaves)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+@pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check
+@pytest.mark.parametrize('shared', [False, True], ids=['per_head', 'shared'])
+def test_custom_operator_passes_the_checks_of_torch(shared: bool) -> None:
+    graph = Graph.from_data(small_graph())
+    entries = AdjacencyMask(1 if shared else 2).double()(graph).entries()
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
+    value = entries.value.detach().requires_grad_()
+    keep = torch.ones(1, 1, dtype=torch.float64)
+    torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, value, keep, list(entries.pattern.tensors)))
