@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch_geometric.data import Batch, Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
 
 STANDIN = Path(__file__).parent / 'graphgym' / 'graphgps_standin'
 REAL = os.environ.get('GRAPHGPS_DIR')
 CHECKOUTS = {'standin': STANDIN, **({'GRAPHGPS_DIR': Path(REAL)} if REAL else {})}
 CHANNELS, HEADS = 8, 2
+
+
+@contextmanager
+def imported(checkout: Path) -> Iterator[None]:
+    """Has the graphgps of a checkout imported, and takes back all that its import registers."""
+    registries = [value for name, value in vars(register).items() if name.endswith('_dict')]
+    before, saved = [dict(registry) for registry in registries], cfg.clone()
+    sys.path.insert(0, str(checkout))
+    try:
+        importlib.import_module('graphgps')
+        yield
+    finally:
+        sys.path.remove(str(checkout))
+        for name in [name for name in sys.modules if name.partition('.')[0] == 'graphgps']:
+            del sys.modules[name]
+        for registry, entries in zip(registries, before, strict=True):
+            registry.clear()
+            registry.update(entries)
+        cfg.clear()
+        cfg.update(saved)
 
 
 def path(num_nodes: int, seed: int) -> Data:

@@ -10,8 +10,7 @@ import pytest
 
 pytest.importorskip('yacs')
 
-from graphgps_layers import CHECKOUTS
-from torch_geometric.graphgym import register
+from graphgps_layers import CHECKOUTS, imported
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.datasets import digits as digits_module
@@ -55,25 +54,11 @@ def configure() -> Callable[..., None]:
 
 @pytest.fixture(scope='module', params=CHECKOUTS.values(), ids=CHECKOUTS.keys())
 def imported_graphgps(request: pytest.FixtureRequest) -> Iterator[SimpleNamespace]:
-    """Imports a GraphGPS, and takes back all that its import registers."""
-    registries = [value for name, value in vars(register).items() if name.endswith('_dict')]
-    before, saved = [dict(registry) for registry in registries], cfg.clone()
-    sys.path.insert(0, str(request.param))
-    try:
-        importlib.import_module('graphgps')
+    with imported(request.param):
         layer = importlib.import_module('graphgps.layer.gps_layer').GPSLayer
         fork = sys.modules.get('graphgps.layer.multi_model_layer')
         set_cfg(cfg)
         yield SimpleNamespace(theirs=layer, module=sys.modules['graphgps.network.gps_model'], fork=fork, folder=request.param)
-    finally:
-        sys.path.remove(str(request.param))
-        for name in [name for name in sys.modules if name.partition('.')[0] == 'graphgps']:
-            del sys.modules[name]
-        for registry, entries in zip(registries, before, strict=True):
-            registry.clear()
-            registry.update(entries)
-        cfg.clear()
-        cfg.update(saved)
 
 
 @pytest.fixture

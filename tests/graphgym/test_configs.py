@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from graphgps_layers import REAL, STANDIN, imported
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
@@ -24,8 +23,7 @@ from pyg_topomask.graphgym.attentions import ATTENTIONS
 from pyg_topomask.graphgym.loader import build_transforms
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
-REAL = os.environ.get('GRAPHGPS_DIR')
-CHECKOUT = Path(REAL) if REAL else Path(__file__).parent / 'graphgps_standin'
+CHECKOUT = Path(REAL) if REAL else STANDIN
 
 pytestmark = pytest.mark.filterwarnings('ignore')
 
@@ -44,22 +42,9 @@ generate = generator()
 
 @pytest.fixture(scope='module')
 def graphgps() -> Iterator[None]:
-    """Imports GraphGPS where GRAPHGPS_DIR names it, or else the stand-in, and takes back what that registers."""
-    registries = [value for name, value in vars(register).items() if name.endswith('_dict')]
-    before, saved = [dict(registry) for registry in registries], cfg.clone()
-    sys.path.insert(0, str(CHECKOUT))
-    try:
-        importlib.import_module('graphgps')
+    """Imports GraphGPS where GRAPHGPS_DIR names it, or else the stand-in."""
+    with imported(CHECKOUT):
         yield
-    finally:
-        sys.path.remove(str(CHECKOUT))
-        for name in [name for name in sys.modules if name.partition('.')[0] == 'graphgps']:
-            del sys.modules[name]
-        for registry, entries in zip(registries, before, strict=True):
-            registry.clear()
-            registry.update(entries)
-        cfg.clear()
-        cfg.update(saved)
 
 
 def test_files_are_those_of_the_tables(tmp_path: Path) -> None:
