@@ -10,6 +10,7 @@ from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank
+from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch
 from pyg_topomask.ops.sparse import entries_of
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
@@ -22,6 +23,8 @@ _CHOSEN = 2**27
 _FEW, _MOST = 2**24, 2**28
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
+# What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
+_SUMS = 1.5
 
 
 def masked_linear_attention(
@@ -92,15 +95,18 @@ def masked_linear_attention(
         if route == 'edges':
             entries = entries_of(mask)
             out = attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
-        elif route == 'low_rank' and mask.num_graphs <= 1:
+        elif route == 'low_rank':
             assert mask.factors is not None
             left, right = mask.factors
-            out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
+            if mask.num_graphs > 1:
+                factors = (factor.to(dtype).expand(-1, q.size(1), -1) for factor in (left, right))
+                out = attend_low_rank_batch(q, k, values, *factors, _batch_of(mask), mask.num_graphs)[0]
+            else:
+                out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
         elif route == 'blocks':
-            batch = torch.zeros(q.size(0), dtype=torch.long, device=q.device) if mask.batch is None else mask.batch
             key, own = mask.structure.key, (mask.num_graphs, mask.heads)
-            out = attend_blocks(q, k, values, list(mask.tensors), key, batch, *own)[0]
-        else:  # the structure of a mask of low rank sums over each graph itself
+            out = attend_blocks(q, k, values, list(mask.tensors), key, _batch_of(mask), *own)[0]
+        else:
             out = attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
         return out.to(v.dtype)
 
@@ -143,9 +149,17 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if not tracing:
         width, pairs = _block_sizes(mask)
         small = mask.num_nodes * mask.heads * width <= max(_FEW, mask.num_nodes * mask.heads * pair)
-        if small and mask.cost * width + pairs * pair < (mask.cost + _OUTER * mask.num_nodes) * outer:
+        if chosen == 'low_rank':
+            few = pairs * pair < _SUMS * mask.num_nodes * outer
+        else:
+            few = mask.cost * width + pairs * pair < (mask.cost + _OUTER * mask.num_nodes) * outer
+        if small and few:
             chosen = 'blocks'
     return chosen
+
+
+def _batch_of(mask: MaskOperator) -> Tensor:
+    return mask.tensors[0].new_zeros(mask.num_nodes, dtype=torch.long) if mask.batch is None else mask.batch
 
 
 def _block_sizes(mask: MaskOperator) -> tuple[int, int]:

@@ -80,6 +80,20 @@ def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
             torch.testing.assert_close(actual, expected)
 
 
+def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = GRAPHS['batch']()
+    mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
+    module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
+    found = []
+    for sums in (module._SUMS, 1):
+        monkeypatch.setattr(module, '_SUMS', sums)
+        leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
+        out = masked_linear_attention(*leaves, mask, 'low_rank')
+        found.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
+    for actual, expected in zip(*found, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
 @pytest.mark.parametrize('name', ['packing', 'low_rank', 'scaled_low_rank'])
 @pytest.mark.parametrize('rows', [[4, 0, 4], []])
 def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:

@@ -37,7 +37,9 @@ def test_route_follows_the_cost() -> None:
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
     assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
     batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
-    assert choose_route(PackingMask()(batch), 16, 16) == 'blocks'
+    assert choose_route(PackingMask()(batch), 16, 16) == 'low_rank'
+    few = Graph.from_data(Batch.from_data_list([Data(num_nodes=5)] * 3))
+    assert choose_route(PackingMask()(few), 16, 16) == 'blocks'
     assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
     assert (
         choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
@@ -127,11 +129,20 @@ def test_compiles_without_graph_breaks(name: str, route: str) -> None:
 
 
 @pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check
-@pytest.mark.parametrize('route', ['features', 'edges'])
+@pytest.mark.parametrize('route', ['features', 'edges', 'blocks', 'low_rank'])
 def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
     operator = GRFMask(2).double()(small_graph())
     q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
-    if route == 'edges':
+    batch, ops = torch.tensor([0, 0, 1, 1, 1, 3]), torch.ops.pyg_topomask
+    if route == 'low_rank':
+        left, right = (numbers(6, 2, 3).requires_grad_() for _ in range(2))
+        torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, left, right, batch, 4))
+    elif route == 'blocks':
+        operator = GRFMask(2).double()(Batch.from_data_list([Data(num_nodes=2), Data(num_nodes=4)]))
+        tensors = [tensor.detach() for tensor in operator.tensors]
+        own = (q, k, v, tensors, operator.structure.key, operator.batch, 2, operator.heads)
+        torch.library.opcheck(ops.attend_blocks, own)
+    elif route == 'edges':
         entries = operator.entries()
         value = entries.value.detach().requires_grad_()
         torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, value, list(entries.pattern.tensors)))

@@ -9,73 +9,24 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
+from pyg_topomask.ops.routes.groups import Groups, pack
 from pyg_topomask.structures import MaskStructure, replaced, structure_from_key
 
 __all__ = ['attend_blocks']
 
 
-class _Group:
-    r"""Graphs of about one size side by side, padded to :obj:`width` nodes.
-
-    Args:
-        first (torch.Tensor): The first node of each graph, :obj:`[G]`.
-        count (torch.Tensor): The number of nodes of each, :obj:`[G]`.
-        width (int): The number of slots :math:`n` of each graph.
-        num_nodes (int): The number of nodes of the batch :math:`N`.
-        device (torch.device): Where the nodes are; the numbers above are on the CPU.
-    """
-
-    def __init__(self, first: Tensor, count: Tensor, width: int, num_nodes: int, device: torch.device) -> None:
-        slot, count = torch.arange(width), count.unsqueeze(1)
-        self.width = width
-        self.padding = (slot >= count).to(device)  # [G, n]
-        # Padding repeats the last node of its own graph, so that nothing meets what another graph holds.
-        self.source = (first.unsqueeze(1) + torch.minimum(slot, count - 1)).flatten().to(device)
-        self.target = torch.where(self.padding.flatten(), num_nodes, self.source)
-
-    def take(self, x: Tensor) -> Tensor:
-        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[H, N, c]`."""
-        found = x.flatten(0, 1).index_select(0, _of_heads(self.source, x))
-        return found.view(x.size(0), -1, self.width, x.size(2))
-
-    def put(self, x: Tensor, own: Tensor) -> None:
-        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[H, N + 1, c or more]`, of which the last rows take the padding."""
-        x.flatten(0, 1)[:, : own.size(-1)].index_copy_(0, _of_heads(self.target, x), own.flatten(0, 2))
-
-
-def _of_heads(node: Tensor, x: Tensor) -> Tensor:
-    return (node + x.size(1) * torch.arange(x.size(0), device=node.device).unsqueeze(1)).flatten()
-
-
-class _Blocks:
+class _Blocks(Groups):
     r"""The graphs of a batch in groups, and unit vectors, :obj:`[N, heads, n]` for :math:`n` nodes in the largest graph. A mask
     of :obj:`heads` heads multiplies these to the rows of its blocks, which are 0 at padding.
     """
 
     def __init__(self, batch: Tensor, num_graphs: int, heads: int, dtype: torch.dtype) -> None:
-        count = torch.bincount(batch, minlength=num_graphs)
-        position = torch.arange(batch.numel(), device=batch.device) - (count.cumsum(0) - count)[batch]
-        count = count.cpu()  # a GPU is waited for once
-        first = count.cumsum(0) - count
-        largest = int(count.max()) if batch.numel() > 0 else 1
-        self.units = torch.nn.functional.one_hot(position, largest).to(dtype).unsqueeze(1).expand(-1, heads, -1)
-        # Widths of 4, 6, 8, 12, 16, 24 and so on: padding at most half of a graph.
-        power = 2 ** torch.frexp((count.clamp(min=4) - 1).double()).exponent.long()
-        width = torch.where(4 * count <= 3 * power, 3 * power // 4, power).clamp(max=largest)
-        width, first, count = (x[count > 0] for x in (width, first, count))
-        self.groups = [
-            _Group(first[width == own], count[width == own], own, batch.numel(), batch.device)
-            for own in width.unique().tolist()
-        ]
+        super().__init__(batch, num_graphs)
+        self.units = torch.nn.functional.one_hot(self.position, self.largest).to(dtype).unsqueeze(1).expand(-1, heads, -1)
 
     def rows(self, mask: MaskStructure, tensors: Sequence[Tensor]) -> Tensor:
         r"""Returns the rows of the blocks, :obj:`[heads, N, n]`."""
         return mask.apply(tensors, self.units).transpose(0, 1).contiguous()
-
-
-def _pack(*parts: Tensor) -> Tensor:
-    r"""Returns :obj:`[H, N, c]` with the channels of all parts, which are taken at once."""
-    return torch.cat(parts, dim=-1).transpose(0, 1).contiguous()
 
 
 def _pairs(x: Tensor, y: Tensor) -> Tensor:
@@ -99,7 +50,7 @@ def attend_blocks(
     heads: int,
 ) -> tuple[Tensor, Tensor]:
     mask, blocks = structure_from_key(structure), _Blocks(batch, num_graphs, heads, q.dtype)
-    rows, packed = blocks.rows(mask, tensors), _pack(q, k, with_ones(v))
+    rows, packed = blocks.rows(mask, tensors), pack(q, k, with_ones(v))
     total = packed.new_empty(q.size(1), q.size(0) + 1, v.size(2) + 1)
     for group in blocks.groups:
         query, key, value = group.take(packed).split([q.size(2), q.size(2), v.size(2) + 1], dim=-1)
@@ -154,7 +105,7 @@ def _attend_blocks_backward(
     forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), tuple)
     rows, pull = forward
     numerator, denominator = gradients_of_sums(grad, out, inverse)
-    packed = _pack(q, k, with_ones(v), numerator, denominator.unsqueeze(-1))
+    packed = pack(q, k, with_ones(v), numerator, denominator.unsqueeze(-1))
     found = packed.new_empty(q.size(1), q.size(0) + 1, 2 * q.size(2) + v.size(2))
     grad_rows = packed.new_zeros(q.size(1), q.size(0) + 1, rows.size(2)) if learnable else None
     for group in blocks.groups:
