@@ -2,6 +2,7 @@ r"""The low-rank route in a batch: sums over the nodes of each graph, of graphs 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ def _split(packed: Tensor, q: Tensor, v: Tensor, left: Tensor, *more: int) -> tu
     return parts
 
 
-def _ranks(rows: Tensor, columns: Tensor) -> Any:
+def _ranks(rows: Tensor, columns: Tensor) -> Iterable[tuple[Tensor, Tensor]]:
     return zip(rows.split(1, -1), columns.split(1, -1), strict=True)
 
 
