@@ -207,7 +207,6 @@ KMIP = Section(
             'It is above all others on objects as clouds of points',
             'kmip_objects',
             lambda table: _above(table, OTHERS, 'Objects of aerial laser scans'),
-            'k-MIP-GT on objects',
         ),
         Claim(
             'Table 6.5',
