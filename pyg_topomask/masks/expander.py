@@ -68,8 +68,8 @@ class ExpanderState:
 
 class ExpanderMask(Mask):
     r"""Attention along the edges of a random regular graph, the edges of the input graph, and to oneself, as in `"Exphormer:
-    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2) without its virtual nodes and edge
-    features: ones at these pairs and zeros elsewhere.
+    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2) without its edge features: ones at these
+    pairs and zeros elsewhere. For its virtual nodes, put :class:`torch_geometric.transforms.VirtualNode` before, once for each.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

@@ -6,6 +6,7 @@ from oracles import same_graph
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import Compose, VirtualNode
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask, expander_edges
@@ -90,3 +91,12 @@ def test_bad_degree(degree: int) -> None:
 def test_each_of_several_masks_has_its_heads() -> None:
     layer = MaskedLinearAttention(8, 4, MultiHeadMask(ExpanderMask(2, degree=2), AdjacencyMask(2)))
     assert layer(torch.randn(5, 8), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape == (5, 8)
+
+
+def test_virtual_nodes_attend_to_all_and_all_to_them() -> None:
+    data = Compose([VirtualNode(), VirtualNode()])(Data(x=torch.ones(40, 1), edge_index=no_edges(), num_nodes=40))
+    matrix = ExpanderMask(degree=2)(data).to_dense()[0]
+    assert matrix.shape == (42, 42)
+    assert (matrix[40:] == 1).all()
+    assert (matrix[:, 40:] == 1).all()
+    assert matrix[:40, :40].sum(1).max() <= 3
