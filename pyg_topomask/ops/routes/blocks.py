@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.ops.routes.groups import Groups, pack
+from pyg_topomask.ops.routes.groups import Groups
 from pyg_topomask.structures import MaskStructure, replaced, structure_from_key
 
 __all__ = ['attend_blocks']
@@ -25,8 +25,8 @@ class _Blocks(Groups):
         self.units = torch.nn.functional.one_hot(self.position, self.largest).to(dtype).unsqueeze(1).expand(-1, heads, -1)
 
     def rows(self, mask: MaskStructure, tensors: Sequence[Tensor]) -> Tensor:
-        r"""Returns the rows of the blocks, :obj:`[heads, N, n]`."""
-        return mask.apply(tensors, self.units).transpose(0, 1).contiguous()
+        r"""Returns the rows of the blocks, :obj:`[N, heads, n]`."""
+        return mask.apply(tensors, self.units)
 
 
 def _pairs(x: Tensor, y: Tensor) -> Tensor:
@@ -50,13 +50,13 @@ def attend_blocks(
     heads: int,
 ) -> tuple[Tensor, Tensor]:
     mask, blocks = structure_from_key(structure), _Blocks(batch, num_graphs, heads, q.dtype)
-    rows, packed = blocks.rows(mask, tensors), pack(q, k, with_ones(v))
-    total = packed.new_empty(q.size(1), q.size(0) + 1, v.size(2) + 1)
+    rows, packed = blocks.rows(mask, tensors), torch.cat([q, k, with_ones(v)], dim=-1)
+    total = packed.new_empty(q.size(0) + 1, q.size(1), v.size(2) + 1)
     for group in blocks.groups:
         query, key, value = group.take(packed).split([q.size(2), q.size(2), v.size(2) + 1], dim=-1)
         weight = _pairs(query, key).mul_(group.take(rows)[..., : group.width])
         group.put(total, weight @ value)
-    total = total[:, :-1].transpose(0, 1).contiguous()
+    total = total[:-1]
     # Where rounding leaves something of entries that are zero, their own sizes do not tell.
     magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
     inverse = inverse_weight(total[..., -1], magnitude)
@@ -105,9 +105,9 @@ def _attend_blocks_backward(
     forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), tuple)
     rows, pull = forward
     numerator, denominator = gradients_of_sums(grad, out, inverse)
-    packed = pack(q, k, with_ones(v), numerator, denominator.unsqueeze(-1))
-    found = packed.new_empty(q.size(1), q.size(0) + 1, 2 * q.size(2) + v.size(2))
-    grad_rows = packed.new_zeros(q.size(1), q.size(0) + 1, rows.size(2)) if learnable else None
+    packed = torch.cat([q, k, with_ones(v), numerator, denominator.unsqueeze(-1)], dim=-1)
+    found = packed.new_empty(q.size(0) + 1, q.size(1), 2 * q.size(2) + v.size(2))
+    grad_rows = packed.new_zeros(q.size(0) + 1, q.size(1), rows.size(2)) if learnable else None
     for group in blocks.groups:
         widths = [q.size(2), q.size(2), v.size(2) + 1, v.size(2) + 1]
         query, key, value, gradient = group.take(packed).split(widths, dim=-1)
@@ -121,9 +121,9 @@ def _attend_blocks_backward(
         group.put(found, torch.cat([grad_weight @ key, grad_weight.transpose(-1, -2) @ query, grad_value], dim=-1))
     grads: list[Tensor] = []
     if grad_rows is not None:
-        grad_rows = grad_rows[:, :-1]
-        grads = list(pull(grad_rows.sum(0, keepdim=True) if heads == 1 else grad_rows))
-    parts = found[:, :-1].transpose(0, 1).split([q.size(2), q.size(2), v.size(2)], dim=-1)
+        grad_rows = grad_rows[:-1]
+        grads = list(pull(grad_rows.sum(1, keepdim=True) if heads == 1 else grad_rows))
+    parts = found[:-1].split([q.size(2), q.size(2), v.size(2)], dim=-1)
     return [*(part.contiguous() for part in parts), *grads]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ['Group', 'Groups', 'pack']
+__all__ = ['Group', 'Groups']
 
 
 class Group:
@@ -28,17 +28,17 @@ class Group:
         self.target = torch.where(self.padding.flatten(), num_nodes, self.source)
 
     def take(self, x: Tensor) -> Tensor:
-        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[H, N, c]`."""
+        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[N, H, c]`."""
         found = x.flatten(0, 1).index_select(0, _of_heads(self.source, x))
-        return found.view(x.size(0), -1, self.width, x.size(2))
+        return found.view(x.size(1), -1, self.width, x.size(2))
 
     def put(self, x: Tensor, own: Tensor) -> None:
-        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[H, N + 1, c or more]`, of which the last rows take the padding."""
+        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[N + 1, H, c or more]`, of which the last row takes the padding."""
         x.flatten(0, 1)[:, : own.size(-1)].index_copy_(0, _of_heads(self.target, x), own.flatten(0, 2))
 
 
 def _of_heads(node: Tensor, x: Tensor) -> Tensor:
-    return (node + x.size(1) * torch.arange(x.size(0), device=node.device).unsqueeze(1)).flatten()
+    return (node * x.size(1) + torch.arange(x.size(1), device=node.device).unsqueeze(1)).flatten()
 
 
 class Groups:
@@ -67,8 +67,3 @@ class Groups:
             starts, counts = (x[width == own].split(most or num_graphs) for x in (first, count))
             parts = zip(starts, counts, strict=True)
             self.groups += [Group(start, size, own, batch.numel(), batch.device) for start, size in parts]
-
-
-def pack(*parts: Tensor) -> Tensor:
-    r"""Returns :obj:`[H, N, c]` with the channels of all parts, which are taken at once."""
-    return torch.cat(parts, dim=-1).transpose(0, 1).contiguous()

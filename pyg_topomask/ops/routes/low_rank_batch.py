@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
-from pyg_topomask.ops.routes.groups import Group, Groups, pack
+from pyg_topomask.ops.routes.groups import Group, Groups
 
 __all__ = ['attend_low_rank_batch']
 
@@ -29,10 +29,10 @@ def _groups(q: Tensor, v: Tensor, batch: Tensor, num_graphs: int) -> list[Group]
 def attend_low_rank_batch(
     q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor, batch: Tensor, num_graphs: int
 ) -> tuple[Tensor, Tensor]:
-    packed = pack(q, k, with_ones(v), left, right)
-    total = packed.new_empty(q.size(1), q.size(0) + 1, v.size(2) + 1)
+    packed = torch.cat([q, k, with_ones(v), left, right], dim=-1)
+    total = packed.new_empty(q.size(0) + 1, q.size(1), v.size(2) + 1)
     positive = known_positive(q, k, left, right)
-    size = packed.new_empty(q.size(1), q.size(0) + 1, 1)
+    size = packed.new_empty(q.size(0) + 1, q.size(1), 1)
     for group in _groups(q, v, batch, num_graphs):
         query, key, value, rows, columns = _split(group.take(packed), q, v, left)
         key.masked_fill_(group.padding.unsqueeze(-1), 0.0)
@@ -46,8 +46,8 @@ def attend_low_rank_batch(
                 sums = (column * key.abs()).sum(-2, keepdim=True)
                 magnitude += row * (query.abs() @ sums.transpose(-1, -2))
             group.put(size, magnitude)
-    total = total[:, :-1].transpose(0, 1).contiguous()
-    magnitude = total[..., -1] if positive else size[:, :-1, 0].t()
+    total = total[:-1]
+    magnitude = total[..., -1] if positive else size[:-1, :, 0]
     inverse = inverse_weight(total[..., -1], magnitude)
     return total[..., :-1] * inverse.unsqueeze(-1), inverse
 
@@ -85,8 +85,8 @@ def _attend_backward(
     num_graphs: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     numerator, denominator = gradients_of_sums(grad, out, inverse)
-    packed = pack(q, k, with_ones(v), left, right, numerator, denominator.unsqueeze(-1))
-    found = packed.new_empty(*packed.shape[:1], q.size(0) + 1, packed.size(2) - v.size(2) - 1)
+    packed = torch.cat([q, k, with_ones(v), left, right, numerator, denominator.unsqueeze(-1)], dim=-1)
+    found = packed.new_empty(q.size(0) + 1, q.size(1), packed.size(2) - v.size(2) - 1)
     for group in _groups(q, v, batch, num_graphs):
         query, key, value, rows, columns, gradient = _split(group.take(packed), q, v, left, v.size(2) + 1)
         for part in (key, gradient):
@@ -102,7 +102,7 @@ def _attend_backward(
             grad_columns.append((key * grad_weighted).sum(-1, keepdim=True))
             grad_value += weighted @ grad_sums
         group.put(found, torch.cat([grad_query, grad_key, grad_value, *grad_rows, *grad_columns], dim=-1))
-    grad_q, grad_k, grad_v, grad_left, grad_right = _split(found[:, :-1].transpose(0, 1), q, v, left)
+    grad_q, grad_k, grad_v, grad_left, grad_right = _split(found[:-1], q, v, left)
     return (
         grad_q.contiguous(),
         grad_k.contiguous(),
