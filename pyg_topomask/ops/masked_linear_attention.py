@@ -9,7 +9,7 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
-from pyg_topomask.ops.routes.low_rank import attend_low_rank
+from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch
 from pyg_topomask.ops.sparse import entries_of
 
@@ -99,8 +99,10 @@ def masked_linear_attention(
             assert mask.factors is not None
             left, right = mask.factors
             if mask.num_graphs > 1:
-                factors = (factor.to(dtype).expand(-1, q.size(1), -1) for factor in (left, right))
-                out = attend_low_rank_batch(q, k, values, *factors, _batch_of(mask), mask.num_graphs)[0]
+                scale = scale_of_shared(left, right)
+                factors = [] if scale is not None else [own.to(dtype).expand(-1, q.size(1), -1) for own in (left, right)]
+                q = q if scale is None else q * scale.to(dtype)
+                out = attend_low_rank_batch(q, k, values, factors, _batch_of(mask), mask.num_graphs)[0]
             else:
                 out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
         elif route == 'blocks':

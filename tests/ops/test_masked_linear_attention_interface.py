@@ -136,7 +136,8 @@ def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
     batch, ops = torch.tensor([0, 0, 1, 1, 1, 3]), torch.ops.pyg_topomask
     if route == 'low_rank':
         left, right = (numbers(6, 2, 3).requires_grad_() for _ in range(2))
-        torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, left, right, batch, 4))
+        for factors in ([left, right], []):
+            torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, factors, batch, 4))
     elif route == 'blocks':
         operator = GRFMask(2).double()(Batch.from_data_list([Data(num_nodes=2), Data(num_nodes=4)]))
         tensors = [tensor.detach() for tensor in operator.tensors]

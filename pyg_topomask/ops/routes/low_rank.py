@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.normalize import inverse_weight, known_positive, with_ones
 
-__all__ = ['attend_low_rank']
+__all__ = ['attend_low_rank', 'scale_of_shared', 'weigh']
 
 
 def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
@@ -28,13 +28,21 @@ def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tens
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`."""
-    if all(factor.size(0) > 1 and factor.stride(0) == 0 for factor in (left, right)):
-        # All nodes share their factors, as the ones of unmasked attention, which then multiply the sums alone.
-        scale = (left[0] * right[0]).sum(-1, keepdim=True)
+    scale = scale_of_shared(left, right)
+    if scale is not None:
         total, size = scale.unsqueeze(-1) * _Sum.apply(k, v, None)[0], scale * k.sum(0)
         return torch.einsum('nhm,hmd->nhd', q, total), torch.einsum('nhm,hm->nh', q, size)
     numerator, denominator = _Read.apply(q, _Sum.apply(k, with_ones(v), right), left).split([v.size(-1), 1], -1)
     return numerator, denominator.squeeze(-1)
+
+
+def scale_of_shared(left: Tensor, right: Tensor) -> Tensor | None:
+    r"""Returns what each head multiplies a mask of ones with, :obj:`[H, 1]`, where all nodes share their factors, as the ones
+    of unmasked attention.
+    """
+    if all(factor.size(0) > 1 and factor.stride(0) == 0 for factor in (left, right)):
+        return (left[0] * right[0]).sum(-1, keepdim=True)
+    return None
 
 
 class _Sum(torch.autograd.Function):
@@ -45,7 +53,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(k: Tensor, v: Tensor, weight: Tensor | None) -> Tensor:
-        return torch.stack([torch.einsum('nhm,nhd->hmd', _weigh(k, rank), v) for rank in _ranks(weight)])
+        return torch.stack([torch.einsum('nhm,nhd->hmd', weigh(k, rank), v) for rank in _ranks(weight)])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -56,7 +64,7 @@ class _Sum(torch.autograd.Function):
         k, v, weight = ctx.saved_tensors
         keys = (torch.einsum('nhd,hmd->nhm', v, own) for own in grad)
         grad_k, grad_weight = _unweigh(k, keys, weight)
-        values = (torch.einsum('nhm,hmd->nhd', _weigh(k, rank), own) for rank, own in zip(_ranks(weight), grad, strict=True))
+        values = (torch.einsum('nhm,hmd->nhd', weigh(k, rank), own) for rank, own in zip(_ranks(weight), grad, strict=True))
         return grad_k, reduce(Tensor.add_, values), grad_weight
 
 
@@ -65,7 +73,7 @@ class _Read(torch.autograd.Function):
 
     @staticmethod
     def forward(q: Tensor, sums: Tensor, weight: Tensor) -> Tensor:
-        own = (torch.einsum('nhm,hmd->nhd', _weigh(q, rank), part) for rank, part in zip(_ranks(weight), sums, strict=True))
+        own = (torch.einsum('nhm,hmd->nhd', weigh(q, rank), part) for rank, part in zip(_ranks(weight), sums, strict=True))
         return reduce(Tensor.add_, own)
 
     @staticmethod
@@ -75,7 +83,7 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, sums, weight = ctx.saved_tensors
-        grad_sums = torch.stack([torch.einsum('nhm,nhd->hmd', _weigh(q, rank), grad) for rank in _ranks(weight)])
+        grad_sums = torch.stack([torch.einsum('nhm,nhd->hmd', weigh(q, rank), grad) for rank in _ranks(weight)])
         grad_q, grad_weight = _unweigh(q, (torch.einsum('nhd,hmd->nhm', grad, part) for part in sums), weight)
         return grad_q, grad_sums, grad_weight
 
@@ -84,7 +92,8 @@ def _ranks(weight: Tensor | None) -> tuple[Tensor | None, ...]:
     return (None,) if weight is None else weight.split(1, -1)
 
 
-def _weigh(x: Tensor, rank: Tensor | None) -> Tensor:
+def weigh(x: Tensor, rank: Tensor | None) -> Tensor:
+    r"""Returns :obj:`x` times the factors of one rank, :obj:`[..., 1]`, or times ones."""
     return x if rank is None else rank * x
 
 
