@@ -102,12 +102,12 @@ def masked_linear_attention(
                 scale = scale_of_shared(left, right)
                 factors = [] if scale is not None else [own.to(dtype).expand(-1, q.size(1), -1) for own in (left, right)]
                 q = q if scale is None else q * scale.to(dtype)
-                out = attend_low_rank_batch(q, k, values, factors, _batch_of(mask), mask.num_graphs)[0]
+                out = attend_low_rank_batch(q, k, values, factors, _batch_of(mask, q), mask.num_graphs)[0]
             else:
                 out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
         elif route == 'blocks':
             key, own = mask.structure.key, (mask.num_graphs, mask.heads)
-            out = attend_blocks(q, k, values, list(mask.tensors), key, _batch_of(mask), *own)[0]
+            out = attend_blocks(q, k, values, list(mask.tensors), key, _batch_of(mask, q), *own)[0]
         else:
             out = attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
         return out.to(v.dtype)
@@ -160,8 +160,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     return chosen
 
 
-def _batch_of(mask: MaskOperator) -> Tensor:
-    return mask.tensors[0].new_zeros(mask.num_nodes, dtype=torch.long) if mask.batch is None else mask.batch
+def _batch_of(mask: MaskOperator, q: Tensor) -> Tensor:
+    return q.new_zeros(mask.num_nodes, dtype=torch.long) if mask.batch is None else mask.batch
 
 
 def _block_sizes(mask: MaskOperator) -> tuple[int, int]:
