@@ -15,9 +15,8 @@ from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
 from benchmarks.harness import data_folder, mean_error, verdict, write_table
 from benchmarks.kmip_models import (
-    ATTENTIONS,
     CHANNELS,
-    CONVOLUTIONS,
+    EQUAL_SIZE,
     HEADS,
     REFERENCE,
     Job,
@@ -25,7 +24,7 @@ from benchmarks.kmip_models import (
     Task,
     Training,
     accuracy,
-    compare,
+    compare_all,
     describe,
     time_steps,
     train_all,
@@ -79,15 +78,9 @@ CLOUDS = Task(
 
 
 def run(quick: bool, folder: Path) -> None:
-    training, names = QUICK if quick else FULL, [*CONVOLUTIONS, *ATTENTIONS]
-    jobs = [Job(name, seed=seed) for seed in range(training.seeds) for name in names]
-    found = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_accuracy_runs{"_quick" if quick else ""}.json')
-    steps = time_steps(map(Job, names), CLOUDS, 3 if quick else 15)
-    note = (
-        f'{_describe(training)} k = 10. Models other than k-MIP have the channels, a multiple of {HEADS}, with which their '
-        f'number of parameters comes closest to its own. {PAPER_ACCURACY}'
-    )
-    rows = [compare(name, found, steps, METRIC, PAPER) for name in names]
+    training = QUICK if quick else FULL
+    rows = compare_all('kmip_accuracy', CLOUDS, training, SETTINGS, METRIC, PAPER, quick, folder)
+    note = f'{_describe(training)} {EQUAL_SIZE} {PAPER_ACCURACY}'
     write_table('kmip_accuracy', 'k-MIP attention on point clouds: accuracy beside baselines', note, rows, folder)
 
 

@@ -32,6 +32,7 @@ __all__ = [
     'ATTENTIONS',
     'CHANNELS',
     'CONVOLUTIONS',
+    'EQUAL_SIZE',
     'HEADS',
     'REFERENCE',
     'Job',
@@ -40,7 +41,7 @@ __all__ = [
     'Task',
     'Training',
     'accuracy',
-    'compare',
+    'compare_all',
     'describe',
     'make_model',
     'time_steps',
@@ -79,6 +80,11 @@ ATTENTIONS: dict[str, Callable[[int], dict[str, Any]]] = {
 }
 #: The channels that models other than k-MIP may have.
 WIDTHS = range(4 * HEADS, 100, HEADS)
+#: What the note below a comparison says of them.
+EQUAL_SIZE = (
+    f'k = 10. Models other than k-MIP have the channels, a multiple of {HEADS}, with which their number of parameters comes '
+    f'closest to its own.'
+)
 
 
 class Job(NamedTuple):
@@ -255,31 +261,50 @@ def _score(model: GraphModel, task: Task, graphs: list[Data]) -> float:
     return task.score(*(torch.cat(parts) for parts in zip(*outputs, strict=True)))
 
 
-def compare(
-    name: str, found: dict[Job, Result], steps: dict[Job, float], metric: str, thesis: dict[str, float]
-) -> dict[str, object]:
-    r"""Returns the row of a model in a table, beside k-MIP of the same seeds.
+def compare_all(
+    name: str,
+    task: Task,
+    training: Training,
+    settings: object,
+    metric: str,
+    thesis: dict[str, float],
+    quick: bool,
+    folder: Path,
+) -> list[dict[str, object]]:
+    r"""Trains all models, and returns a row of each, beside k-MIP of the same seeds.
 
     Args:
-        name (str): The model.
-        found (dict): All results.
-        steps (dict): Milliseconds of a training step of the models.
+        name (str): The name of the table.
+        task (Task): What they learn.
+        training (Training): How much of it.
+        settings (object): What the task depends on.
         metric (str): What the score is called.
         thesis (dict): What the thesis has, in %.
+        quick (bool): Whether this is a smoke run.
+        folder (Path): Where results are kept.
     """
-    own = {job: result for job, result in found.items() if job.model == name}
-    gaps = [result.score - found[job._replace(model=REFERENCE)].score for job, result in own.items()]
-    first = next(iter(own.values()))
-    return {
-        'model': name,
-        'channels': first.channels,
-        'parameters': first.parameters,
-        metric: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in own.values()])),
-        'minus k-MIP, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-        'verdict': 'reference' if name == REFERENCE else verdict(*mean_error(gaps)),
-        'step, ms': steps[Job(name)],
-        'thesis': thesis.get(name, ''),
-    }
+    models = [*CONVOLUTIONS, *ATTENTIONS]
+    jobs = [Job(model, seed=seed) for seed in range(training.seeds) for model in models]
+    found = train_all(jobs, task, training, settings, folder / f'{name}_runs{"_quick" if quick else ""}.json')
+    steps = time_steps(map(Job, models), task, 3 if quick else 15)
+    rows: list[dict[str, object]] = []
+    for model in models:
+        own = {job: result for job, result in found.items() if job.model == model}
+        gaps = [result.score - found[job._replace(model=REFERENCE)].score for job, result in own.items()]
+        first = next(iter(own.values()))
+        rows.append(
+            {
+                'model': model,
+                'channels': first.channels,
+                'parameters': first.parameters,
+                metric: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in own.values()])),
+                'minus k-MIP, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
+                'verdict': 'reference' if model == REFERENCE else verdict(*mean_error(gaps)),
+                'step, ms': steps[Job(model)],
+                'thesis': thesis.get(model, ''),
+            }
+        )
+    return rows
 
 
 def describe(training: Training, metric: str) -> str:

@@ -12,21 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import Cartesian, Compose
 
 from benchmarks.harness import data_folder, write_table
-from benchmarks.kmip_models import (
-    ATTENTIONS,
-    CONVOLUTIONS,
-    HEADS,
-    REFERENCE,
-    Job,
-    LinearEncoder,
-    Task,
-    Training,
-    accuracy,
-    compare,
-    describe,
-    time_steps,
-    train_all,
-)
+from benchmarks.kmip_models import EQUAL_SIZE, REFERENCE, LinearEncoder, Task, Training, accuracy, compare_all, describe
 from pyg_topomask.datasets import UrbanObjects
 from pyg_topomask.transforms import AddNormals, FarthestSampling, KNNGraph
 
@@ -62,22 +48,18 @@ def objects(root: str) -> Task:
 
 
 def run(quick: bool, folder: Path) -> None:
-    training, names = QUICK if quick else FULL, [*CONVOLUTIONS, *ATTENTIONS]
-    jobs = [Job(name, seed=seed) for seed in range(training.seeds) for name in names]
+    training = QUICK if quick else FULL
     with tempfile.TemporaryDirectory() as root:
         shutil.copy(data_folder('pointcloud') / 'urban_objects.npz', root)
         task = objects(root)
         task.load('train')  # prepares all of them once
-        path = folder / f'kmip_objects_runs{"_quick" if quick else ""}.json'
-        found = train_all(jobs, task, training, [POINTS, NORMALS, NEIGHBORS], path)
-        steps = time_steps(map(Job, names), task, 3 if quick else 15)
+        settings = [POINTS, NORMALS, NEIGHBORS]
+        rows = compare_all('kmip_objects', task, training, settings, METRIC, PAPER, quick, folder)
     note = (
         f'Objects of aerial laser scans (buildings, cars, fences, poles, trees): of each {POINTS} points, chosen by farthest '
         f'sampling, joined to their {NEIGHBORS} nearest; features are the position in metres from the mean and the normal, and '
         f'of edges the step from source to target. The test graphs are the validation and test split, for nothing is chosen '
-        f'by validation. {describe(training, METRIC)} k = 10. Models other than k-MIP have the channels, a multiple of '
-        f'{HEADS}, with which their number of parameters comes closest to its own. "thesis" is Table 6.5 on ModelNet10, in %, '
-        f'of 9,500 points an object and 100,000 parameters; it has no GPS + Transformer there, for its costs.'
+        f'by validation. {describe(training, METRIC)} {EQUAL_SIZE} "thesis" is Table 6.5 on ModelNet10, in %, of 9,500 points '
+        f'an object and 100,000 parameters; it has no GPS + Transformer there, for its costs.'
     )
-    rows = [compare(name, found, steps, METRIC, PAPER) for name in names]
     write_table('kmip_objects', 'k-MIP attention on scanned objects: accuracy beside baselines', note, rows, folder)

@@ -18,19 +18,7 @@ from torch_geometric.transforms import AddLaplacianEigenvectorPE
 from torch_geometric.utils.smiles import e_map, x_map
 
 from benchmarks.harness import Unavailable, write_table
-from benchmarks.kmip_models import (
-    ATTENTIONS,
-    CONVOLUTIONS,
-    HEADS,
-    REFERENCE,
-    Job,
-    Task,
-    Training,
-    compare,
-    describe,
-    time_steps,
-    train_all,
-)
+from benchmarks.kmip_models import EQUAL_SIZE, REFERENCE, Task, Training, compare_all, describe
 from benchmarks.peptides import write_part
 from pyg_topomask.datasets import PeptidesFunctional
 
@@ -106,23 +94,17 @@ def peptides(root: str) -> Task:
 def run(quick: bool, folder: Path) -> None:
     if importlib.util.find_spec('rdkit') is None:
         raise Unavailable('RDKit is not installed: install pyg_topomask with its extra [molecules]')
-    training, names = QUICK if quick else FULL, [*CONVOLUTIONS, *ATTENTIONS]
-    jobs = [Job(name, seed=seed) for seed in range(training.seeds) for name in names]
+    training = QUICK if quick else FULL
     with tempfile.TemporaryDirectory() as root:
         part = write_part(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
         np.savez(Path(root) / 'splits_random_stratified.npz', train=part['train'], val=part['val'], test=part['test'])
         task = peptides(root)
         task.load('train')  # prepares all of them once
-        path = folder / f'kmip_peptides_runs{"_quick" if quick else ""}.json'
-        found = train_all(jobs, task, training, EIGENVECTORS, path)
-        steps = time_steps(map(Job, names), task, 3 if quick else 15)
+        rows = compare_all('kmip_peptides', task, training, EIGENVECTORS, METRIC, PAPER, quick, folder)
     note = (
         f'Peptides-func of the Long Range Graph Benchmark: molecules of 151 atoms on average, ten functions to tell; parts of '
         f'its official training and test split, drawn at random. Features are kinds of atoms and bonds and {EIGENVECTORS} '
-        f'eigenvectors of the Laplacian, of random signs in training. {describe(training, METRIC)} k = 10. Models other than '
-        f'k-MIP have the channels, a multiple of {HEADS}, with which their number of parameters comes closest to its own. '
-        f'"thesis" is Table 6.1, in %, of models of 500,000 parameters and 8 layers, 200 epochs on all 10,873 molecules, and '
-        f'five seeds.'
+        f'eigenvectors of the Laplacian, of random signs in training. {describe(training, METRIC)} {EQUAL_SIZE} "thesis" is '
+        f'Table 6.1, in %, of models of 500,000 parameters and 8 layers, 200 epochs on all 10,873 molecules, and five seeds.'
     )
-    rows = [compare(name, found, steps, METRIC, PAPER) for name in names]
     write_table('kmip_peptides', 'k-MIP attention on Peptides-func: average precision beside baselines', note, rows, folder)
