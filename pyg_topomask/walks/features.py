@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, starmap
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.ops.sparse import multiply
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 __all__ = ['PairLoads', 'WalkFeatures']
+
+# Meetings of walks that are sorted at a time: few enough for the cache of a CPU, and for the memory of a GPU.
+_MEETINGS, _MEETINGS_GPU = 2**18, 2**26
 
 
 @dataclass
@@ -125,32 +130,38 @@ class PairLoads:
     ) -> None:
         num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
         size = lengths[0] * lengths[1]
-        query_visited, key_visited = query.visited.long(), key.visited.long()
         # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
-        by_node = stable_argsort(key_visited, num_nodes)
-        visits = torch.bincount(key_visited, minlength=num_nodes)
-        first = visits.cumsum(0) - visits
-        meetings = visits[query_visited]
-        total = int(meetings.sum())
-        skipped = (first[query_visited] - (meetings.cumsum(0) - meetings)).repeat_interleave(meetings, output_size=total)
-        other = by_node[skipped.add_(torch.arange(total, device=skipped.device))]
-        # One code a meeting: start, other start, hops of either.
-        code = (query.start.long() * (num_nodes * size)).repeat_interleave(meetings, output_size=total)
-        code += (key.start.long() * size)[other]
-        hops, other_hops = query.length.repeat_interleave(meetings, output_size=total), key.length[other]
-        if shared:
-            hops, other_hops = torch.minimum(hops, other_hops), torch.maximum(hops, other_hops)
-        code += hops * lengths[1] + other_hops
-        load = query.load.to(dtype).repeat_interleave(meetings, output_size=total) * key.load.to(dtype)[other]
-        order = stable_argsort(code)
-        code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
-        pair = torch.div(code, size, rounding_mode='floor')
-        combination = code.sub_(pair * size)
+        by_node = stable_argsort(key.visited, num_nodes)
+        others = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
+        visits = torch.bincount(key.visited, minlength=num_nodes)
+        first, meetings = visits.cumsum(0) - visits, visits[query.visited]
+
+        def meet(own: slice) -> tuple[Tensor, Tensor]:
+            r"""Returns codes of start, other start and hops of either, ascending, and the loads of those meetings, added up."""
+            number = meetings[own]
+            total = int(number.sum())
+            skipped = first[query.visited[own]] - (number.cumsum(0) - number)
+            start = query.start[own].long() * (num_nodes * size)
+            skipped, code, hops, load = (
+                tensor.repeat_interleave(number, output_size=total)
+                for tensor in (skipped, start, query.length[own], query.load[own].to(dtype))
+            )
+            other = skipped.add_(torch.arange(total, device=skipped.device))
+            other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in others)
+            if shared:
+                hops, other_hops = torch.minimum(hops, other_hops), torch.maximum(hops, other_hops)
+            code += other_start + (hops * lengths[1] + other_hops)
+            order = stable_argsort(code)
+            code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
+            load *= other_load
+            return code, load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
+
+        codes, loads = zip(*map(meet, _blocks(query.start, meetings)), strict=True)
+        pair, combination = _divide(torch.cat(codes), size)
         pair, slot = torch.unique_consecutive(pair, return_inverse=True)
-        row = torch.div(pair, num_nodes, rounding_mode='floor')
-        self.pattern = SparsePattern.from_sorted(row, pair - row * num_nodes, num_nodes, num_nodes)
+        self.pattern = SparsePattern.from_sorted(*_divide(pair, num_nodes), num_nodes, num_nodes)
         self._loads = SparsePattern.from_sorted(slot, combination, pair.numel(), size)
-        self._load = load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
+        self._load = torch.cat(loads)
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
@@ -196,6 +207,20 @@ def _backward_combine(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 
 
 _combine_loads.register_autograd(_backward_combine, setup_context=_setup_combine)
+
+
+def _blocks(start: Tensor, meetings: Tensor) -> list[slice]:
+    r"""Splits visits, ascending by start, into blocks of about as many meetings, all those of a start together."""
+    ends = F.pad(start.diff().nonzero().squeeze(1) + 1, (0, 1), value=start.numel())
+    limit = _MEETINGS if start.device.type == 'cpu' else _MEETINGS_GPU
+    block = torch.div(F.pad(meetings.cumsum(0), (1, 0))[ends], limit, rounding_mode='floor')
+    bounds = [0, *ends[F.pad(block.diff() > 0, (0, 1), value=True)].tolist()]
+    return list(starmap(slice, pairwise(bounds)))
+
+
+def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    quotient = torch.div(code, max(size, 1), rounding_mode='floor')
+    return quotient, code - quotient * size
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:

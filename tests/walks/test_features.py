@@ -3,6 +3,7 @@ import pytest
 import torch
 from graphs import GRAPHS, small_digraph
 
+import pyg_topomask.walks.features as features_module
 from pyg_topomask.graph import Graph
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
@@ -59,6 +60,19 @@ def test_pair_loads_of_a_shared_modulation(name: str) -> None:
     matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
     matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, MODULATION)
     np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key).transpose(0, 2, 1), atol=1e-10)
+
+
+@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('limit', [1, 40])
+def test_pair_loads_in_blocks(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key = walks(name)
+    whole = PairLoads(query, key, torch.float64)
+    for constant in ('_MEETINGS', '_MEETINGS_GPU'):
+        monkeypatch.setattr(features_module, constant, limit)
+    pairs = PairLoads(query, key, torch.float64)
+    for one, other in zip(pairs.pattern.tensors, whole.pattern.tensors, strict=True):
+        assert torch.equal(one, other)
+    assert torch.equal(pairs.values(MODULATION, MODULATION), whole.values(MODULATION, MODULATION))
 
 
 def test_gradient_of_the_modulation() -> None:
