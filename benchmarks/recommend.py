@@ -344,6 +344,7 @@ def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) ->
     import matplotlib.pyplot as plt
 
     shown = list(dict.fromkeys(job[0] for job in jobs))
+    colors = plt.get_cmap('tab20').colors  # type: ignore[attr-defined]
     figure, axis = plt.subplots(figsize=(8, 4.5), layout='constrained')
     for place, variant in enumerate(shown):
         values = [
@@ -351,7 +352,7 @@ def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) ->
         ]
         positions = [group + 0.8 * place / len(shown) for group in range(len(GROUPS))]
         means, errors = zip(*values, strict=True)
-        axis.bar(positions, means, 0.8 / len(shown), yerr=errors, label=variant, align='edge')
+        axis.bar(positions, means, 0.8 / len(shown), yerr=errors, label=variant, color=colors[place], align='edge')
     axis.set_xticks([group + 0.4 for group in range(len(GROUPS))], GROUPS)
     axis.set(title=f'{data}: Recall@{K} of items by popularity')
     axis.grid(alpha=0.3, axis='y')
