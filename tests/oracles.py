@@ -104,13 +104,18 @@ def asymmetric_attention(
 
 
 def explicit_walks(
-    edges: Array, num_nodes: int, num_walks: int, survival: Array, uniform: Callable[[int, int], float]
+    edges: Array,
+    num_nodes: int,
+    num_walks: int,
+    survival: Array,
+    uniform: Callable[[int, int], float],
+    weight: Array | None = None,
 ) -> list[list[list[int]]]:
     """The edges that every walk takes, from a uniform number for its length (step 0) and for each of its hops, which choose
-    among the edges of a node in the order of their targets.
+    among the edges of a node in the order of their targets, and parallel ones of their weights.
     """
     out_edges: list[list[int]] = [[] for _ in range(num_nodes)]
-    for e in np.argsort(edges[1], kind='stable'):
+    for e in np.lexsort((np.zeros(edges.shape[1]) if weight is None else weight, edges[1])):
         out_edges[edges[0, e]].append(e)
     walks: list[list[list[int]]] = []
     for start in range(num_nodes):

@@ -57,16 +57,16 @@ class HeatKernelMask(Mask):
     kind                        :math:`\mathbf{M}`
     =========================== ======================================================================================
     ``laplacian``               :math:`\exp(-\lambda \mathbf{L})` with :math:`\mathbf{L} = \mathbf{D} - \mathbf{A}`
-    ``random_walk_laplacian``   :math:`\exp(-\lambda (\mathbf{I} - \mathbf{A} \mathbf{D}^{-1}))`, which is
-                                :math:`\exp(-\lambda \mathbf{L} \mathbf{D}^{-1})`
-    ``normalized_laplacian``    :math:`\exp(-\lambda (\mathbf{I} - \mathbf{D}^{-1/2} \mathbf{A} \mathbf{D}^{-1/2}))`
+    ``random_walk_laplacian``   :math:`\exp(-\lambda \mathbf{L} \mathbf{D}^{-1})`, where
+                                :math:`\mathbf{L} \mathbf{D}^{-1}` is :math:`\mathbf{I} - \mathbf{A} \mathbf{D}^{-1}`
+    ``normalized_laplacian``    :math:`\exp(-\lambda \mathbf{D}^{-1/2} \mathbf{L} \mathbf{D}^{-1/2})`
     ``adjacency``               :math:`\exp(\lambda (\mathbf{A} - \rho \mathbf{I}))`
     =========================== ======================================================================================
 
     Parallel edges add up in :math:`\mathbf{A}`, and :math:`\mathbf{D}` holds the sums of the absolute values of its columns;
-    nodes of degree 0 have zeros in :math:`\mathbf{A} \mathbf{D}^{-1}`. :math:`\rho` is one number for each connected component,
-    a bound of the spectral radius of :math:`|\mathbf{A}|` there: the factor :math:`e^{-\lambda \rho}` keeps the entries
-    representable, and cancels in normalised attention.
+    :math:`\mathbf{D}^{-1}` has zeros for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is one
+    number for each connected component, a bound of the spectral radius of :math:`|\mathbf{A}|` there: the factor
+    :math:`e^{-\lambda \rho}` keeps the entries representable, and cancels in normalised attention.
 
     The matrix is never formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
     degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Chebyshev where :math:`\mathbf{A}` has to be or is
@@ -162,9 +162,10 @@ class HeatKernelMask(Mask):
             used = degree > 0
             inverse = degree.masked_fill(~used, 1.0)
             if self.kind == 'random_walk_laplacian':
-                weight = weight / inverse[col] - loop
+                weight = weight / inverse[col]
             else:
-                weight = weight / inverse[row].sqrt() / inverse[col].sqrt() - loop
+                weight = weight / inverse[row].sqrt() / inverse[col].sqrt()
+            weight = weight - loop * used[col]
         radius = radius or 1.0
         return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'powers', growth)
 

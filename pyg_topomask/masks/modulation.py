@@ -24,6 +24,9 @@ __all__ = [
     'warn_of_cut',
 ]
 
+# A series is judged by so many terms, and cut short where more than this share of their sum is left out.
+_TERMS, _LEFT_OUT = 256, 0.1
+
 
 def convolve(first: Tensor, second: Tensor) -> Tensor:
     r"""Returns :math:`\alpha_k = \sum_p f^{(1)}_p f^{(2)}_{k - p}`, from `"Linear Transformer Topological Masking with Graph
@@ -197,8 +200,8 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         raise ValueError(f'name: got {name!r} with {parameters}; accepted are {accepted}') from error
     except ArithmeticError:
         series = [math.nan]
-    if not all(map(math.isfinite, series)):
-        raise ValueError(f'name: got {name!r} with {parameters}; accepted are parameters whose series is finite')
+    if not all(map(math.isfinite, series)) or not any(series):
+        raise ValueError(f'name: got {name!r} with {parameters}; accepted are parameters whose series is finite and not zero')
     return torch.tensor(series, dtype=torch.float64)
 
 
@@ -223,7 +226,8 @@ def _parse_kernel(name: str) -> tuple[str, dict[str, float]]:
 
 
 def warn_of_cut(argument: str, limit: str, order: int, name: str, features: bool = False) -> None:
-    r"""Warns where a kernel that is a polynomial has powers beyond those of a mask.
+    r"""Warns where a mask has no room for the powers of a kernel: for any of a polynomial, or for more than a tenth of the sum
+    of the coefficients of a series.
 
     Args:
         argument (str): The argument of the mask that is the kernel.
@@ -234,14 +238,30 @@ def warn_of_cut(argument: str, limit: str, order: int, name: str, features: bool
     """
     with naming(argument):
         kernel, parameters = _parse_kernel(name)
-    if kernel != 'random_walk':
+        series = kernel_series(name, _TERMS + 2 * order)
+    if kernel == 'random_walk':
+        degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
+        needed = degree // 2 if features and degree % 2 == 0 else degree  # an odd power is not a square
+        if order < needed:
+            warnings.warn(
+                f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}, of which the last are left out; '
+                f'{needed} reaches them.',
+                UserWarning,
+                stacklevel=3,
+            )
         return
-    degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
-    needed = degree // 2 if features and degree % 2 == 0 else degree  # an odd power is not a square
-    if order < needed:
+    made = series[: order + 1]
+    if features:
+        with naming(argument):
+            own = deconvolve(made)
+        made = convolve(own, own)
+    size = series.abs()
+    share = float((series - torch.nn.functional.pad(made, (0, series.numel() - made.numel()))).abs().sum() / size.sum())
+    if share > _LEFT_OUT:
+        needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
         warnings.warn(
-            f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}, of which the last are left out; '
-            f'{needed} reaches them.',
+            f'{limit} is {order}, which leaves out {share:.0%} of the kernel {name!r}, by the sum of its coefficients; '
+            f'{"more than " * bool(size[-1] > 1e-3 * size.sum())}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.',
             UserWarning,
             stacklevel=3,
         )

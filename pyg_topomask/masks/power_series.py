@@ -66,8 +66,8 @@ class PowerSeriesMask(Mask):
         order (int): The largest power :math:`K`, from 0. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
             kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or
-            :obj:`"random_walk:2:p=3"`, which warns where it has powers beyond :obj:`order`; :obj:`None` for
-            :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
+            :obj:`"random_walk:2:p=3"`, which warns where :obj:`order` leaves out any power of a polynomial or a tenth of a
+            series; :obj:`None` for :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
         parameterization (str): Learn :obj:`"alpha"`, or the :obj:`"f"` whose convolution with itself it is, which makes the
             mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
             numbers, and :obj:`coefficients` are given to that length. (default: :obj:`"alpha"`)

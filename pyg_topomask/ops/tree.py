@@ -126,7 +126,7 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, compiled: bool, plan: Sequence[
     if compiled:
         from pyg_topomask.ops.tree_compiled import sweep
 
-        return sweep(x, _decay(length, a), gain, *plan)
+        return sweep(x, _decay(length.double(), a.double()), gain, *plan)
     _, up, down, bounds = plan
     steps = bounds.tolist()
     span, inside, factors = length.clone(), x, []

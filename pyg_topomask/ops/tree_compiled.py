@@ -12,24 +12,24 @@ _compile = njit(nogil=True, cache=True, error_model='numpy')
 
 
 @_compile
-def _sweep(parent, decay, gain, inside, product):  # type: ignore[no-untyped-def]
-    size, heads, channels = inside.shape
-    for node in range(size - 1, -1, -1):
-        above = parent[node]
-        if above != node:
-            for head in range(heads):
-                factor = decay[node, head]
-                for channel in range(channels):
-                    inside[above, head, channel] += factor * inside[node, head, channel]
+def _sweep(parent, decay, gain, inside, product, head, sums):  # type: ignore[no-untyped-def]
+    size, channels = sums.shape
     for node in range(size):
-        above = parent[node]
-        for head in range(heads):
-            factor, own = decay[node, head], gain[node, head]
+        for channel in range(channels):
+            sums[node, channel] = inside[node, head, channel]
+    for node in range(size - 1, -1, -1):
+        above, factor = parent[node], decay[node, head]
+        if above != node:
             for channel in range(channels):
-                if above == node:
-                    product[node, head, channel] = inside[node, head, channel]
-                else:
-                    product[node, head, channel] = factor * product[above, head, channel] + own * inside[node, head, channel]
+                sums[above, channel] += factor * sums[node, channel]
+    # Going down, the sums over subtrees become those over trees.
+    for node in range(size):
+        above, factor, own = parent[node], decay[node, head], gain[node, head]
+        for channel in range(channels):
+            inside[node, head, channel] = sums[node, channel]
+            if above != node:
+                sums[node, channel] = factor * sums[above, channel] + own * sums[node, channel]
+            product[node, head, channel] = sums[node, channel]
 
 
 def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,10 +37,14 @@ def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tenso
 
     Args:
         x (torch.Tensor): The terms, :obj:`[N, H, c]`, which the sums over subtrees overwrite.
-        decay (torch.Tensor): The factor of the edge from each node to its parent, :obj:`[N, H, 1]`.
+        decay (torch.Tensor): The factor of the edge from each node to its parent, in float64, :obj:`[N, H, 1]`.
         gain (torch.Tensor): The share of the subtree in the sum over the tree, :obj:`[N, H, 1]`.
         parent (torch.Tensor): The parent of each node; of a root, itself, :obj:`[N]`.
     """
     product = torch.empty_like(x)
-    _sweep(parent.numpy(), *(own.squeeze(-1).numpy() for own in (decay, gain)), x.numpy(), product.numpy())
+    # In float64: along a path rounding would add up.
+    sums = x.new_empty(x.size(0), x.size(2), dtype=torch.float64)
+    given = [own.numpy() for own in (parent, decay.squeeze(-1), gain.squeeze(-1), x, product)]
+    for head in range(x.size(1)):
+        _sweep(*given, head, sums.numpy())
     return x, product

@@ -48,9 +48,7 @@ class Transitions:
     @classmethod
     @torch.no_grad()
     def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
-        # By target too: equal graphs are walked alike, however their edges are listed.
-        order = stable_argsort(graph.edge_index[1])
-        order = order[stable_argsort(graph.edge_index[0, order])]
+        order = _order_of_edges(graph)
         source, target = graph.edge_index[:, order].long()
         weight = graph.normalized_weight(normalization)[order]
         degree = torch.bincount(source, minlength=graph.num_nodes)
@@ -80,6 +78,20 @@ class Transitions:
         edge = torch.searchsorted(self.cumulative, position + uniform, right=True)
         start, degree = self.first.index_select(0, position).unbind(1)
         return edge.clamp(start, start + degree - 1)  # numbers next to 1 may round up to the next node's
+
+
+def _order_of_edges(graph: Graph) -> Tensor:
+    r"""Sorts edges by source and target, and parallel ones by weight: equal graphs are walked alike, however their edges are
+    listed.
+    """
+    source, target = graph.edge_index
+    order = stable_argsort(target)
+    order = order[stable_argsort(source[order])]
+    if bool((graph.edge_index[:, order].diff() == 0).all(0).any()):
+        order = graph.weight.argsort()
+        order = order[stable_argsort(target[order])]
+        order = order[stable_argsort(source[order])]
+    return order
 
 
 def as_factor(bits: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from graphs import small_digraph, small_graph
 from grf_samples import make
 from torch_geometric.data import Data
 
-from pyg_topomask.masks import GRFMask
+from pyg_topomask.masks import GRFMask, PowerSeriesMask
 
 
 def heat(time: float, hops: int = 4) -> list[float]:
@@ -24,7 +24,7 @@ def heat(time: float, hops: int = 4) -> list[float]:
         (False, 'heat', heat(0.5)),
         (False, 'heat:3', heat(1.5)),
         ('pairs', 'heat:3', heat(1.5)),
-        (True, 'heat:3', heat(3.0)),
+        (True, 'heat:2', heat(2.0)),
         (False, 'diffusion:2', heat(1.0)),
         (True, 'diffusion:2', heat(2.0)),
         (False, 'random_walk:3', [2.0, 1.0, 0.0, 0.0, 0.0]),
@@ -161,6 +161,33 @@ def test_walks_too_short_for_a_kernel_warn(hops: int, name: str, asymmetric: boo
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         GRFMask(max_walk_length=hops + 1, modulation=name, asymmetric=asymmetric)
+
+
+@pytest.mark.parametrize(
+    ('hops', 'name', 'asymmetric', 'share', 'needed'),
+    [
+        # 1 - exp(-3) (1 + 3 + 9 / 2)
+        (2, 'heat:3', True, 58, 5),
+        # f = exp(-3 / 2) (1, 3 / 2, 9 / 8), whose product with itself makes powers 3 and 4 in part
+        (2, 'heat:3', False, 35, 5),
+        (300, 'heat:600', True, 100, 631),
+        (2, 'regularized_laplacian:3', True, 73, 21),
+    ],
+)
+def test_a_series_that_is_cut_short_warns(hops: int, name: str, asymmetric: bool, share: int, needed: int) -> None:
+    message = f'^max_walk_length is {hops}, which leaves out {share}% of the kernel {name!r}, .*; {needed} is needed'
+    with pytest.warns(UserWarning, match=message):
+        GRFMask(max_walk_length=hops, modulation=name, asymmetric=asymmetric)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        GRFMask(max_walk_length=needed, modulation=name, asymmetric=asymmetric)
+    with pytest.warns(UserWarning, match='leaves out'):
+        GRFMask(max_walk_length=needed - 1, modulation=name, asymmetric=True)
+
+
+def test_a_series_of_more_terms_than_are_looked_at_warns() -> None:
+    with pytest.warns(UserWarning, match=r'leaves out 100% .*; more than \d+ is needed'):
+        PowerSeriesMask(order=2, coefficients='heat:700')
 
 
 @pytest.mark.parametrize(

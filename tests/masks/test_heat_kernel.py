@@ -40,10 +40,11 @@ def generator(data: Data, kind: str) -> Matrix:
     matrix = weight_matrix(data, None)
     degree = np.abs(matrix).sum(0)
     inverse = np.array([0.0 if d == 0 else 1.0 / d for d in degree])
+    laplacian = np.diag(degree) - matrix
     return {
-        'laplacian': matrix - np.diag(degree),
-        'random_walk_laplacian': matrix * inverse[None] - np.eye(len(matrix)),
-        'normalized_laplacian': matrix * np.sqrt(inverse)[:, None] * np.sqrt(inverse)[None] - np.eye(len(matrix)),
+        'laplacian': -laplacian,
+        'random_walk_laplacian': -laplacian * inverse[None],
+        'normalized_laplacian': -laplacian * np.sqrt(inverse)[:, None] * np.sqrt(inverse)[None],
         'adjacency': matrix,
     }[kind]
 
@@ -200,6 +201,16 @@ def test_gradients_of_directed_adjacencies() -> None:
     assert torch.autograd.gradcheck(attend, inputs)
 
 
+@pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian', 'normalized_laplacian'])
+@pytest.mark.parametrize('lam', [1.0, 25.0, 300.0])
+def test_nodes_without_edges_attend_to_themselves(kind: str, lam: float) -> None:
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+    operator = HeatKernelMask(1, kind, lam)(data)
+    assert float(operator.to_dense()[0, 2, 2].detach()) == pytest.approx(1.0, rel=1e-5)
+    q, v = torch.ones(3, 1, 1), torch.tensor([1.0, 2.0, 3.0]).view(3, 1, 1)
+    assert float(masked_linear_attention(q, q, v, operator)[2].detach()) == pytest.approx(3.0, rel=1e-5)
+
+
 # Attention ------------------------------------------------------------------------------------------------------------
 
 
@@ -209,14 +220,14 @@ def dense_generator(data: Data, weight: Tensor, kind: str) -> Tensor:
     matrix = weight.new_zeros(size, size).index_put(tuple(data.edge_index), weight, accumulate=True)
     degree = matrix.abs().sum(0)
     inverse = 1.0 / degree.masked_fill(degree == 0, 1.0)
-    if kind == 'laplacian':
-        return matrix - torch.diag(degree)
     if kind == 'adjacency':
         return matrix
-    eye = torch.eye(size, dtype=weight.dtype)
+    laplacian = torch.diag(degree) - matrix
+    if kind == 'laplacian':
+        return -laplacian
     if kind == 'random_walk_laplacian':
-        return matrix * inverse.unsqueeze(0) - eye
-    return matrix * (inverse.unsqueeze(0) * inverse.unsqueeze(1)).sqrt() - eye
+        return -laplacian * inverse.unsqueeze(0)
+    return -laplacian * (inverse.unsqueeze(0) * inverse.unsqueeze(1)).sqrt()
 
 
 @pytest.mark.parametrize('graph', ['undirected', 'batch', 'directed'])

@@ -228,6 +228,13 @@ def test_bad_parameters_are_refused(name: str, parameters: dict[str, float]) -> 
         modulation(f'{name}:{parameter}={value}', 3)
 
 
+def test_series_below_the_smallest_number_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"^name: got 'heat:800' .*; accepted are parameters whose series is finite and not zero"
+    ):
+        kernel_series('heat:800', 4)
+
+
 def test_range_of_a_parameter_is_told() -> None:
     with pytest.raises(ValueError, match='finite numbers from 2 for its scale'):
         modulation('random_walk', 4, scale=0.5)

@@ -85,7 +85,14 @@ def test_order_below_that_of_the_kernel_warns(order: int, name: str, needed: int
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         PowerSeriesMask(1, needed, name)
-        PowerSeriesMask(1, order, 'heat')
+
+
+def test_order_that_cuts_a_series_short_warns() -> None:
+    with pytest.warns(UserWarning, match="^order is 4, which leaves out 97% of the kernel 'heat:10', .*; 14 is needed for 90%"):
+        PowerSeriesMask(1, 4, 'heat:10')
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        PowerSeriesMask(1, 14, 'heat:10')
 
 
 # The spectral radius --------------------------------------------------------------------------------------------------

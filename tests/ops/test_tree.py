@@ -68,6 +68,15 @@ def test_exp_in_float32_on_a_path_of_200_nodes(backend: str, a: float) -> None:
     np.testing.assert_allclose(out[:, 0].numpy(), expected, rtol=2e-5)
 
 
+@pytest.mark.parametrize('a', [-1e-5, -1e-4, -1e-2])
+@pytest.mark.parametrize('backend', BACKENDS)
+def test_rounding_does_not_add_up_along_a_path(backend: str, a: float) -> None:
+    size = 100_000
+    out = exp_product(path(size), torch.ones(size - 1), torch.tensor([a]), torch.ones(size, 1, 1), backend)
+    expected = path_product(np.ones(size - 1), float(np.float32(a)), np.ones((size, 1)))
+    np.testing.assert_allclose(out[:, 0].numpy(), expected, rtol=5e-6)
+
+
 def test_backends_agree_with_all_gradients() -> None:
     edges = random_tree(3000)
     results = []

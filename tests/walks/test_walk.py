@@ -34,7 +34,7 @@ def assert_walks_match(data: Data, num_walks: int, p_halt: float, hops: int, nor
     edges, weight, num_nodes, _ = as_numpy(data)
     numbers, uniform = table(num_nodes * num_walks, hops)
     survival = (1 - p_halt) ** np.arange(hops + 1)
-    walks = explicit_walks(edges, num_nodes, num_walks, survival, lambda step, walker: float(numbers[step, walker]))
+    walks = explicit_walks(edges, num_nodes, num_walks, survival, lambda step, walker: float(numbers[step, walker]), weight)
     factors = edge_weights(edges, weight, num_nodes, normalization)
     expected = walk_loads(edges, factors, num_nodes, walks, survival)
     made = visits(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, normalization=normalization), uniform)
@@ -169,6 +169,20 @@ def test_walks_of_a_graph_are_the_same_in_any_batch(order: list[int], sampler: s
         own = slice(first, first + size)
         assert np.array_equal(found[:, own, own], dense(walk(graphs[index], sampler=sampler)))
         first += size
+
+
+@pytest.mark.parametrize('transition', ['uniform', 'weight'])
+def test_walks_do_not_depend_on_the_order_of_the_edges(transition: str) -> None:
+    edges = torch.tensor([[0, 0, 1, 1, 2, 0, 2], [1, 1, 0, 2, 1, 1, 1]])  # parallel ones of other weights too
+    weight = torch.tensor([1.0, 3.0, 1.0, -2.0, 1.0, -0.5, 4.0])
+    settings = WalkSettings(8, 0.3, 4, transition=transition)
+    first, *others = [
+        sample_walks(Graph.from_tensors(edges[:, order], 3, weight[order]), settings, seed=0)
+        for order in (torch.arange(7), torch.arange(7).flip(0), torch.tensor([3, 1, 6, 0, 5, 2, 4]))
+    ]
+    for other in others:
+        assert torch.equal(first.visited, other.visited)
+        torch.testing.assert_close(first.load, other.load)
 
 
 def test_number_next_to_one_takes_the_last_edge() -> None:
