@@ -223,9 +223,9 @@ class Graph:
                 f'[2, E]'
             )
         if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= self.num_nodes):
+            accepted = f'0 to {self.num_nodes - 1}' if self.num_nodes > 0 else 'no edges, as there are no nodes'
             raise ValueError(
-                f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are 0 to '
-                f'{self.num_nodes - 1}'
+                f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are {accepted}'
             )
         if weight is not None:
             if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
@@ -242,8 +242,15 @@ class Graph:
                     f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape '
                     f'[{self.num_nodes}]'
                 )
-            if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
-                raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')
+            if batch.numel() > 0 and int(batch.min()) < 0:
+                raise ValueError(f'batch: got the graph id {int(batch.min())}; accepted are graph ids from 0')
+            falls = batch[1:] < batch[:-1]
+            if bool(falls.any()):
+                node = int(falls.nonzero()[0])
+                raise ValueError(
+                    f'batch: got a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}; accepted are '
+                    f'graph ids in ascending order'
+                )
             if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
                 raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')
 

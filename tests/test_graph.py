@@ -105,6 +105,19 @@ def test_message_says_which_nodes_were_named() -> None:
         Graph(torch.tensor([[0], [7]]), 3)
 
 
+def test_graphs_without_nodes_have_no_edges() -> None:
+    with pytest.raises(ValueError, match=r'nodes 0 to 0; accepted are no edges'):
+        Graph(torch.tensor([[0], [0]]), 0)
+
+
+@pytest.mark.parametrize(
+    ('batch', 'message'), [([-1, 0, 0], 'got the graph id -1'), ([0, 2, 1], 'got a vector that is not ascending, 1 after 2')]
+)
+def test_message_says_what_is_wrong_with_a_batch(batch: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=f'^batch: {message}'):
+        Graph(ring(3), 3, batch=torch.tensor(batch))
+
+
 @pytest.mark.parametrize('data', [HeteroData(), {'edge_index': ring(3)}])
 def test_other_data_is_refused(data: object) -> None:
     with pytest.raises(ValueError, match=r'^data: got'):

@@ -293,15 +293,17 @@ def naming(argument: str) -> Iterator[None]:
         raise ValueError(f'{argument}: {refusal}') from error
 
 
-def series_parameter(name: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None) -> Tensor:
-    r"""Checks the initial value of a learnable series, of another :obj:`dtype` where one is given, and returns it as floats of
-    shape :obj:`[heads, length]`.
+def series_parameter(
+    name: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
+) -> Tensor:
+    r"""Checks the initial value of a learnable series, one number for :obj:`each` from 0, of another :obj:`dtype` where one is
+    given, and returns it as floats of shape :obj:`[heads, length]`.
     """
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
         raise ValueError(
             f'{name}: got shape {tuple(given.shape)}; accepted are [{length}] and [{heads}, {length}], one number for each '
-            f'power from 0'
+            f'{each} from 0'
         )
     if not bool(given.to(dtype or given.dtype).isfinite().all()):
         raise ValueError(f'{name}: got {given.tolist()}; accepted are finite numbers')

@@ -103,8 +103,8 @@ class PowerSeriesMask(Mask):
         positive: bool | None = None,
     ) -> None:
         super().__init__(heads)
-        if order < 0:
-            raise ValueError(f'order: got {order}; accepted are numbers from 0')
+        if order < 0 or order % 1 != 0:
+            raise ValueError(f'order: got {order!r}; accepted are whole numbers from 0')
         if parameterization not in ('alpha', 'f'):
             raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
         self.order = order

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -83,10 +84,11 @@ class ToeplitzMask(Mask):
             raise ValueError(f'kind: got {kind!r}; accepted are "offset" and "distance"')
         if beyond not in ('clip', 'zero'):
             raise ValueError(f'beyond: got {beyond!r}; accepted are "clip" and "zero"')
-        windows = (window,) * (shape_dims if kind == 'offset' else 1) if isinstance(window, int) else tuple(window)
-        if len(windows) != (shape_dims if kind == 'offset' else 1) or min(windows) < 0:
-            accepted = f'numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a number from 0'
-            raise ValueError(f'window: got {window} for kind={kind!r}; accepted is {accepted}')
+        length = shape_dims if kind == 'offset' else 1
+        windows = tuple(window) if isinstance(window, Sequence) else (window,) * length
+        if len(windows) != length or not all(isinstance(size, Integral) and size >= 0 for size in windows):
+            accepted = f'whole numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a whole number from 0'
+            raise ValueError(f'window: got {window} for kind={kind!r}; accepted are {accepted}')
         self.shape_dims = shape_dims
         self.kind = kind
         self.window = windows
@@ -95,10 +97,9 @@ class ToeplitzMask(Mask):
         self.positive = positive
         table = self._initial_table(initial)
         if not bool(table.isfinite().all()) or (positive and not bool((table > 0).all())):
-            raise ValueError(
-                f'initial: got {table.tolist()} for positive={positive}; accepted are '
-                f'finite numbers{" above 0" if positive else ""}'
-            )
+            got = repr(initial) if isinstance(initial, str) else f'numbers from {float(table.min())} to {float(table.max())}'
+            accepted = f'finite numbers{" above 0" if positive else ""}'
+            raise ValueError(f'initial: got {got} for positive={positive}; accepted are {accepted}')
         self.register_buffer('initial', table, persistent=False)
         self.table = torch.nn.Parameter(torch.empty_like(table))
         self.reset_parameters()
@@ -110,7 +111,8 @@ class ToeplitzMask(Mask):
         elif initial is None:
             table = torch.ones(shape)
         else:
-            table = initial.detach().to(torch.promote_types(initial.dtype, torch.float32))
+            given = torch.as_tensor(initial).detach()
+            table = given.to(torch.promote_types(given.dtype, torch.float32))
         if table.shape not in (shape, (self.heads, *shape)):
             raise ValueError(f'initial: got shape {tuple(table.shape)}; accepted are {shape} and {(self.heads, *shape)}')
         return table.expand(self.heads, *shape).clone()
@@ -151,6 +153,10 @@ class ToeplitzMask(Mask):
             raise ValueError(
                 'grid_shape: got a graph without it; accepted is data that transforms.AddGridShape or transforms.ToGridGraph '
                 'has given its shape (layers take it as graph=data)'
+            )
+        if not isinstance(shapes, Tensor):
+            raise ValueError(
+                f'grid_shape: got {shapes!r}; accepted are integers [graphs, d], as transforms.AddGridShape stores them'
             )
         shapes = shapes.to(graph.device)
         if shapes.shape != (graph.num_graphs, self.shape_dims) or shapes.is_floating_point():

@@ -189,14 +189,13 @@ class TreeMask(Mask):
                 raise ValueError(f'{name}: got {value!r}; accepted are {list(accepted)}')
         if max_distance < 0:
             raise ValueError(f'max_distance: got {max_distance}; accepted are numbers from 0')
+        _refuse_unused(kind, a, b, max_distance, f, backend, method)
         self.kind = kind
         self.max_distance = max_distance
         self.learnable = learnable
         self.backend = backend
         self.method = method
         if kind == 'exp':
-            if f is not None:
-                raise ValueError('f: got a tensor for kind="exp"; accepted is None, or kind="distance"')
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
                 raise ValueError(f'b: got {initial[1].tolist()}; accepted are numbers from {-_LARGEST} to {_LARGEST}')
@@ -204,7 +203,7 @@ class TreeMask(Mask):
                 raise ValueError(f'a: got {initial[0].tolist()}; accepted are numbers below 0, or any with learnable=False')
         else:
             f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
-            initial = series_parameter('f', f, heads, max_distance + 1)
+            initial = series_parameter('f', f, heads, max_distance + 1, each='distance')
         self.register_buffer('initial', initial, persistent=False)
         if kind == 'distance':
             self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
@@ -265,6 +264,19 @@ class TreeMask(Mask):
     def extra_repr(self) -> str:
         own = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
         return f'heads={self.heads}, kind={self.kind!r}{own}'
+
+
+def _refuse_unused(
+    kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, backend: str, method: str
+) -> None:
+    r"""Raises an error where an argument of the other kind differs from its default."""
+    exp, distance = {'a': (a, -1.0), 'b': (b, 0.0), 'backend': (backend, 'auto')}, {'max_distance': (max_distance, 16)}
+    unused = distance | {'f': (f, None), 'method': (method, 'auto')} if kind == 'exp' else exp
+    other = 'distance' if kind == 'exp' else 'exp'
+    for name, (given, default) in unused.items():
+        if isinstance(given, Tensor) or given != default:
+            got = 'a tensor' if isinstance(given, Tensor) else repr(given)
+            raise ValueError(f'{name}: got {got} for kind="{kind}"; accepted is {default!r}, or kind="{other}"')
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:

@@ -54,7 +54,7 @@ class WalkSettings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.num_walks, Integral) or self.num_walks < 1:
-            raise ValueError(f'num_walks: got {self.num_walks}; accepted are numbers of walks from 1')
+            raise ValueError(f'num_walks: got {self.num_walks!r}; accepted are numbers of walks from 1')
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
         if self.transition not in TRANSITIONS:

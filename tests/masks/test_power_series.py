@@ -209,6 +209,7 @@ def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) 
     [
         ('heads', {'heads': 0}),
         ('order', {'order': -1}),
+        ('order', {'order': 2.5}),
         ('parameterization', {'parameterization': 'beta'}),
         ('normalization', {'normalization': 'unknown'}),
         ('coefficients', {'order': 2, 'coefficients': torch.ones(2)}),

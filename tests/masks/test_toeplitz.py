@@ -250,6 +250,8 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
         ({'kind': 'l2'}, 'kind'),
         ({'beyond': 'wrap'}, 'beyond'),
         ({'window': -1}, 'window'),
+        ({'window': 2.5}, 'window'),
+        ({'window': (1, 2.5)}, 'window'),
         ({'window': (1, 2, 3)}, 'window'),
         ({'window': (1, 2), 'kind': 'distance'}, 'window'),
         ({'initial': 'heat'}, 'initial'),
