@@ -59,9 +59,9 @@ SETTINGS = {
     'NCI1': Setting(8, 32, 64, 4, 0.1, 1e-3, True, 'mf', 10),
     'IMDB-BINARY': Setting(8, 4, 64, 1, 0.0, 5e-3, False, 'dm', 30),
     'IMDB-MULTI': Setting(8, 4, 64, 1, 0.0, 5e-3, False, 'dm', 30),
-    'DD': Setting(8, 16, 128, 2, 0.0, 5e-3, False, 'mf', 10, 5),
-    'COLLAB': Setting(12, 4, 128, 2, 0.0, 5e-3, False, 'dm', 10, 5),
-    'REDDIT-BINARY': Setting(4, 4, 128, 2, 0.0, 5e-3, False, 'dm', 10, 5),
+    'DD': Setting(8, 16, 128, 2, 0.0, 5e-3, False, 'mf', 10, 3),
+    'COLLAB': Setting(12, 4, 128, 2, 0.0, 5e-3, False, 'dm', 10, 3),
+    'REDDIT-BINARY': Setting(4, 4, 128, 2, 0.0, 5e-3, False, 'dm', 10, 3),
 }
 CONVOLUTIONS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     'GCN': GCNConv,
