@@ -7,14 +7,20 @@ from torch_geometric.data import Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 
-__all__ = ['as_graph', 'check_estimates']
+__all__ = ['as_graph', 'check_estimates', 'check_walks']
 
 
 def as_graph(graph: Graph | Data) -> Graph:
     return graph if isinstance(graph, Graph) else Graph.from_data(graph)
 
 
+def check_walks(mask: GRFMask) -> None:
+    if not isinstance(mask, GRFMask):
+        raise ValueError(f'mask: got {type(mask).__name__}; accepted is a GRFMask')
+
+
 def check_estimates(mask: GRFMask) -> None:
+    check_walks(mask)
     if not mask.walk_settings.importance:
         raise ValueError(
             'mask: got importance=False, which counts visits and estimates no function of the adjacency matrix; accepted are '

@@ -44,7 +44,8 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         torch.Tensor: :obj:`[heads]`, in float64.
 
     Raises:
-        ValueError: If the mask counts visits (:obj:`importance=False`), which estimates no function of :math:`\mathbf{W}`.
+        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`), which
+            estimates no function of :math:`\mathbf{W}`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.diagnostics.accepted import as_graph, check_estimates
+from pyg_topomask.diagnostics.accepted import as_graph, check_estimates, check_walks
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
@@ -54,11 +54,15 @@ def measured_entries(
     Returns:
         EntryCounts: Two tensors :obj:`[R]`.
 
+    Raises:
+        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`.
+
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> measured_entries(GRFMask(p_halt=0.0, asymmetric=True), data)
         EntryCounts(features=tensor([2, 2]), mask=tensor([2, 2]))
     """
+    check_walks(mask)
     graph = as_graph(graph)
     state = mask.prepare(graph, generator)
     pattern, key_pattern = state.query.pattern, state.key.pattern
@@ -103,7 +107,8 @@ def compare_rows(
         tuple: Some of the rows, :obj:`[r]`, the exact ones and the estimates, :obj:`[r, heads, N]` in float64.
 
     Raises:
-        ValueError: If the mask counts visits (:obj:`importance=False`), which estimates no function of :math:`\mathbf{W}`.
+        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`), which
+            estimates no function of :math:`\mathbf{W}`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -176,7 +181,14 @@ def mask_error(
 ) -> MaskError:
     r"""Measures how far the estimated mask is from the exact one on rows drawn at random, on graphs of any size, as `"Linear
     Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. E) does for all
-    rows of small ones. See :func:`compare_rows` for what is exact.
+    rows of small ones. With the sums over the drawn rows :math:`i` and, as named, all :math:`j`, :math:`j = i` or
+    :math:`j \ne i`:
+
+    .. math::
+        \text{error} = \sqrt{\frac{\sum_{ij} (\hat{M}_{ij} - M_{ij})^2}{\sum_{ij} M_{ij}^2}}, \qquad
+        \text{bias} = \frac{\sum_{ij} (\hat{M}_{ij} - M_{ij})}{\sum_{ij} |M_{ij}|}
+
+    See :func:`compare_rows` for what is exact.
 
     Args:
         mask (GRFMask): The mask.
@@ -186,7 +198,8 @@ def mask_error(
         generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
 
     Raises:
-        ValueError: If :obj:`num_rows` is below 1, or the mask counts visits (:obj:`importance=False`).
+        ValueError: If :obj:`num_rows` is below 1, or the mask is no :class:`~pyg_topomask.masks.GRFMask` or counts visits
+            (:obj:`importance=False`).
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -195,6 +208,7 @@ def mask_error(
     """
     if num_rows < 1:
         raise ValueError(f'num_rows: got {num_rows}; accepted are numbers of rows from 1')
+    check_estimates(mask)
     graph = as_graph(graph)
     rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:num_rows]
     # Of the diagonal, and of the rest: deviations, their squares, absolute entries, their squares.

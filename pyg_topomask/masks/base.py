@@ -35,9 +35,9 @@ class Mask(torch.nn.Module, ABC):
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
-        if heads < 1:
-            raise ValueError(f'heads: got {heads}; accepted are numbers from 1')
-        self.heads = heads
+        if heads < 1 or heads % 1 != 0:
+            raise ValueError(f'heads: got {heads}; accepted are whole numbers from 1')
+        self.heads = int(heads)
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:

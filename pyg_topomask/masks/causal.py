@@ -108,9 +108,10 @@ class CausalMask(Mask):
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
-        M_{ij} = 1 \text{ if node } j \text{ comes at or before node } i \text{ in its graph, else } 0
+        M_{ij} = 1 \text{ if } o_j \le o_i \text{ in the same graph, else } 0
 
-    Products are prefix sums within each graph, in :math:`O(N)`; those of the transpose :attr:`T` are suffix sums.
+    where :math:`o_i` is the place of node :math:`i` in the order, and :math:`o_j < o_i` if :obj:`strict`. Products are prefix
+    sums within each graph, in :math:`O(N)`; those of the transpose :attr:`T` are suffix sums.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

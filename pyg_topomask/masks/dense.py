@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.low_rank import check_finite
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
@@ -42,7 +43,7 @@ class DenseMask(Mask):
             :class:`~torch.nn.Parameter` is learned.
 
     Raises:
-        ValueError: If the matrix is missing, or does not fit the heads or the nodes.
+        ValueError: If the matrix is missing, is not finite, or does not fit the heads or the nodes.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -59,6 +60,7 @@ class DenseMask(Mask):
         shape = () if matrix is None else tuple(matrix.shape)
         if matrix is None or len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
+        check_finite('matrix', matrix)
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix
             self.register_buffer('initial', matrix.detach().clone(), persistent=False)

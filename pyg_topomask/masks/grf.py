@@ -184,10 +184,11 @@ class GRFMask(Mask):
     graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
-    whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here, but not in training with
-    :obj:`resample="forward"`; :obj:`normalization` and
-    :obj:`importance` have to be the same. Gradients flow to the modulation, not to the edge weights. Equal graphs are walked
-    alike.
+    whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, but not in training with :obj:`resample="forward"`.
+    :obj:`normalization` and :obj:`importance` have to be theirs, and with :obj:`importance=False` also :obj:`p_halt`,
+    :obj:`walk_length` and :obj:`transition`, which make no difference to weighted visits in expectation; they have to be of
+    at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the
+    modulation, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)

@@ -13,7 +13,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
+__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_finite', 'low_rank_operator']
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,19 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     )
 
 
+def check_finite(name: str, given: Tensor) -> None:
+    r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
+    if not bool(given.isfinite().all()):
+        at = (~given.isfinite()).nonzero()[0].tolist()
+        raise ValueError(f'{name}: got {given[tuple(at)].item()} at {at}; accepted are finite numbers')
+
+
 class PackingMask(Mask):
-    r"""Ones within each graph and zeros across: unmasked linear attention that never mixes the graphs of a batch, from `"From
-    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3).
+    r"""Unmasked linear attention that never mixes the graphs of a batch, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
+
+    .. math::
+        M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are of one graph, else } 0
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -106,7 +116,7 @@ class LowRankMask(Mask):
         right (torch.Tensor or str): :math:`\mathbf{B}`, likewise. (default: :obj:`"mask_right"`)
 
     Raises:
-        ValueError: If the factors are missing from the data, or do not fit each other, the nodes or the heads.
+        ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -121,7 +131,9 @@ class LowRankMask(Mask):
         for name, factor in (('left', left), ('right', right)):
             if isinstance(factor, str):
                 self._names[name] = factor
-            elif isinstance(factor, torch.nn.Parameter):
+                continue
+            check_finite(name, factor)
+            if isinstance(factor, torch.nn.Parameter):
                 self.register_parameter(name, factor)
                 self.register_buffer(f'initial_{name}', factor.detach().clone(), persistent=False)
             else:
@@ -133,7 +145,8 @@ class LowRankMask(Mask):
                 factor.copy_(self.get_buffer(f'initial_{name}'))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
-        return None
+        for name in self._names:  # once for each graph: a GPU is waited for
+            check_finite(name, self._factor(graph, name))
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         left, right = self._factor(graph, 'left'), self._factor(graph, 'right')
@@ -144,6 +157,8 @@ class LowRankMask(Mask):
     def _factor(self, graph: Graph, name: str) -> Tensor:
         attribute = self._names.get(name)
         factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
+        if not isinstance(factor, Tensor):
+            raise ValueError(f'{name}: got {attribute!r} with {type(factor).__name__}; accepted is a tensor')
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
         if (

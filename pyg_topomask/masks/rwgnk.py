@@ -85,9 +85,10 @@ class RWGNKMask(Mask):
     graph, and in time that does with the number of nodes within :math:`L` hops.
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data are used where there are any,
-    unless :obj:`num_walks=None`, whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler`, :obj:`transition` and :obj:`seed`
-    say here, but not in training with :obj:`resample="forward"`. Gradients flow to :math:`\lambda`, not to the edge weights.
-    Equal graphs are walked alike.
+    unless :obj:`num_walks=None`, whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, but not in training with
+    :obj:`resample="forward"`. They have to be walks of the same :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`, of
+    at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to
+    :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)

@@ -162,13 +162,12 @@ class SinDegreeMask(Mask):
         return torch.where(seen.any(), nearest, row)
 
     def _given(self, graph: Graph, name: str) -> Tensor:
-        degree: Tensor | None = getattr(graph.data, name, None)
+        degree = getattr(graph.data, name, None)
         if degree is None:
             raise ValueError(f'degree_attr: got {name!r}, which the data lacks; accepted are its node attributes')
-        if degree.shape != (graph.num_nodes,):
-            raise ValueError(
-                f'degree_attr: got {name!r} of shape {tuple(degree.shape)}; accepted are integers of shape [{graph.num_nodes}]'
-            )
+        if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):
+            got = f'of shape {tuple(degree.shape)}' if isinstance(degree, Tensor) else f'with {type(degree).__name__}'
+            raise ValueError(f'degree_attr: got {name!r} {got}; accepted is a tensor of integers of shape [{graph.num_nodes}]')
         _check_degree('degree_attr', degree)
         return degree.long()
 

@@ -13,6 +13,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.nn.multi_head import resolve_channels
 
 __all__ = ['TopoGPSConv']
 
@@ -42,7 +43,8 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`attn` is no module, or returns other than :obj:`channels` channels.
+        ValueError: If :obj:`attn` is no module, or returns other than :obj:`channels` channels, or the heads of PyG's own
+            attention do not divide them.
 
     Example:
         >>> import torch
@@ -73,6 +75,8 @@ class TopoGPSConv(GPSConv):
         if found != channels:
             raise ValueError(f'attn: got {found} output channels; accepted are channels={channels}')
         own = attn is not None or attn_type is None
+        if not own:
+            resolve_channels(channels, None, heads)
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
         super().__init__(
             channels,

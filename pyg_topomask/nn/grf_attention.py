@@ -18,8 +18,8 @@ class GRFAttention(MaskedLinearAttention):
     :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`.
 
     Walks stored by :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` are used when the layer is given
-    :obj:`graph=Graph.from_data(data)`, whatever :obj:`num_walks`, :obj:`p_halt`, :obj:`sampler` and :obj:`seed` say here;
-    otherwise the layer walks itself.
+    :obj:`graph=Graph.from_data(data)`, whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, and if visits are
+    weighed (:obj:`importance=True`) :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`; otherwise the layer walks itself.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

@@ -22,12 +22,15 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
         divide (bool): Whether the heads share the output channels out among them. (default: :obj:`True`)
 
     Raises:
-        ValueError: If nothing says how many output channels there are, or the heads do not fit.
+        ValueError: If a number is outside its range, nothing says how many output channels there are, or the heads do not fit.
     """
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
         raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
-    if heads < 1 or out_channels < 1 or (divide and out_channels % heads != 0):
+    if channels < 1 and channels != -1:
+        raise ValueError(f'channels: got {channels}; accepted are numbers from 1, and -1 for those of the first input')
+    check_positive(out_channels=out_channels)
+    if heads < 1 or (divide and out_channels % heads != 0):
         raise ValueError(f'heads: got {heads} for {out_channels} channels; accepted are divisors of the channels')
     return out_channels
 
@@ -59,7 +62,9 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
 
 
 def check_mask(mask: Mask, heads: int) -> None:
-    r"""Raises a :class:`ValueError` unless the mask has as many heads, or one that all share."""
+    r"""Raises a :class:`ValueError` unless there is a mask with as many heads, or one that all share."""
+    if not isinstance(mask, Mask):
+        raise ValueError(f'mask: got {mask!r}; accepted is a Mask, as GRFMask(heads={heads})')
     if mask.heads not in (1, heads):
         raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
 

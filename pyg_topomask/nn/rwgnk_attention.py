@@ -9,6 +9,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.walks import WalkLength
 
 __all__ = ['RWGNKAttention']
@@ -119,11 +120,12 @@ class RWGNKAttention(MaskedLinearAttention):
                 (default: :obj:`None`)
 
         Raises:
-            ValueError: If :obj:`graph` holds walks for this layer already, or cannot keep them, or the layer draws walks in
-                every forward pass.
+            ValueError: If :obj:`graph` holds walks for this layer already, or cannot keep them, :obj:`x` does not fit, or the
+                layer draws walks in every forward pass.
         """
         if self.mask.resample != 'never':
             raise ValueError(f'resample: got {self.mask.resample!r}, which draws other walks anyway; accepted is "never"')
+        check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
             raise ValueError('graph: got edge weights that require a gradient, on which no walks are kept; accepted are others')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
@@ -144,3 +146,11 @@ class RWGNKAttention(MaskedLinearAttention):
         share = torch.where(total(share) > 0, share, edge.to(share.dtype))
         whole = total(share)
         return (share / whole.masked_fill(whole == 0, 1.0)).mean(1)
+
+
+def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph) -> None:
+    r"""Raises a :class:`ValueError` unless the graph keeps walks, and the node features fit it and the layer."""
+    if not isinstance(graph, Graph):
+        raise ValueError(f'graph: got {type(graph).__name__}, which keeps no walks; accepted is Graph.from_data(data)')
+    check_features(x, channels, dtype)
+    as_graph(x, graph.edge_index, graph=graph)

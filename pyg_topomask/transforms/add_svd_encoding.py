@@ -3,6 +3,7 @@ r"""A transform that stores the truncated singular vectors of the adjacency or u
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -61,7 +62,8 @@ class AddSVDEncoding(BaseTransform):
         seed (int): The seed of the random start. (default: :obj:`0`)
 
     Raises:
-        ValueError: If an argument is outside its range, the data is a batch, or users and items cannot be told apart.
+        ValueError: If an argument is outside its range or of no use to the data, the data is a batch, or users and items
+            cannot be told apart.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 0, 1], [2, 3, 3]]), num_nodes=4, num_users=2)
@@ -80,10 +82,13 @@ class AddSVDEncoding(BaseTransform):
         num_iterations: int = 8,
         seed: int = 0,
     ) -> None:
-        if rank < 1:
-            raise ValueError(f'rank: got {rank}; accepted are numbers from 1')
-        if num_iterations < 0:
-            raise ValueError(f'num_iterations: got {num_iterations}; accepted are numbers from 0')
+        for name, number, least in (
+            ('rank', rank, 1),
+            ('num_users', 0 if num_users is None else num_users, 0),
+            ('num_iterations', num_iterations, 0),
+        ):
+            if not isinstance(number, Integral) or number < least:
+                raise ValueError(f'{name}: got {number}; accepted are whole numbers from {least}')
         check_normalization(normalization)
         self.rank = rank
         self.num_users = num_users
@@ -96,6 +101,8 @@ class AddSVDEncoding(BaseTransform):
     def forward(self, data: Data | HeteroData) -> Data | HeteroData:
         if isinstance(data, HeteroData):
             return self._hetero(data)
+        if self.edge_type is not None:
+            raise ValueError(f'edge_type: got {self.edge_type} for {type(data).__name__}; accepted with HeteroData alone')
         graph = Graph.from_data(data)
         if graph.batch is not None:
             raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
@@ -109,6 +116,10 @@ class AddSVDEncoding(BaseTransform):
         return data
 
     def _hetero(self, data: HeteroData) -> HeteroData:
+        if self.num_users is not None:
+            raise ValueError(
+                f'num_users: got {self.num_users} for HeteroData, whose types are users and items; accepted is None'
+            )
         source, relation, target = self._edge_type(data)
         store = data[source, relation, target]
         weight = store.get('edge_weight')
@@ -119,6 +130,13 @@ class AddSVDEncoding(BaseTransform):
             graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
             data[source].svd_encoding = torch.cat(self._decompose(graph, slice(None), slice(None)), dim=1)
             return data
+        for name, end, size in zip((source, target), store.edge_index, sizes, strict=True):
+            outside = end[(end < 0) | (end >= size)]
+            if outside.numel() > 0:
+                raise ValueError(
+                    f'data: got node {int(outside[0])} of {size} of type {name!r} in edges {(source, relation, target)}; '
+                    f'accepted are nodes counted from 0 within each type'
+                )
         row, col = store.edge_index
         joint = torch.stack([row, col + sizes[0]])
         data[source].svd_encoding, data[target].svd_encoding = self._bipartite(joint, weight, *sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -23,8 +24,8 @@ class AddGridShape(BaseTransform):
         shape (sequence of int): The number of nodes in each dimension.
 
     Raises:
-        ValueError: If the shape is empty or has a negative number, its product is not the number of nodes, or the data is
-            heterogeneous or a batch.
+        ValueError: If the shape is empty or has other than whole numbers from 0, its product is not the number of nodes, or
+            the data is heterogeneous or a batch.
 
     Example:
         >>> AddGridShape((2, 3))(Data(num_nodes=6)).grid_shape
@@ -32,9 +33,10 @@ class AddGridShape(BaseTransform):
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
-        self.shape = tuple(shape)
-        if len(self.shape) == 0 or min(self.shape) < 0:
-            raise ValueError(f'shape: got {self.shape}; accepted are one or more numbers from 0')
+        sizes = shape if isinstance(shape, Sequence) else ()
+        if not sizes or not all(isinstance(size, Integral) and size >= 0 for size in sizes):
+            raise ValueError(f'shape: got {shape!r}; accepted are one or more whole numbers from 0, as (3, 4)')
+        self.shape = tuple(sizes)
 
     def forward(self, data: Data) -> Data:
         if not isinstance(data, Data):

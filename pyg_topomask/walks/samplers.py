@@ -41,8 +41,13 @@ class IIDSampler:
 
 class AntitheticSampler(IIDSampler):
     r"""Antithetic termination: the walkers of a pair halt on numbers that differ by one half, so that they halt at different
-    times, from `"Quasi-Monte Carlo Graph Random Features" <https://arxiv.org/abs/2305.12470>`_ (Sec. 3). It needs an
-    even number of walks.
+    times, from `"Quasi-Monte Carlo Graph Random Features" <https://arxiv.org/abs/2305.12470>`_ (Sec. 3). Before hop
+    :math:`t` that a walk makes with probability :math:`1 - p_t` after those before, the two halt where
+
+    .. math::
+        u_t < p_t \quad \text{and} \quad (u_t + \tfrac{1}{2}) \bmod 1 < p_t, \qquad u_t \sim \mathcal{U}(0, 1)
+
+    and so never both for :math:`p_t \le 1 / 2`. It needs an even number of walks.
     """
 
     antithetic = True
@@ -60,7 +65,12 @@ class AntitheticSampler(IIDSampler):
 
 class RepellingSampler(IIDSampler):
     r"""Repelling walks: the walkers of one start node that are at the same node leave it by different edges, in blocks of its
-    degree where they outnumber these, from `"Repelling Random Walks" <https://arxiv.org/abs/2310.04854>`_ (Sec. 3).
+    degree where they outnumber these, from `"Repelling Random Walks" <https://arxiv.org/abs/2310.04854>`_ (Sec. 3). The edges
+    :math:`e_1, \dots, e_b` of the :math:`b \le d` walkers of a block at a node of degree :math:`d` are drawn without
+    replacement, so that each walker still takes every edge with probability :math:`1 / d`:
+
+    .. math::
+        P(e_1, \dots, e_b) = \frac{(d - b)!}{d!} \text{ if they all differ, else } 0
     """
 
     repelling = True

@@ -17,7 +17,7 @@ from torch_geometric.data import Batch, Data
 import pyg_topomask.diagnostics.measured as measured
 from pyg_topomask import Graph
 from pyg_topomask.diagnostics import MaskError, compare_rows, load_constant, mask_error, measured_entries
-from pyg_topomask.masks import GRFMask
+from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
 Array = NDArray[Any]
@@ -189,6 +189,10 @@ def test_modulation_that_was_learned_counts() -> None:
         ('num_rows', lambda: mask_error(make(), small_graph(), num_rows=0)),
         ('mask', lambda: mask_error(make(importance=False), small_graph())),
         ('mask', lambda: list(compare_rows(make(importance=False), small_graph(), torch.tensor([0])))),
+        ('mask', lambda: mask_error(PowerSeriesMask(), small_graph())),
+        ('mask', lambda: list(compare_rows(PowerSeriesMask(), small_graph(), torch.tensor([0])))),
+        ('mask', lambda: measured_entries(PowerSeriesMask(), small_graph())),
+        ('mask', lambda: load_constant(PowerSeriesMask(), small_graph())),
     ],
 )
 def test_bad_arguments_are_named(argument: str, call: Any) -> None:

@@ -32,6 +32,15 @@ def test_matrix_that_does_not_fit_is_refused(matrix: torch.Tensor | None) -> Non
         DenseMask(2, matrix)
 
 
+@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+@pytest.mark.parametrize('learned', [True, False])
+def test_matrix_that_is_not_finite_is_refused(learned: bool, value: float) -> None:
+    matrix = torch.ones(2, 2)
+    matrix[1, 0] = value
+    with pytest.raises(ValueError, match=rf'^matrix: got {value} at \[1, 0\]; accepted are finite numbers'):
+        DenseMask(matrix=torch.nn.Parameter(matrix) if learned else matrix)
+
+
 def test_matrix_for_another_number_of_nodes_is_refused() -> None:
     with pytest.raises(ValueError, match=r'^matrix: got 4 rows for 3 nodes'):
         DenseMask(matrix=torch.ones(4, 4))(GRAPHS['no_edge_index']())

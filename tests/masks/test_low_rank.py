@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask import Graph
 from pyg_topomask.masks import LowRankMask
 
 
@@ -47,6 +48,29 @@ def test_missing_factor_is_named() -> None:
 def test_factor_that_does_not_fit_is_named(factor: torch.Tensor) -> None:
     with pytest.raises(ValueError, match=r'^right: got'):
         LowRankMask(2, torch.ones(3, 1), factor)(Data(num_nodes=3))
+
+
+@pytest.mark.parametrize('name', ['left', 'right'])
+def test_factors_that_are_not_finite_are_named(name: str) -> None:
+    bad = torch.tensor([[1.0], [float('nan')], [2.0]])
+    for own in (bad, torch.nn.Parameter(bad)):
+        with pytest.raises(ValueError, match=rf'^{name}: got nan at \[1, 0\]; accepted are finite numbers'):
+            LowRankMask(2, **{'left': torch.ones(3, 1), 'right': torch.ones(3, 1)} | {name: own})
+    data = Data(mask_left=torch.ones(3, 1), mask_right=torch.ones(3, 1), num_nodes=3)
+    data[f'mask_{name}'] = bad
+    with pytest.raises(ValueError, match=rf'^{name}: got nan at'):
+        LowRankMask()(data)
+    data[f'mask_{name}'] = [1.0, 2.0, 3.0]
+    with pytest.raises(ValueError, match=rf"^{name}: got 'mask_{name}' with list; accepted is a tensor"):
+        LowRankMask()(data)
+
+
+def test_factors_on_the_data_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, mask, calls = Graph.from_data(pair(3, 0.5)), LowRankMask(), []
+    monkeypatch.setattr('pyg_topomask.masks.low_rank.check_finite', lambda name, given: calls.append(name))
+    for _ in range(2):
+        mask(graph)
+    assert calls == ['left', 'right']
 
 
 def test_factors_without_columns_are_refused() -> None:

@@ -266,8 +266,10 @@ def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
         SinDegreeMask(**arguments)
 
 
-@pytest.mark.parametrize('degree', [None, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])])
-def test_bad_degrees_are_named(degree: torch.Tensor | None) -> None:
+@pytest.mark.parametrize(
+    'degree', [None, [1] * 6, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])]
+)
+def test_bad_degrees_are_named(degree: torch.Tensor | list[int] | None) -> None:
     data = small_graph()
     data.degree = degree
     with pytest.raises(ValueError, match=r'^degree_attr: got'):

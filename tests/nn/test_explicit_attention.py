@@ -81,7 +81,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     edges, weight, num_nodes, _ = as_numpy(data)
     table = torch.rand(hops + 1, num_nodes * walks_per_node, dtype=torch.float64)
     survival = 0.6 ** np.arange(hops + 1)
-    taken = explicit_walks(edges, num_nodes, walks_per_node, survival, lambda step, walker: float(table[step, walker]))
+    taken = explicit_walks(edges, num_nodes, walks_per_node, survival, lambda step, walker: float(table[step, walker]), weight)
 
     layer = AsymmetricGRFAttention(CHANNELS, HEADS, walks_per_node, 0.4, hops, feature_map='elu', normalization=normalization)
     layer = layer.double()

@@ -215,3 +215,11 @@ def test_attention_of_pyg_on_a_batch_without_nodes() -> None:
 def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TopoGPSConv(8, None, attn=attn)
+
+
+@pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
+def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> None:
+    with pytest.raises(ValueError, match=r'^heads: got 3 for 10 channels; accepted are divisors'):
+        TopoGPSConv(10, None, heads=3, attn_type=attn_type)
+    with pytest.raises(ValueError, match=r'^channels: got 0'):
+        TopoGPSConv(0, None, attn_type=attn_type)

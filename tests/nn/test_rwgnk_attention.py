@@ -157,6 +157,11 @@ def test_graphs_that_hold_walks_and_layers_that_draw_them_are_refused() -> None:
     learned = Graph.from_tensors(data.edge_index, 6, torch.ones(14, requires_grad=True))
     with pytest.raises(ValueError, match=r'^graph: got edge weights that require'):
         layer.resample(x, learned)
+    for wrong in (torch.randn(12, 7), torch.randn(12, 8), torch.randn(6, 7), x.double()):
+        with pytest.raises(ValueError, match=r'^x: got'):
+            layer.resample(wrong, Graph.from_data(data))
+    with pytest.raises(ValueError, match=r'^graph: got Data'):
+        layer.resample(x, data)
 
 
 # Large inputs ---------------------------------------------------------------------------------------------------------

@@ -212,6 +212,9 @@ def test_batches_of_encoded_graphs() -> None:
     [
         ('rank', {'rank': 0}),
         ('rank', {'rank': -3}),
+        ('rank', {'rank': 2.5}),
+        ('num_users', {'num_users': 2.5}),
+        ('num_users', {'num_users': -1}),
         ('num_iterations', {'num_iterations': -1}),
         ('normalization', {'normalization': 'both'}),
     ],
@@ -223,10 +226,28 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
 
 @pytest.mark.parametrize('num_users', [-1, 11, 2, 6])
 def test_users_that_do_not_fit_the_edges_are_named(num_users: int) -> None:
+    data = bipartite()
+    data.num_users = num_users
     with pytest.raises(ValueError, match=f'^num_users: got {num_users}'):
-        AddSVDEncoding(2, num_users=num_users)(bipartite())
+        AddSVDEncoding(2)(data)
     with pytest.raises(ValueError, match=r'^data: got'):
         AddSVDEncoding(2)('data')
+
+
+def test_arguments_of_no_use_to_the_data_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'^num_users: got 4 for HeteroData'):
+        AddSVDEncoding(2, num_users=4)(hetero())
+    with pytest.raises(ValueError, match=r"^edge_type: got \('a', 'b', 'c'\) for Data; accepted with HeteroData"):
+        AddSVDEncoding(2, edge_type=('a', 'b', 'c'))(bipartite())
+
+
+@pytest.mark.parametrize(('end', 'node', 'message'), [(0, 5, "5 of 4 of type 'user'"), (1, 9, "9 of 6 of type 'item'")])
+def test_nodes_of_types_that_are_not_there_are_named(end: int, node: int, message: str) -> None:
+    data = hetero()
+    data['user', 'buys', 'item'].edge_index = PAIRS.clone()
+    data['user', 'buys', 'item'].edge_index[end, 3] = node
+    with pytest.raises(ValueError, match=f'^data: got node {message} in edges'):
+        AddSVDEncoding(2)(data)
 
 
 def test_directed_graphs_tell_sources_from_targets() -> None:

@@ -3,6 +3,7 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import cast
 
 import torch
@@ -14,8 +15,9 @@ from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mea
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_probability
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
+from pyg_topomask.walks import WalkLength
 
 __all__ = ['GKAT']
 
@@ -26,7 +28,8 @@ class GKAT(torch.nn.Module):
     r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5): layers of
     :class:`~pyg_topomask.nn.RWGNKAttention`, each after dropout and before an ELU, and a read-out. All layers share one
-    ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored.
+    ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored. Edge weights count with
+    :obj:`transition="weight"` alone: the kernel of the paper knows none.
 
     Args:
         in_channels (int): Size of each input sample.
@@ -36,8 +39,9 @@ class GKAT(torch.nn.Module):
         readout (str, optional): :obj:`None` for one output per node; for one per graph the :obj:`"sum"`, :obj:`"mean"` or
             :obj:`"max"` of its nodes and a linear layer, :obj:`"mf"` for the sum and an MLP, as molecular fingerprints, or
             :obj:`"dm"` for a ReLU layer before the sum as well, as deep multisets (Sec. 5.2). (default: :obj:`"sum"`)
-        readout_channels (int): The hidden channels of :obj:`"mf"` and :obj:`"dm"`. (default: :obj:`32`)
-        num_walks (int, optional): Walks per node; :obj:`None` for the exact kernel. (default: :obj:`4`)
+        readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`. (default: :obj:`None`, which
+            is 32)
+        num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact kernel. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.0`)
         max_walk_length (int): The largest number of hops :math:`\tau`. (default: :obj:`3`)
         lam (float): The initial discount :math:`\lambda` of each hop. (default: :obj:`1.0`)
@@ -56,9 +60,15 @@ class GKAT(torch.nn.Module):
         project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
             as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
             neither ELU nor linear layer follow. (default: :obj:`True`)
+        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
+        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
+        transition (str): Which hops walkers prefer: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
+            the absolute edge weights. (default: :obj:`"uniform"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
+            (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, a name is unknown, or several heads are to be the output.
+        ValueError: If an argument is outside its range or not used, a name is unknown, or several heads are to be the output.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -78,7 +88,7 @@ class GKAT(torch.nn.Module):
         out_channels: int,
         heads: Sequence[int] = (8, 1),
         readout: str | None = 'sum',
-        readout_channels: int = 32,
+        readout_channels: int | None = None,
         num_walks: int | None = 4,
         p_halt: float = 0.0,
         max_walk_length: int = 3,
@@ -95,20 +105,28 @@ class GKAT(torch.nn.Module):
         explicit: bool = False,
         dynamic: bool = False,
         project: bool = True,
+        independent_ensembles: bool = False,
+        sampler: str = 'iid',
+        transition: str = 'uniform',
+        walk_length: WalkLength | str | None = None,
     ) -> None:
         super().__init__()
+        if not isinstance(heads, Sequence) or not heads or not all(isinstance(own, Integral) and own > 0 for own in heads):
+            raise ValueError(f'heads: got {heads}; accepted are numbers of heads from 1, one for each layer, as (8, 1)')
         for name, number in (
             ('in_channels', in_channels),
             ('hidden_channels', hidden_channels),
             ('out_channels', out_channels),
-            ('readout_channels', readout_channels),
+            ('readout_channels', 1 if readout_channels is None else readout_channels),
             ('lin_channels', 1 if lin_channels is None else lin_channels),
-            ('heads', len(heads)),
         ):
             if number < 1:
                 raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
         if readout is not None and readout not in READOUTS:
             raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
+        if readout_channels is not None and readout not in ('mf', 'dm'):
+            raise ValueError(f'readout_channels: got {readout_channels} for readout={readout!r}; accepted is None')
+        readout_channels = 32 if readout_channels is None else readout_channels
         if num_features is not None and feature_map != 'favor':
             raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
         direct = readout is None and not project
@@ -139,8 +157,12 @@ class GKAT(torch.nn.Module):
                 lam,
                 alpha,
                 learnable,
+                independent_ensembles,
+                sampler,
+                transition,
                 resample=resample,
                 seed=seed + layer if dynamic else seed,
+                walk_length=walk_length,
                 feature_map=features,
                 out_channels=own * width,
             )
@@ -172,7 +194,8 @@ class GKAT(torch.nn.Module):
         Args:
             x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
             edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
-            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
+            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`, by which walkers hop with
+                :obj:`transition="weight"`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above,
                 with stored walks where there are any. (default: :obj:`None`)
@@ -199,10 +222,12 @@ class GKAT(torch.nn.Module):
             generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
 
         Raises:
-            ValueError: If the model is not :obj:`dynamic`, so that its layers share walks.
+            ValueError: If the model is not :obj:`dynamic`, so that its layers share walks, or as
+                :meth:`RWGNKAttention.resample`.
         """
         if not self.dynamic:
             raise ValueError('dynamic: got False, with which all layers share walks; accepted by resample is True')
+        check_resampling(x, self.in_channels, next(self.parameters()).dtype, graph)
         modes = {module: module.training for module in self.modules()}  # parts of a model may be frozen
         self.eval()
         try:

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn.multi_head import check_positive
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
@@ -32,7 +32,8 @@ class TopologicalViT(torch.nn.Module):
 
     The grid is fixed: what masks prepare on it (walks) is computed once, or beyond :obj:`dense_limit` whenever the number of
     images changes, and serves all images, and all layers whose masks have equal settings. Seeds that differ freeze walks of
-    its own for each layer.
+    its own for each layer. Given matrices and factors (:class:`~pyg_topomask.masks.DenseMask`,
+    :class:`~pyg_topomask.masks.LowRankMask`) are those of the patches of one image, and serve each.
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
@@ -53,7 +54,8 @@ class TopologicalViT(torch.nn.Module):
             :obj:`GRFMask(positive=True)` has none. (default: :obj:`"linear"`)
         dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
         dense_limit (int): Up to so many patches, linear attention forms the mask as one matrix that all images share, the
-            fastest way for small grids; beyond, it costs as much as the mask on a graph of all images' grids.
+            fastest way for small grids; beyond, it costs as much as the mask on a graph of all images' grids. A mask whose
+            product costs as much as the matrix, as that of a :class:`~pyg_topomask.masks.DenseMask`, is always formed.
             (default: :obj:`256`)
 
     Raises:
@@ -186,7 +188,7 @@ class GridEncoder(torch.nn.Module):
             attend = GridAttention(channels, heads, own, feature_map, attention, dense_limit)
             self.blocks.append(_Block(attend, channels, mlp_channels, dropout))
         self.norm = torch.nn.LayerNorm(channels)
-        self._graph: tuple[tuple[int, torch.device], Graph] | None = None
+        self._graphs: dict[tuple[int, torch.device], Graph] = {}
         torch.nn.init.normal_(self.position, std=0.02)
 
     def reset_parameters(self) -> None:
@@ -204,12 +206,15 @@ class GridEncoder(torch.nn.Module):
         return encoded
 
     def graph(self, copies: int) -> Graph:
-        r"""Returns so many copies of the grid as one graph, with what masks have prepared on it. The last one is kept."""
+        r"""Returns so many copies of the grid as one graph, with what masks have prepared on it. One copy and the last number
+        of copies are kept.
+        """
         key = copies, self.edge_index.device
-        if self._graph is None or self._graph[0] != key:
+        if key not in self._graphs:
+            grid = 1, self.edge_index.device
             with torch.inference_mode(False):  # validation may come before training
-                self._graph = key, self._copies(copies)
-        return self._graph[1]
+                self._graphs = {own: self._graphs[own] for own in self._graphs if own == grid} | {key: self._copies(copies)}
+        return self._graphs[key]
 
     def _copies(self, copies: int) -> Graph:
         nodes = self.position.size(0)
@@ -221,7 +226,7 @@ class GridEncoder(torch.nn.Module):
         return Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {'_graph': None}
+        return self.__dict__ | {'_graphs': {}}
 
 
 class GridAttention(torch.nn.Module):
@@ -253,6 +258,8 @@ class GridAttention(torch.nn.Module):
         self.attention = attention
         self.dense_limit = dense_limit
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
+        # What is given for one grid does not fit a graph of copies.
+        self.one_grid = mask is not None and any(isinstance(part, DenseMask | LowRankMask) for part in mask.modules())
         self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
@@ -280,11 +287,15 @@ class GridAttention(torch.nn.Module):
         images, nodes = v.shape[:2]
         batch = torch.arange(images, device=v.device).repeat_interleave(nodes)
         q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), batch, images)
-        if nodes <= self.dense_limit:
-            q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-            return dense_linear_attention(q, k, v, self.mask(graph(1)))
-        out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
-        return out.view_as(v)
+        dense = nodes <= self.dense_limit
+        if not (dense or self.one_grid):
+            out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
+            return out.view_as(v)
+        mask = self.mask(graph(1))
+        q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
+        if dense or images == 0 or mask.cost >= nodes**2:
+            return dense_linear_attention(q, k, v, mask)
+        return torch.stack([masked_linear_attention(*image, mask) for image in zip(q, k, v, strict=True)])
 
     def _softmax(self, q: Tensor, k: Tensor, v: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
@@ -292,12 +303,14 @@ class GridAttention(torch.nn.Module):
             return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
         with torch.autocast(v.device.type, enabled=False):
             matrix = self.mask(graph(1)).to_dense()
-        if bool((matrix < 0).any()):
+        # Entries below the rounding of their row are as those that are not there.
+        rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
+        if bool((matrix < -rounding).any()):
             raise ValueError(
                 f'mask: got entries down to {matrix.min().item():.3g}; accepted by attention="softmax" are masks without '
                 f'negative entries, such as GRFMask(positive=True), which stays so in training'
             )
-        absent = matrix == 0
+        absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
         # The fills keep log(0) and rows of -inf, whose gradients are NaN, out of the graph.
         bias = matrix.masked_fill(absent, 1.0).log().masked_fill(absent & ~empty, -math.inf)

@@ -1,5 +1,7 @@
 """GKAT: its options, and the same model with explicit matrices."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
+from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.models import GKAT
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant
@@ -29,7 +32,13 @@ def run(model: GKAT, data: Data) -> Tensor:
 
 @pytest.mark.parametrize(
     'settings',
-    [{}, {'num_walks': None}, {'feature_map': 'relu', 'alpha': 0.0, 'readout': None}, {'readout': None, 'project': False}],
+    [
+        {},
+        {'num_walks': None, 'transition': 'weight'},
+        {'feature_map': 'relu', 'alpha': 0.0, 'readout': None},
+        {'readout': None, 'project': False},
+        {'independent_ensembles': True, 'sampler': 'antithetic', 'transition': 'weight', 'walk_length': 'fixed:3'},
+    ],
 )
 def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, object]) -> None:
     batch = Batch.from_data_list(with_features())
@@ -101,6 +110,50 @@ def test_layers_share_one_ensemble_of_walks() -> None:
     assert states[0] is states[1]
 
 
+@pytest.mark.parametrize('explicit', [False, True])
+def test_masks_take_every_argument_of_walks(explicit: bool) -> None:
+    settings = {
+        'num_walks': 6,
+        'p_halt': 0.2,
+        'max_walk_length': 5,
+        'lam': 0.5,
+        'alpha': 0.25,
+        'learnable': False,
+        'independent_ensembles': True,
+        'sampler': 'antithetic',
+        'transition': 'weight',
+        'resample': 'forward',
+        'seed': 4,
+        'walk_length': 'poisson:1.5',
+    }
+    assert {*settings, 'heads'} == set(inspect.signature(RWGNKMask).parameters)
+    for name, value in settings.items():
+        mask, expected, usual = (
+            GKAT(5, 4, 3, (2, 1), explicit=explicit, **{name: value}).layers[0].mask,
+            RWGNKMask(2, **{name: value}),
+            RWGNKMask(2),
+        )
+        own, wanted, other = ((repr(of), of.seed, of.lam.tolist(), of.log_lam.requires_grad) for of in (mask, expected, usual))
+        assert own == wanted, name
+        assert own != other, name
+
+
+@pytest.mark.parametrize('settings', [{'num_walks': None}, {'num_walks': 8}, {'num_walks': 8, 'dynamic': True}])
+def test_weights_count_where_walkers_hop_by_them(settings: dict[str, object]) -> None:
+    data = with_features()[2]
+    ends = torch.arange(data.num_edges) % 2 + 0.1
+    for transition in ('uniform', 'weight'):
+        model, outputs = GKAT(5, 4, 3, readout=None, transition=transition, **settings), []
+        for weight in (torch.ones_like(data.edge_weight), ends):
+            if model.dynamic:
+                graph = Graph.from_tensors(data.edge_index, 30, weight)
+                model.resample(data.x, graph, torch.Generator().manual_seed(0))
+                outputs.append(model(data.x, data.edge_index, graph=graph))
+            else:
+                outputs.append(model(data.x, data.edge_index, weight))
+        assert torch.equal(*outputs) == (transition == 'uniform')
+
+
 def test_batch_invariance_with_stored_walks() -> None:
     graphs = [AddRandomWalkKernel()(data) for data in with_features()]
     assert_batch_invariant(GKAT(5, 4, 3, readout=None, feature_map='elu'), graphs, tolerance=1e-4)
@@ -147,8 +200,15 @@ def test_resampling_leaves_modes_as_they_were() -> None:
     assert set(modes.values()) == {True, False}
     model.resample(data.x, Graph.from_data(data))
     assert {name: module.training for name, module in model.named_modules()} == modes
-    with pytest.raises((ValueError, RuntimeError)):
-        model.resample(data.x[:, :2], Graph.from_data(data))
+    graph = Graph.from_data(data)
+    with pytest.raises(ValueError, match=r'^graph: got Data, which keeps no walks; accepted is Graph'):
+        model.resample(data.x, data)
+    for x in (data.x[:, :2], data.x[:4], data.x.double()):
+        with pytest.raises(ValueError, match=r'^x: got'):
+            model.resample(x, graph)
+    model(data.x, data.edge_index, graph=graph)
+    with pytest.raises(ValueError, match=r'^graph: got a graph that holds walks'):
+        model.resample(data.x, graph)
     assert {name: module.training for name, module in model.named_modules()} == modes
 
 
@@ -170,15 +230,22 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     [
         ('heads', {'heads': ()}),
         ('heads', {'heads': (0, 1)}),
+        ('heads', {'heads': 4}),
+        ('heads', {'heads': (2.0, 1)}),
+        ('heads', {'heads': '81'}),
         ('heads', {'heads': (2, 2), 'readout': None, 'project': False}),
         ('hidden_channels', {'hidden_channels': 0}),
         ('readout', {'readout': 'unknown'}),
-        ('readout_channels', {'readout_channels': 0}),
+        ('readout_channels', {'readout_channels': 0, 'readout': 'mf'}),
+        ('readout_channels', {'readout_channels': 77}),
         ('lin_channels', {'lin_channels': 0}),
         ('num_features', {'num_features': 4, 'feature_map': 'relu'}),
         ('feature_map', {'feature_map': 'unknown'}),
         ('dropout', {'dropout': -0.1}),
         ('lam', {'lam': -1.0}),
+        ('sampler', {'sampler': 'unknown'}),
+        ('transition', {'transition': 'unknown'}),
+        ('walk_length', {'walk_length': 'unknown'}),
         ('resample', {'resample': 'unknown'}),
     ],
 )

@@ -111,6 +111,38 @@ def test_layer_under_any_matrix(attention: str) -> None:
         assert tensor.grad.any()
 
 
+@pytest.mark.parametrize('form', ['dense', 'low_rank', 'product', 'sum'])
+def test_given_tensors_serve_each_image_of_a_large_grid(form: str) -> None:
+    matrix, left, right = torch.rand(HEADS, 12, 12), torch.rand(12, HEADS, 2), torch.rand(12, 1, 2)
+    matrix[:, 3], matrix[0, 5], left[7] = 0.0, 0.0, 0.0
+
+    def layer(dense_limit: int) -> GridAttention:
+        given = (torch.nn.Parameter(tensor.clone()) for tensor in (matrix, left, right))
+        dense, low_rank = DenseMask(HEADS, next(given)), LowRankMask(HEADS, *given)
+        grf = GRFMask(HEADS)
+        mask = {'dense': dense, 'low_rank': low_rank, 'product': dense * low_rank, 'sum': low_rank + grf}[form]
+        return attention_layer(mask, 'linear', 'elu', dense_limit)
+
+    x, results = torch.randn(3, 12, CHANNELS, dtype=torch.float64), []
+    dense, general = layer(256), layer(0)
+    general.load_state_dict(dense.state_dict())
+    for own in (dense, general):
+        image = x.clone().requires_grad_()
+        out = own(image, grid)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [image, *own.parameters()])])
+        assert own(x[:0], grid).shape == (0, 12, CHANNELS)
+    torch.testing.assert_close(*results)
+
+
+def test_what_is_prepared_stays_beside_given_tensors() -> None:
+    encoder = GridEncoder(2, 2, CHANNELS, 2, HEADS, 16, lambda i: GRFMask(HEADS) if i else DenseMask(matrix=torch.ones(4, 4)))
+    encoder.blocks[0].attention.dense_limit = encoder.blocks[1].attention.dense_limit = 0
+    encoder(torch.randn(3, 4, CHANNELS))
+    kept = [encoder.graph(copies) for copies in (1, 3)]
+    encoder(torch.randn(3, 4, CHANNELS))
+    assert all(encoder.graph(graph.num_graphs) is graph for graph in kept)
+
+
 @pytest.mark.parametrize('attention', ['linear', 'softmax'])
 def test_gradient_of_the_mask(attention: str) -> None:
     matrix = torch.rand(HEADS, 4, 4, dtype=torch.float64)
@@ -228,7 +260,7 @@ def test_one_grid_is_kept_whatever_the_batch_sizes() -> None:
     encoder = GridEncoder(ROWS, COLUMNS, CHANNELS, 1, HEADS, 16)
     graphs = [weakref.ref(encoder.graph(copies)) for copies in range(1, 8)]
     gc.collect()
-    assert [graph() is None for graph in graphs] == [True] * 6 + [False]
+    assert [graph() is None for graph in graphs] == [False] + [True] * 5 + [False]
     assert encoder.graph(7) is graphs[-1]()
 
 
@@ -327,6 +359,24 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 def test_bad_images() -> None:
     with pytest.raises(ValueError, match=r'images: got shape \(4, 1, 6, 8\); accepted is \[B, 3, 6, 8\]'):
         model()(torch.rand(4, 1, 6, 8))
+
+
+def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
+    def mask(layer: int) -> Mask:
+        return ToeplitzMask(1, kind='distance', window=9, initial='tanh:.2', positive=True, beyond='zero')
+
+    model = TopologicalViT(32, 2, 1, 10, 16, 1, 4, 32, mask, attention='softmax')
+    attend = model.encoder.blocks[0].attention
+    matrix = attend.mask(model.encoder.graph(1)).to_dense()[0].detach()
+    assert float(matrix.min()) < 0  # where the mask has zeros
+    q, k, v = torch.randn(3, 2, 256, 4, 4).double()
+    place = np.indices((16, 16)).reshape(2, -1)
+    distance = np.abs(place[:, :, None] - place[:, None]).sum(0)
+    exact = np.where(distance <= 9, np.tanh(0.2) ** distance, 0.0)
+    out = attend._softmax(q.float(), k.float(), v.float(), model.encoder.graph).detach().numpy()
+    for image in range(2):
+        expected = softmax_attention(q[image].numpy(), k[image].numpy(), v[image].numpy(), np.stack([exact] * 4))
+        np.testing.assert_allclose(out[image], expected, atol=1e-4)
 
 
 def test_softmax_refuses_negative_masks() -> None:
