@@ -14,12 +14,14 @@ from benchmarks.report.claims import (
     REPRODUCED,
     TREND,
     Claim,
+    Finding,
+    Section,
     judge_factor,
     judge_gaps,
     judge_holds,
     judge_trend,
 )
-from benchmarks.report.document import render_report
+from benchmarks.report.document import _claims, render_report
 from benchmarks.report.readme import END, HEADLINES, START, insert, render_results
 from benchmarks.report.tables import Estimate, Missing, Table, span, times
 
@@ -46,6 +48,15 @@ def test_links_of_the_readme_lead_somewhere():
     targets = {part.partition(')')[0] for part in text.split('](')[1:]}
     assert targets
     assert [target for target in targets if not (README.parent / target).exists()] == []
+
+
+def test_what_is_not_reproduced_says_what_differs_and_why():
+    open_ = [(claim, claim.decide(RESULTS).verdict) for claim in CLAIMS]
+    assert [claim.where for claim, verdict in open_ if verdict in (TREND, NOT_REPRODUCED) and not claim.differs] == []
+    assert [claim.where for claim, verdict in open_ if verdict == NOT_REPRODUCED and not claim.reason] == []
+    for claim in CLAIMS:
+        assert not claim.reason or 'probably' in claim.reason or 'not known' in claim.reason
+        assert len(f'{claim.differs} {claim.reason}'.split()) <= 25
 
 
 # --- Rules
@@ -148,6 +159,17 @@ def test_a_report_shows_their_figures_beside_ours(tmp_path):
     assert '| softmax |  |' in text
     assert '## Other tables\n\n### Extra\n\nMore.' in text
     assert 'There is no table motifs. `python -m benchmarks --full motifs`' in text
+
+
+@pytest.mark.parametrize(
+    ('verdict', 'why'),
+    [(NOT_REPRODUCED, 'differs: size; probably luck'), (TREND, 'differs: size; probably luck'), (REPRODUCED, '')],
+)
+def test_why_stands_beside_what_is_not_reproduced(verdict, why, tmp_path):
+    write(tmp_path, 'heat', table('a', (1,)))
+    claim = Claim('Fig. 1', 'Heat rises', 'heat', lambda own: Finding(verdict, 'So.'), differs='size', reason='probably luck')
+    rows = _claims(Section('Paper', '', [claim]), tmp_path)
+    assert rows[-1] == f'| Fig. 1 | Heat rises | **{verdict}** | So. | {why} | heat |'
 
 
 def test_results_stand_between_the_markers():

@@ -59,6 +59,9 @@ class Claim:
         table (str): The table of results that decides, or nothing for what is not run here at all.
         check (callable): Called with the table; returns verdict and sentence, or raises :class:`Missing`.
         title (str): The words under which the README shows it; by default it does not. (default: :obj:`""`)
+        differs (str): What is known to be other here than in the paper, shown unless it is reproduced. (default: :obj:`""`)
+        reason (str): Why it is not reproduced, a guess that begins with "probably", or that it is not known.
+            (default: :obj:`""`)
     """
 
     where: str
@@ -66,6 +69,8 @@ class Claim:
     table: str
     check: Callable[[Table], Finding]
     title: str = ''
+    differs: str = ''
+    reason: str = ''
 
     def decide(self, folder: Path) -> Finding:
         r"""Returns what the tables of a folder show; where they lack what is needed, that nothing was run."""

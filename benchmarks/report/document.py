@@ -20,6 +20,10 @@ SECTIONS = (GENERAL_THEORY, GRF, MGFORMER, KMIP, PACKAGE)
 #: Words of columns that hold a paper's figures; such tables are shown, others linked.
 THEIRS = ('paper', 'thesis', 'Table')
 HIDDEN = ('seeds',)
+WHY = (
+    'Behind what is not reproduced in full stands what differs from the paper, of which the notes of the tables say more, '
+    'and why it is not: "probably" is a guess.'
+)
 
 
 def render_report(folder: Path, quick: bool = False) -> str:
@@ -29,7 +33,7 @@ def render_report(folder: Path, quick: bool = False) -> str:
         folder (Path): Where :func:`~benchmarks.harness.write_table` has written.
         quick (bool, optional): Whether by a smoke run, of which the report warns. (default: :obj:`False`)
     """
-    lines = ['# Results', '', f'Written by `python -m benchmarks report` from the tables beside it. {RULES}', '']
+    lines = ['# Results', '', f'Written by `python -m benchmarks report` from the tables beside it. {RULES} {WHY}', '']
     lines += ['**A smoke run: its sizes are too small for its verdicts to mean anything.**', ''] if quick else []
     lines += ['| paper | ' + ' | '.join((REPRODUCED, TREND, NOT_REPRODUCED, NOT_RUN)) + ' |', '|' + ' --- |' * 5]
     for section in SECTIONS[:-1]:
@@ -60,7 +64,7 @@ def count_verdicts(sections: Iterable[Section], folder: Path) -> Counter[str]:
 
 def _claims(section: Section, folder: Path) -> list[str]:
     measured = all(claim.decide(folder).verdict in (MEASURED, NOT_RUN) for claim in section.claims)
-    heads = ('what', 'question', 'here', 'table') if measured else ('where', 'statement', 'verdict', 'here', 'table')
+    heads = ('what', 'question', 'here', 'table') if measured else ('where', 'statement', 'verdict', 'here', 'why', 'table')
     lines = ['| ' + ' | '.join(heads) + ' |', '|' + ' --- |' * len(heads)]
     for claim in section.claims:
         found = claim.decide(folder)
@@ -69,10 +73,15 @@ def _claims(section: Section, folder: Path) -> list[str]:
         cells = (
             [claim.where, claim.statement, sentence, link]
             if measured
-            else [claim.where, claim.statement, f'**{found.verdict}**', sentence, link]
+            else [claim.where, claim.statement, f'**{found.verdict}**', sentence, _why(claim, found.verdict), link]
         )
         lines.append('| ' + ' | '.join(cell.replace('|', r'\|') for cell in cells) + ' |')
     return lines
+
+
+def _why(claim: Claim, verdict: str) -> str:
+    parts = (f'differs: {claim.differs}' if claim.differs else '', claim.reason)
+    return '; '.join(filter(None, parts)) if verdict in (TREND, NOT_REPRODUCED) else ''
 
 
 def _command(claim: Claim) -> str:

@@ -40,7 +40,7 @@ def construct(where: str, build: Callable[..., T], given: Any, **others: Any) ->
         **others (optional): More arguments, which are not the YAML's to give.
 
     Raises:
-        ValueError: If an argument is unknown, missing, or of a type that is not accepted.
+        ValueError: If an argument is unknown, missing, or of a type or a value that is not accepted.
     """
     signature = inspect.signature(build)
     known = [name for name in signature.parameters if name not in others]
@@ -53,3 +53,5 @@ def construct(where: str, build: Callable[..., T], given: Any, **others: Any) ->
         return build(**arguments, **others)
     except TypeError as error:
         raise ValueError(f'{where}: got {given!r}, of which a value is of a type that is not accepted: {error}') from error
+    except ValueError as error:
+        raise ValueError(f'{where}: {error}') from error

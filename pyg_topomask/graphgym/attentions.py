@@ -104,7 +104,7 @@ def expander_attention(
     return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
 
 
-def sparse_attention(channels: int, heads: int = 1) -> KMIPAttention:
+def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0.0) -> KMIPAttention:
     r"""The attention KMIP, with the options gt.sparse of the authors' configurations and their defaults."""
     sparse = cfg.gt.sparse
     return KMIPAttention(
@@ -115,6 +115,7 @@ def sparse_attention(channels: int, heads: int = 1) -> KMIPAttention:
         val_dim=sparse.val_dim or channels,
         head_agg=str(sparse.head_agg).lower(),
         random_fraction=sparse.random_fraction if sparse.random_attention else 0.0,
+        attention_dropout=attention_dropout,
     )
 
 
@@ -148,6 +149,9 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
     'Transformer': ('multihead', 'Softmax attention between all nodes of a graph, quadratic; a baseline.'),
     'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
 }
+
+#: Models of GraphGPS that read no attention in :obj:`gt.layer_type`, and build no layer of this package.
+OTHER_MODELS = ('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn')
 
 #: Arguments that the layer that contains the attention decides.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
@@ -256,14 +260,17 @@ def check_attention(name: str) -> None:
 
 
 def layer_option() -> tuple[str, str]:
-    r"""Returns the option that names the layers of the configured model, and its value."""
+    r"""Returns the option that names the layers of the configured model, and its value: :obj:`model.type` for the models of
+    GraphGPS that have attentions of their own, or none."""
+    if cfg.model.type in OTHER_MODELS:
+        return 'model.type', cfg.model.type
     group = 'gnn' if cfg.model.type == 'gnn' else 'gt'
     return f'{group}.layer_type', cfg[group].layer_type
 
 
 def configured_attention() -> str:
     r"""Returns the name of the attention in the layers of the configured model: in :obj:`gt.layer_type` what stands behind the
-    '+', for :obj:`model.type: gnn` that of the layer :obj:`<name>_attention`, or :obj:`"None"` for another layer."""
+    '+', for :obj:`model.type: gnn` that of the layer :obj:`<name>_attention`, or :obj:`"None"` for another layer or model."""
     option, value = layer_option()
     if option == 'gt.layer_type':
         return value.rpartition('+')[2]

@@ -86,6 +86,11 @@ def build_mask(tree: Any, heads: int) -> Mask:
           )
         )
     """
+    if tree is None or tree == {}:
+        raise ValueError(
+            f'topomask.mask: got nothing; accepted are the names {", ".join(MASKS)}, and trees of them with one entry, as '
+            f'{{sum: [GRF, SinDegree]}}'
+        )
     if isinstance(tree, str):
         tree = {tree: {}}
     if not isinstance(tree, Mapping) or len(tree) != 1:
@@ -152,7 +157,7 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
     r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask` and :obj:`topomask.transforms` are YAML.
 
     The mask, a group that yacs replaces by no value, is given to the option :obj:`topomask.Masked.mask`, which takes its place;
-    the transforms become a list as Python writes it.
+    the transforms become a list as Python writes it, and :obj:`null` becomes :obj:`None`.
 
     Args:
         words (list): The command line, keys and values among others.
@@ -166,7 +171,8 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
         >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
         ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
     """
-    words = list(words)
+    # What YAML calls null, yacs takes for a text.
+    words = ['None' if word == 'null' else word for word in words]
     for index, (key, value) in enumerate(itertools.pairwise(words)):
         if key == 'topomask.mask':
             tree = read_tree(value)

@@ -118,6 +118,7 @@ def create_loaders() -> list[Any]:
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
+        warnings.filterwarnings('ignore', message='topomask.redraw_period: ')  # is read by those who call this
         loaders = [_reproducible(loader) for loader in create_loader()]
     if len(loaders) < 2:
         raise ValueError(f'dataset {cfg.dataset.name!r} has no validation split, by which to choose the best epoch')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state
@@ -46,6 +47,13 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
         compute_loss(*network(batch))
     except torch.OutOfMemoryError:
         raise
+    except ValueError as error:
+        if not str(error).startswith('Loss function'):
+            raise
+        raise ValueError(
+            f'model.loss_fun: got {cfg.model.loss_fun!r}; accepted are cross_entropy, mse, weighted_cross_entropy, and what '
+            f'losses take that are registered with GraphGym'
+        ) from error
     except (AttributeError, LookupError, RuntimeError, TypeError) as error:
         raise ValueError(
             f'{", ".join(SUSPECTS)}: got {", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends '

@@ -33,6 +33,7 @@ from yacs.config import CfgNode
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
+from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.registry import register_once
 from pyg_topomask.graphgym.svd_encoder import register_svd_encoders
 
@@ -94,6 +95,7 @@ class GlobalAttention(Module):
                 f"accepted are attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
             )
 
+    @named_remedies()
     def forward(self, batch: Data) -> Tensor:
         graph = _shared_graph(batch, self)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}

@@ -35,7 +35,9 @@ from pyg_topomask.graphgym.attentions import (
     configured_attention,
     layer_option,
 )
+from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.loader import build_transforms, load_dataset
+from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import GRFMask, Mask
@@ -111,12 +113,13 @@ def inspect(
     first = [_without_walks(graph) for graph in first] if walks else first
     _warm_up(mask)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
-    rows = [
-        _inspect_walks(index, mask, graph, num_rows)
-        if isinstance(mask, GRFMask)
-        else _inspect_mask(index, mask, graph, num_rows)
-        for index, graph in enumerate(bar)
-    ]
+    with named_remedies():
+        rows = [
+            _inspect_walks(index, mask, graph, num_rows)
+            if isinstance(mask, GRFMask)
+            else _inspect_mask(index, mask, graph, num_rows)
+            for index, graph in enumerate(bar)
+        ]
     folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
@@ -137,6 +140,8 @@ def inspect(
 def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
     check_attention(name)
+    if cfg.model.type == 'TopoGPSModel':
+        split_layer_type(cfg.gt.layer_type)
     plain = option == 'gnn.layer_type'
     channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
     attention = build_attention(name, channels, heads) if name in ATTENTIONS else None

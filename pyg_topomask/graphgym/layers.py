@@ -13,6 +13,7 @@ from torch_geometric.graphgym.models.layer import LayerConfig
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.registry import register_once
 
 __all__ = ['AttentionLayer']
@@ -34,6 +35,7 @@ class AttentionLayer(Module):
         self.lin = Identity() if dim_in == dim_out else Linear(dim_in, dim_out)
         self.attn = build_attention(name, dim_out, cfg.gnn.att_heads)
 
+    @named_remedies()
     def forward(self, batch: Data) -> Data:
         graph = Graph.from_data(batch)
         batch.x = self.attn(self.lin(batch.x), batch.edge_index, batch=batch.batch, graph=graph)

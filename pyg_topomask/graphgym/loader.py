@@ -33,6 +33,7 @@ from pyg_topomask.graphgym.attentions import (
     layer_option,
 )
 from pyg_topomask.graphgym.composed_mask import first_options
+from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.graphgym.settings import defaults
@@ -130,6 +131,11 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
             raise ValueError(f'topomask.transforms takes names and {{name: {{argument: value}}}}, given {entry!r}')
         transform = lookup('transform in topomask.transforms', name, ours, theirs)
         given = {**_options_of_attention(name, transform), **(arguments or {})}
+        if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
+            raise ValueError(
+                f'topomask.transforms: got {name} with num_walks None of {_walks_of(name)[0]}, which asks for the expectation '
+                f'that needs no walks; accepted is to leave the transform out, or num_walks from 1'
+            )
         transforms.append(construct(f'topomask.transforms, for {name}', transform, given))
         if name in PREPARES_FOR:
             _warn_of_contradictions(name, arguments or {})
@@ -156,7 +162,7 @@ def _warn_of_unused_options() -> None:
     transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
     option, value = layer_option()
     # Forks of GraphGPS sum any number of attentions.
-    used = {configured_attention()} if option == 'gnn.layer_type' else set(re.split(r'\+|__', value))
+    used = set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
     used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
@@ -172,6 +178,11 @@ def _warn_of_unused_options() -> None:
         changed = [key for key, value in cfg[group][name].items() if key not in default or value != default[key]]
         if changed and not is_read:
             warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
+    if cfg.topomask.redraw_period:
+        warnings.warn(
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads',
+            stacklevel=3,
+        )
 
 
 def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
@@ -260,7 +271,8 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         dataset = _load_any(format, name, dataset_dir)
         if transforms:
-            apply_in_memory(dataset, Compose(transforms))
+            with named_remedies():
+                apply_in_memory(dataset, Compose(transforms))
     edge_attr = dataset._data.get('edge_attr')
     cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
     return dataset

@@ -12,6 +12,7 @@ from torch_geometric.graphgym.models.gnn import GNNPreMP
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.encoders import FeatureEncoder
+from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.heads import build_head
 from pyg_topomask.graphgym.local_layers import local_layer
 from pyg_topomask.graphgym.registry import lookup, register_once
@@ -88,6 +89,7 @@ class TopoGPSModel(Module):
         )
         self.post_mp = build_head(channels, dim_out)
 
+    @named_remedies()
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.pre_mp(self.encoder(batch))
         local = local_layer(self.local_name)

@@ -39,15 +39,15 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             cfg.merge_from_other_cfg(_adapted(CfgNode.load_cfg(file), cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
             *groups, name = key.split('.')
+            if name not in _group(groups):
+                whole = '; a mask is given as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
+                hint = whole if key.startswith('topomask.mask.') else f'; {_known_keys(key)}'
+                raise ValueError(f'unknown option: {key}{hint}')
             cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
         assert_cfg(cfg)
     except KeyError as error:
-        raise ValueError(f'{cfg_file}: {error.args[0]}; {_known_keys(error.args[0])}') from error
-    except AssertionError as error:
-        # yacs asserts what it finds in a list of overrides; the message names the part of the key that is unknown.
-        parts = any(key.startswith('topomask.mask.') for key in options[::2])
-        hint = '; a mask is given as a whole: topomask.mask "{sum: [GRF, SinDegree]}"' if parts else ''
-        raise ValueError(f'unknown option: {error}; given {" ".join(options[::2])}{hint}') from error
+        # yacs says "Non-existent config key: gt.layer".
+        raise ValueError(f'{cfg_file}: {error.args[0]}; {_known_keys(error.args[0].split()[-1])}') from error
     except AttributeError as error:  # yacs asks a list or a number for its items
         raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
@@ -100,10 +100,12 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
     return adapted
 
 
-def _known_keys(message: str) -> str:
-    # yacs says "Non-existent config key: gt.layer"; the keys beside it are what its user is after.
+def _known_keys(key: str) -> str:
+    # The keys beside an unknown one are what its user is after.
     path, node = [], cfg
-    for part in message.split()[-1].split('.')[:-1]:
+    for part in key.split('.')[:-1]:
+        if not isinstance(node.get(part), CfgNode):
+            break
         path.append(part)
         node = node[part]
     return f'known keys of {".".join(path) or "the top level"}: {", ".join(sorted(node))}'

@@ -17,6 +17,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
     load_best,
@@ -166,6 +167,19 @@ def _is_read(path: str) -> bool:
     return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')
 
 
+def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
+    drawing = any(
+        isinstance(part, FeatureMap) and type(part).redraw is not FeatureMap.redraw for part in module.model.modules()
+    )
+    if cfg.topomask.redraw_period and not drawing:
+        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
+        warnings.warn(
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which no feature map draws anything; '
+            f'those that do are {known}',
+            stacklevel=2,
+        )
+
+
 def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
     r"""Makes the folder ready to be written to."""
     if rank() > 0:
@@ -244,6 +258,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     with locked(run_dir):
         _prepare(run_dir, config, resume, checkpoint)
         module = RunModule(run_dir, config, checkpoint)
+        _warn_if_nothing_is_redrawn(module)
         if len(module.history) < cfg.optim.max_epoch:
             _fit(trainer, module, loaders)
         # That of process 0, whose seconds the files hold, and which has then written its last one.

@@ -59,6 +59,7 @@ def default_config() -> Any:
             'layers': 1,
             'feature_map': 'simplex',
             'mask': 'sin_degree',  # or adjacency, none
+            'max_degree': 512,  # of sin_degree: the largest degree with an embedding of its own
             'residual': True,  # False as printed (Eq. 12), which learns far more slowly
             'dropout': 0.0,
             'sign_flip': False,  # of the structural encodings, in training

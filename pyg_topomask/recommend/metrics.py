@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -55,8 +57,10 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         chunk_size (int, optional): For how many users the scores are held at a time. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If :obj:`k` is not from 1 to the number of items.
+        ValueError: If :obj:`k` is not from 1 to the number of items, or :obj:`chunk_size` is below 1.
     """
+    if chunk_size < 1:
+        raise ValueError(f'chunk_size: got {chunk_size}; accepted are integers of at least 1')
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -130,13 +134,15 @@ def evaluate(
         chunk_size (int, optional): For how many users the scores are held at a time. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If a cutoff is not from 1 to the number of items.
+        ValueError: If a cutoff is not from 1 to the number of items, there is none, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
         {'recall@1': 1.0, 'ndcg@1': 1.0}
     """
-    cutoffs = [k] if isinstance(k, int) else list(k)
+    cutoffs: list[Any] = list(k) if isinstance(k, Sequence) else [k]
+    if not cutoffs or not all(isinstance(cutoff, Integral) for cutoff in cutoffs):
+        raise ValueError(f'k: got {k!r}; accepted are an integer, and a list of one or more')
     user_index = targets[0].unique()
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
     result: dict[str, float] = {}

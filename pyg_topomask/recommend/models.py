@@ -113,6 +113,7 @@ def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommend
         own['layers'],
         own['feature_map'],
         _MASKS[own['mask']],
+        own['max_degree'],
         residual=own['residual'],
         dropout=own['dropout'],
         sign_flip=own['sign_flip'],
@@ -121,6 +122,9 @@ def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommend
     # A graph, rather than data, is checked and its degrees are counted once, not in every step.
     return Recommender(encoder, objective, Graph.from_data(data))
 
+
+#: Arguments that have another name in a YAML.
+_OPTIONS = {'num_layers': 'layers', 'rank': 'svd_dim'}
 
 #: What makes each model of a data set, the size of the embeddings and the model's own settings.
 RECOMMENDERS: dict[str, Callable[[InteractionDataset, int, Settings], Recommender]] = {
@@ -147,4 +151,11 @@ def build_recommender(name: str, dataset: InteractionDataset, embedding_dim: int
     """
     if name not in RECOMMENDERS:
         raise ValueError(f'recommend.model: got {name!r}; accepted are {", ".join(RECOMMENDERS)}')
-    return RECOMMENDERS[name](dataset, embedding_dim, settings)
+    try:
+        return RECOMMENDERS[name](dataset, embedding_dim, settings)
+    except ValueError as error:
+        argument, _, rest = str(error).partition(':')
+        option = _OPTIONS.get(argument, argument)
+        if option in settings:
+            raise ValueError(f'recommend.{name}.{option}:{rest}') from error
+        raise

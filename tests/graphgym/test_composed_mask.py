@@ -7,6 +7,7 @@ import torch
 import yaml
 from graphs import small_graph
 from torch_geometric.graphgym.config import cfg
+from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import build_attention
@@ -51,7 +52,7 @@ def test_compositions() -> None:
 @pytest.mark.parametrize(
     ('tree', 'message'),
     [
-        ({}, 'topomask.mask: got {}'),
+        ({}, 'topomask.mask: got nothing'),
         (3, 'topomask.mask: got 3'),
         ({'GRF': {}, 'Packing': {}}, 'topomask.mask: got'),
         ({'sum': ['GRF']}, 'topomask.mask: got sum'),
@@ -135,3 +136,9 @@ def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
 def test_parts_of_a_mask_on_a_command_line_are_refused(digits: Path) -> None:
     with pytest.raises(ValueError, match=r'unknown option: .*topomask.mask.sum; .* as a whole: topomask.mask "'):
         load_config(digits, ['topomask.mask.sum', "['GRF', 'SinDegree']"])
+
+
+@pytest.mark.parametrize('tree', [None, {}, CfgNode()])
+def test_no_mask_at_all(tree: object) -> None:
+    with pytest.raises(ValueError, match=r'^topomask.mask: got nothing; accepted are the names Adjacency, .* and trees'):
+        build_mask(tree, 2)

@@ -77,8 +77,15 @@ def test_unknown_key_in_a_file(tmp_path: Path, content: dict[str, object], messa
 def test_bad_overrides(digits: Path) -> None:
     with pytest.raises(ValueError, match=r'pairs of a key and a value'):
         load_config(digits, ['gt.layers'])
-    with pytest.raises(ValueError, match=r'unknown option.*nonsense.*given gt.nonsense'):
-        load_config(digits, ['gt.nonsense', '1'])
+    for key, group in {
+        'nonsense': 'the top level: .*topomask',
+        'gt.nonsense': 'gt: .*layer_type',
+        'topomask.GRF.foo': 'topomask.GRF: .*num_walks',
+        'gt.layers.x': 'gt: .*layer_type',
+        'topomask.foo.bar': 'topomask: .*GRF',
+    }.items():
+        with pytest.raises(ValueError, match=f'^unknown option: {key}; known keys of {group}'):
+            load_config(digits, [key, '1'])
 
 
 OPTIONS = {
@@ -124,6 +131,15 @@ def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
     load_config(path, ['topomask.GRF.asymmetric', 'True'])
     assert cfg.topomask.GRF.asymmetric is True
     assert build_attention('GRF', channels=8, heads=2).mask.asymmetric is True
+
+
+@pytest.mark.parametrize('word', ['null', 'None'])
+@pytest.mark.parametrize(
+    'key', ['topomask.RWGNK.num_walks', 'topomask.Causal.order', 'topomask.Masked.mask', 'gt.sparse.kq_dim']
+)
+def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
+    load_config(digits, [key, word])
+    assert found(key) is None
 
 
 @pytest.mark.parametrize(

@@ -216,3 +216,14 @@ def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: p
     series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
     exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().numpy()
     assert row['error'] == pytest.approx(np.linalg.norm(estimate - exact) / np.linalg.norm(exact), rel=1e-4)
+
+
+@pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
+def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: str) -> None:
+    with pytest.raises(ValueError, match=r"unknown local layer .* 'Foo'; known|gt.layer_type must read"):
+        inspect(digits, ['gt.layer_type', layer_type, *QUIET], graphs=1, out=tmp_path)
+
+
+def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match=r'cycle .*; forests come from the data set: .* AddForest'):
+        inspect(digits, ['gt.layer_type', 'GINE+Tree', 'topomask.transforms', '[]', *QUIET], graphs=1, out=tmp_path)

@@ -127,6 +127,24 @@ def test_numbers_that_pyyaml_takes_for_text() -> None:
     assert (transform.settings.p_halt, transform.settings.num_walks) == (0.1, 3)
 
 
+@pytest.mark.parametrize('name', ['AddRandomWalkKernel', 'AddGraphRandomFeatures'])
+def test_walks_for_an_attention_that_takes_none(configure: Callable[..., None], name: str) -> None:
+    configure('gt.layer_type GINE+RWGNK topomask.RWGNK.num_walks None topomask.transforms []')
+    with pytest.raises(
+        ValueError, match=f'^topomask.transforms: got {name} with num_walks None of RWGNK, .* leave the transform'
+    ):
+        build_transforms([name])
+    with pytest.raises(ValueError, match=f'^topomask.transforms, for {name}: num_walks: got 0'):
+        build_transforms([{name: {'num_walks': 0}}])
+
+
+def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+Masked topomask.transforms []')
+    cfg.topomask.Masked.mask = '{GRF: {p_halt: 0.3}}'
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert (transform.settings.num_walks, transform.settings.p_halt) == (4, 0.3)
+
+
 def test_no_transforms(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / 'own.yaml'
     path.write_text('topomask: {transforms: }')

@@ -63,7 +63,7 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
     for path, text in kept.items():
         path.write_text(text)
     with pytest.raises(
-        ValueError, match=r'(?i)unknown|heads|got (0|-1|None)|forest|AddGridShape|not supported|^dataset.task, gnn.head'
+        ValueError, match=r'(?i)unknown|heads|got (0|-1|None)|forest|AddGridShape|^model.loss_fun|^dataset.task, gnn.head'
     ):
         train(digits, [*small, *wrong], out=tmp_path)
     assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
@@ -128,6 +128,23 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
         ('train.sampler neighbor', "^train.sampler: got 'neighbor'; accepted"),
         ('val.sampler cluster', "^val.sampler: got 'cluster'; accepted"),
         ("custom_metrics ['nonsense']", "unknown metric in custom_metrics 'nonsense'"),
+        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted are cross_entropy, mse, weighted_cross_entropy, and"),
+        # What the data lacks, and where it comes from.
+        ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; forests come from .* AddForest'),
+        (
+            'gt.layer_type SAGE+Tree topomask.transforms [AddForest]',
+            r'^edge_index: .* cycle .*; forests come from .* AddForest',
+        ),
+        ('gt.layer_type SAGE+LowRank topomask.transforms []', r"^left: .*; it comes with .* attr_name: 'mask_left'$"),
+        (
+            'gt.layer_type SAGE+Causal topomask.Causal.order time topomask.transforms []',
+            r"^order: .*; it comes with .* topomask.transforms .* attr_name: 'time'$",
+        ),
+        (
+            'model.type gnn gnn.layer_type causal_attention gnn.act relu dataset.node_encoder False dataset.edge_encoder False '
+            'topomask.Causal.order time topomask.transforms []',
+            r"^order: .*; it comes with .* topomask.transforms .* attr_name: 'time'$",
+        ),
     ],
 )
 def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str, message: str) -> None:
@@ -139,3 +156,21 @@ def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str
 def test_accelerator_that_is_not_there(tmp_path: Path, digits: Path, small: list[str]) -> None:
     with pytest.raises(ValueError, match=r"accelerator 'cuda' needs a CUDA device"):
         train(digits, [*small, 'accelerator', 'cuda'], out=tmp_path)
+
+
+def test_an_order_of_a_transform_of_pyg(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    transform = '[{AddLaplacianEigenvectorPE: {k: 1, attr_name: time, is_undirected: True}}]'
+    options = ['gt.layer_type', 'SAGE+Causal', 'topomask.Causal.order', 'time', 'topomask.transforms', transform]
+    (row,) = train(digits, [*small, *options, 'optim.max_epoch', '1'], out=tmp_path)
+    assert 'test_accuracy' in row
+
+
+def test_redrawing_where_nothing_is_drawn(
+    tmp_path: Path, digits: Path, small: list[str], recwarn: pytest.WarningsRecorder
+) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'SAGE+Linear', 'topomask.transforms', '[]']
+    options += ['topomask.redraw_period', '2', 'topomask.Linear.feature_map']
+    train(digits, [*options, 'favor'], out=tmp_path)
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2 for a model in .* are favor, positive, simplex'):
+        train(digits, [*options, 'relu'], out=tmp_path)

@@ -356,3 +356,19 @@ def test_other_unused_options_are_warned_of(
     assert not recwarn.list
     with pytest.warns(UserWarning, match=message):
         load('gt.layer_type GINE+Linear')
+
+
+def test_models_without_our_attentions(tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
+    configure('model.type custom_gnn gt.layer_type GINE+GRF topomask.GRF.num_walks 7 topomask.transforms []')
+    with pytest.warns(UserWarning, match=r"^topomask.GRF: got num_walks, which nothing reads with model.type 'custom_gnn'$"):
+        load_dataset('any', 'name', '.')
+
+
+def test_redrawing_outside_of_our_runner(
+    tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
+    configure('topomask.redraw_period 2')
+    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2, which only python -m pyg_topomask train reads$'):
+        load_dataset('any', 'name', '.')

@@ -105,3 +105,17 @@ def test_popularity_groups() -> None:
     assert torch.equal(group, expected)
     with pytest.raises(ValueError, match='shares: got'):
         popularity_groups(train, 100, (0.5, 0.6, 0.1))
+
+
+@pytest.mark.parametrize('k', [[], 5.0, [1, 2.0], '2'])
+def test_cutoffs_that_are_none(k: object) -> None:
+    pair = torch.tensor([[0], [0]])
+    with pytest.raises(ValueError, match=r'^k: got .*; accepted are an integer, and a list of one or more$'):
+        evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=k)
+
+
+@pytest.mark.parametrize('size', [0, -1])
+def test_chunks_of_no_users(size: int) -> None:
+    pair = torch.tensor([[0], [0]])
+    with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted are integers of at least 1$'):
+        evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=1, chunk_size=size)

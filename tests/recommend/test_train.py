@@ -13,6 +13,7 @@ pytest.importorskip('pytorch_lightning')
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.graphgym.run_folder import locked
+from pyg_topomask.masks import SinDegreeMask
 from pyg_topomask.recommend.config import default_config, is_recommendation, load_config
 from pyg_topomask.recommend.interactions import read_interactions
 from pyg_topomask.recommend.models import RECOMMENDERS, build_recommender
@@ -235,6 +236,19 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
             ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.mask', 'foo'],
             "recommend.MGFormer.mask: got 'foo'; accepted are sin_degree, adjacency, none",
         ),
+        (
+            ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.heads', '7'],
+            'recommend.MGFormer.heads: got 7 for',
+        ),
+        (
+            ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.max_degree', '-1'],
+            'recommend.MGFormer.max_degree: got -1; accepted are numbers from 0',
+        ),
+        (
+            ['train', 'recommend.model', 'LightGCN', 'recommend.LightGCN.layers', '0'],
+            'recommend.LightGCN.layers: got 0; accepted are integers of at least 1',
+        ),
+        (['train', 'recommend.BPRMF.l2', '-1'], 'recommend.BPRMF.l2: got -1.0; accepted are finite numbers'),
     ],
 )
 def test_bad_input_is_one_line(run_cfg: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -346,6 +360,9 @@ def test_api(run_cfg: Path) -> None:
     dataset, users, items = load_run(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3')
     options = load_config(run_cfg, ['recommend.MGFormer.sign_flip', 'True']).recommend.MGFormer
     assert build_recommender('MGFormer', dataset, 8, options).encoder.sign_flip
+    options = load_config(run_cfg, ['recommend.MGFormer.max_degree', '4096']).recommend.MGFormer
+    parts = build_recommender('MGFormer', dataset, 8, options).encoder.modules()
+    assert [part.max_degree for part in parts if isinstance(part, SinDegreeMask)] == [4096]
     assert (users.shape, items.shape) == ((40, 8), (30, 8))
     assert recommend(dataset, users, items, [], k=3) == []
     assert find_device('cpu') == torch.device('cpu')
