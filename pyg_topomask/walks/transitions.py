@@ -85,13 +85,12 @@ def _order_of_edges(graph: Graph) -> Tensor:
     listed.
     """
     source, target = graph.edge_index
-    order = stable_argsort(target)
-    order = order[stable_argsort(source[order])]
-    if bool((graph.edge_index[:, order].diff() == 0).all(0).any()):
-        order = graph.weight.argsort()
+    if graph.edge_weight is None:
+        order = stable_argsort(target)
+    else:
+        order = graph.edge_weight.argsort()
         order = order[stable_argsort(target[order])]
-        order = order[stable_argsort(source[order])]
-    return order
+    return order[stable_argsort(source[order])]
 
 
 def as_factor(bits: Tensor) -> Tensor:
