@@ -24,8 +24,9 @@ from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng
 from pyg_topomask.graphgym.distributed import gather, num_processes, rank
 from pyg_topomask.graphgym.metrics import EpochMeter, Row, best_row, write_metrics
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
+from pyg_topomask.masks import StochasticRPEMask
 
-__all__ = ['RunModule', 'create_network']
+__all__ = ['RunModule', 'create_network', 'drawn_parts']
 
 SPLITS = ('train', 'val', 'test')
 
@@ -41,6 +42,15 @@ def _sizes() -> tuple[int, int]:
     # GraphGym predicts one score where there are two classes.
     binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
     return cfg.share.dim_in, 1 if binary else cfg.share.dim_out
+
+
+def drawn_parts(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
+    r"""Returns the parts of a network that hold random features."""
+    return [
+        part
+        for part in network.modules()
+        if isinstance(part, StochasticRPEMask) or (isinstance(part, FeatureMap) and type(part).redraw is not FeatureMap.redraw)
+    ]
 
 
 class RunModule(GraphGymModule):
@@ -112,9 +122,8 @@ class RunModule(GraphGymModule):
         if period > 0 and epoch > 0 and epoch % period == 0:
             # Drawn for the epoch: equal in all processes, and in a run that was resumed.
             generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
-            for module in self.model.modules():
-                if isinstance(module, FeatureMap):
-                    module.redraw(generator)
+            for part in drawn_parts(self.model):
+                part.redraw(generator)
         self._epoch_start = self._batch_start = time.perf_counter()
 
     def _lr(self) -> float:

@@ -38,7 +38,7 @@ from pyg_topomask.graphgym.metrics import (
     truncate_stats,
     write_metrics,
 )
-from pyg_topomask.graphgym.module import SPLITS, RunModule
+from pyg_topomask.graphgym.module import SPLITS, RunModule, drawn_parts
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.progress import Progress
@@ -168,14 +168,11 @@ def _is_read(path: str) -> bool:
 
 
 def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
-    drawing = any(
-        isinstance(part, FeatureMap) and type(part).redraw is not FeatureMap.redraw for part in module.model.modules()
-    )
-    if cfg.topomask.redraw_period and not drawing:
+    if cfg.topomask.redraw_period and not drawn_parts(module.model):
         known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
         warnings.warn(
-            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which no feature map draws anything; '
-            f'those that do are {known}',
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
+            f'feature maps {known} are, and the mask StochasticRPE',
             stacklevel=2,
         )
 

@@ -2,6 +2,9 @@ r"""The two passes over trees as machine code, where Numba is installed."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
 import torch
 from numba import njit
 from torch import Tensor
@@ -9,14 +12,16 @@ from torch import Tensor
 __all__ = ['sweep']
 
 _compile = njit(nogil=True, cache=True, error_model='numpy')
+# Numbers that one thread sums alone.
+_ALONE = 2**16
 
 
 @_compile
-def _sweep(parent, decay, gain, inside, product, head, sums):  # type: ignore[no-untyped-def]
+def _sweep(parent, decay, gain, inside, product, head, first, sums):  # type: ignore[no-untyped-def]
     size, channels = sums.shape
     for node in range(size):
         for channel in range(channels):
-            sums[node, channel] = inside[node, head, channel]
+            sums[node, channel] = inside[node, head, first + channel]
     for node in range(size - 1, -1, -1):
         above, factor = parent[node], decay[node, head]
         if above != node:
@@ -26,10 +31,10 @@ def _sweep(parent, decay, gain, inside, product, head, sums):  # type: ignore[no
     for node in range(size):
         above, factor, own = parent[node], decay[node, head], gain[node, head]
         for channel in range(channels):
-            inside[node, head, channel] = sums[node, channel]
+            inside[node, head, first + channel] = sums[node, channel]
             if above != node:
                 sums[node, channel] = factor * sums[above, channel] + own * sums[node, channel]
-            product[node, head, channel] = sums[node, channel]
+            product[node, head, first + channel] = sums[node, channel]
 
 
 def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,9 +47,21 @@ def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tenso
         parent (torch.Tensor): The parent of each node; of a root, itself, :obj:`[N]`.
     """
     product = torch.empty_like(x)
-    # In float64: along a path rounding would add up.
-    sums = x.new_empty(x.size(0), x.size(2), dtype=torch.float64)
+    num_nodes, heads, channels = x.shape
+    num_threads = torch.get_num_threads() if x.numel() > _ALONE else 1
+    # Threads share the heads out among them, and each head where there are more threads.
+    parts = min(-(-num_threads // max(heads, 1)), max(channels, 1))
+    bounds = [channels * part // parts for part in range(parts + 1)]
     given = [own.numpy() for own in (parent, decay.squeeze(-1), gain.squeeze(-1), x, product)]
-    for head in range(x.size(1)):
-        _sweep(*given, head, sums.numpy())
+
+    def work(task: int) -> None:
+        head, part = divmod(task, parts)
+        first, last = bounds[part : part + 2]
+        # In float64: along a path rounding would add up.
+        sums = torch.empty(num_nodes, last - first, dtype=torch.float64)
+        _sweep(*given, head, first, sums.numpy())
+
+    # Threads of Python serve: the passes run without the interpreter's lock.
+    with ThreadPoolExecutor(num_threads) if num_threads > 1 else nullcontext() as pool:
+        list((pool.map if pool else map)(work, range(heads * parts)))
     return x, product

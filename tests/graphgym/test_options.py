@@ -172,5 +172,6 @@ def test_redrawing_where_nothing_is_drawn(
     options += ['topomask.redraw_period', '2', 'topomask.Linear.feature_map']
     train(digits, [*options, 'favor'], out=tmp_path)
     assert not recwarn.list
-    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2 for a model in .* are favor, positive, simplex'):
+    message = r'^topomask.redraw_period: got 2 for a model in .* the feature maps favor, positive, simplex.* are, and'
+    with pytest.warns(UserWarning, match=message):
         train(digits, [*options, 'relu'], out=tmp_path)

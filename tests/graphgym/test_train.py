@@ -14,6 +14,7 @@ from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym import module, train
 from pyg_topomask.graphgym.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.metrics import best_row, higher_is_better, truncate_stats
+from pyg_topomask.masks import StochasticRPEMask
 
 pytestmark = pytest.mark.usefixtures('few_digits')
 
@@ -126,6 +127,12 @@ def test_random_features_are_redrawn_every_so_many_epochs(
     train(digits, [*options, 'topomask.redraw_period', '2', 'train.eval_period', '4', 'gt.layers', '1'], out=tmp_path)
     assert seen[0].shape[0] == 3
     assert len({tuple(projection.flatten().tolist()) for projection in seen}) == 2
+    options = [*small, 'optim.max_epoch', '4', 'gt.layer_type', 'None+Masked', 'topomask.mask', 'StochasticRPE']
+    drawn: list[int] = []
+    redraw = StochasticRPEMask.redraw
+    monkeypatch.setattr(StochasticRPEMask, 'redraw', lambda mask, generator: (drawn.append(1), redraw(mask, generator)))
+    train(digits, [*options, 'topomask.redraw_period', '2', 'gt.layers', '1'], out=tmp_path / 'mask')
+    assert len(drawn) == 1  # before the third of four epochs
     with pytest.raises(ValueError, match=r'^topomask.redraw_period: got -1'):
         train(digits, [*options, 'topomask.redraw_period', '-1'], out=tmp_path)
 
