@@ -128,11 +128,17 @@ def test_random_features_are_redrawn_every_so_many_epochs(
     assert seen[0].shape[0] == 3
     assert len({tuple(projection.flatten().tolist()) for projection in seen}) == 2
     options = [*small, 'optim.max_epoch', '4', 'gt.layer_type', 'None+Masked', 'topomask.mask', 'StochasticRPE']
-    drawn: list[int] = []
+    drawn: dict[str, int] = {'0': 0, '2': 0}
     redraw = StochasticRPEMask.redraw
-    monkeypatch.setattr(StochasticRPEMask, 'redraw', lambda mask, generator: (drawn.append(1), redraw(mask, generator)))
-    train(digits, [*options, 'topomask.redraw_period', '2', 'gt.layers', '1'], out=tmp_path / 'mask')
-    assert len(drawn) == 1  # before the third of four epochs
+    for period in drawn:
+
+        def counted(mask: StochasticRPEMask, *arguments: torch.Generator, period: str = period) -> None:
+            drawn[period] += 1
+            redraw(mask, *arguments)
+
+        monkeypatch.setattr(StochasticRPEMask, 'redraw', counted)
+        train(digits, [*options, 'topomask.redraw_period', period, 'gt.layers', '1'], out=tmp_path / period)
+    assert drawn['2'] == drawn['0'] + 1  # before the third of four epochs
     with pytest.raises(ValueError, match=r'^topomask.redraw_period: got -1'):
         train(digits, [*options, 'topomask.redraw_period', '-1'], out=tmp_path)
 
