@@ -45,8 +45,8 @@ def test_too_many_entries_are_refused_before_they_are_formed() -> None:
 @pytest.mark.parametrize('route', ROUTES)
 def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None:
     matrix = torch.full((2, 5, 5), 0.5)
-    matrix[1, 3, 2] = bad
     operator, entries = bound(matrix)
+    matrix[1, 3, 2] = entries.value[1, 17] = bad
     q, k, v = (tensor.float() for tensor in inputs(5))
     operator.entries = lambda: entries
     operator.to_dense = lambda: matrix
