@@ -17,11 +17,11 @@ _ALONE = 2**16
 
 
 @_compile
-def _sweep(parent, decay, gain, inside, product, head, first, sums):  # type: ignore[no-untyped-def]
+def _sweep(parent, decay, gain, inside, product, head, sums):  # type: ignore[no-untyped-def]
     size, channels = sums.shape
     for node in range(size):
         for channel in range(channels):
-            sums[node, channel] = inside[node, head, first + channel]
+            sums[node, channel] = inside[node, head, channel]
     for node in range(size - 1, -1, -1):
         above, factor = parent[node], decay[node, head]
         if above != node:
@@ -31,10 +31,10 @@ def _sweep(parent, decay, gain, inside, product, head, first, sums):  # type: ig
     for node in range(size):
         above, factor, own = parent[node], decay[node, head], gain[node, head]
         for channel in range(channels):
-            inside[node, head, first + channel] = sums[node, channel]
+            inside[node, head, channel] = sums[node, channel]
             if above != node:
                 sums[node, channel] = factor * sums[above, channel] + own * sums[node, channel]
-            product[node, head, first + channel] = sums[node, channel]
+            product[node, head, channel] = sums[node, channel]
 
 
 def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tensor, Tensor]:
@@ -48,20 +48,15 @@ def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tenso
     """
     product = torch.empty_like(x)
     num_nodes, heads, channels = x.shape
-    num_threads = torch.get_num_threads() if x.numel() > _ALONE else 1
-    # Threads share the heads out among them, and each head where there are more threads.
-    parts = min(-(-num_threads // max(heads, 1)), max(channels, 1))
-    bounds = [channels * part // parts for part in range(parts + 1)]
+    num_threads = min(torch.get_num_threads(), heads) if x.numel() > _ALONE else 1
     given = [own.numpy() for own in (parent, decay.squeeze(-1), gain.squeeze(-1), x, product)]
 
-    def work(task: int) -> None:
-        head, part = divmod(task, parts)
-        first, last = bounds[part : part + 2]
+    def work(head: int) -> None:
         # In float64: along a path rounding would add up.
-        sums = torch.empty(num_nodes, last - first, dtype=torch.float64)
-        _sweep(*given, head, first, sums.numpy())
+        sums = torch.empty(num_nodes, channels, dtype=torch.float64)
+        _sweep(*given, head, sums.numpy())
 
     # Threads of Python serve: the passes run without the interpreter's lock.
     with ThreadPoolExecutor(num_threads) if num_threads > 1 else nullcontext() as pool:
-        list((pool.map if pool else map)(work, range(heads * parts)))
+        list((pool.map if pool else map)(work, range(heads)))
     return x, product
