@@ -37,8 +37,8 @@ RATE, WALKS, FEATURES = 5e-3, 4, 16
 @dataclass(frozen=True)
 class Setting:
     r"""Table 7, where it leaves a choice the smaller model: heads of the first layer, channels of a head, channels of the
-    linear layers, hops, dropout, weight decay, and a linear layer before the attention. Then the read-out
-    of Sec. 5.2, and the epochs and folds of this benchmark.
+    linear layers, hops, dropout, weight decay, and a linear layer before the attention. Then the read-out of Sec. 5.2, and the
+    epochs and folds of this benchmark.
     """
 
     heads: int
