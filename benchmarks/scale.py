@@ -47,6 +47,7 @@ __all__ = ['run']
 CHANNELS, HEADS, DEGREE = 64, 4, 6
 GIB, BUDGETS, SECONDS = 2**30, (2, 4, 8, 16), 60.0
 LADDER = tuple(round(10 ** (step / 2)) for step in range(6, 13))
+STEPS = ('training', 'forward')
 # Memory grows with the graph: attention that takes a million nodes within the least budget takes fewer too.
 START = 1_000_000
 # Where time is quadratic.
@@ -85,19 +86,21 @@ def run(quick: bool, folder: Path) -> None:
     path = folder / f'scale_runs{"_quick" if quick else ""}.json'
     settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE, 'budgets': BUDGETS}
 
-    def cell(name: str, size: int) -> dict[str, float]:
-        job = (name, size)
+    def cell(name: str, step: str, size: int) -> dict[str, float]:
+        job = (name, step, size)
         found: dict[str, float] = run_all([job], measure, settings, path)[job]
         return found
 
     rows = []
-    for name in ATTENTIONS:
+    for name, (graph, _) in ATTENTIONS.items():
         start = min(ladder[-1], STARTS.get(name, START))
-        cells = climb(partial(cell, name), ladder, start)
-        rows.append({'attention': name, 'graph': ATTENTIONS[name][0], **summarize(cells)})
+        for step in STEPS:
+            cells = climb(partial(cell, name, step), ladder, start)
+            rows.append({'attention': name, 'step': step, 'graph': graph, **summarize(cells)})
     note = (
-        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step stays in '
-        f'{", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of resident memory beyond that of the process, with '
+        f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step, or a forward pass without '
+        f'gradients, stays in {", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of resident memory beyond that of the '
+        f'process, with '
         f'features, graph, walks and all else that is prepared; {CHANNELS} channels, {HEADS} heads, default options, float32, '
         f'a process for each measurement. Graphs: random ones of mean degree {DEGREE}, rings, square grids, random recursive '
         f'trees. The ladder ends with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller '
@@ -140,12 +143,12 @@ def summarize(cells: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
     return row | {key: million.get(key, math.nan) for key in ('GiB', 'seconds')}
 
 
-def measure(job: tuple[str, int]) -> dict[str, float]:
+def measure(job: tuple[str, str, int]) -> dict[str, float]:
     r"""Measures one step, from making the graph on, in a process of its own: its peak of memory, :obj:`inf` where that is out
     of reach, and its seconds.
     """
-    name, size = job
-    _call(name, 64)  # loads libraries and compiles, outside what is measured
+    name, step, size = job
+    _call(name, step, 64)  # loads libraries and compiles, outside what is measured
     # Beyond the largest budget an allocation fails, rather than the machine.
     data = int(Path('/proc/self/statm').read_text().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (data + int((BUDGETS[-1] + 0.5) * GIB), resource.RLIM_INFINITY))
@@ -154,7 +157,7 @@ def measure(job: tuple[str, int]) -> dict[str, float]:
     def work() -> None:
         nonlocal nodes, seconds
         begin = time.process_time()
-        nodes = _call(name, size)
+        nodes = _call(name, step, size)
         seconds = time.process_time() - begin
 
     try:
@@ -166,19 +169,22 @@ def measure(job: tuple[str, int]) -> dict[str, float]:
     return {'GiB': peak, 'nodes': nodes, 'seconds': seconds}
 
 
-def _call(name: str, size: int) -> int:
-    r"""Makes graph, features and layer, runs the layer forward and backward, and returns the number of nodes."""
+def _call(name: str, step: str, size: int) -> int:
+    r"""Makes graph, features and layer, runs the layer forward, and backward in training, and returns the number of nodes."""
     torch.manual_seed(0)
     kind, make = ATTENTIONS[name]
     layer, graph = make(), _graph(kind, size)
-    x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=True)
-    if isinstance(layer, GATConv):
-        out = layer(x, graph.edge_index)
-    elif isinstance(layer, (PerformerAttention, _DenseAttention)):
-        out = layer(x.unsqueeze(0))
-    else:
-        out = layer(x, graph.edge_index, graph=graph)
-    out.sum().backward()
+    training = step == 'training'
+    x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=training)
+    with torch.set_grad_enabled(training):
+        if isinstance(layer, GATConv):
+            out = layer(x, graph.edge_index)
+        elif isinstance(layer, (PerformerAttention, _DenseAttention)):
+            out = layer(x.unsqueeze(0))
+        else:
+            out = layer(x, graph.edge_index, graph=graph)
+    if training:
+        out.sum().backward()
     return graph.num_nodes
 
 

@@ -184,6 +184,7 @@ API = {
         'InducedCycles',
         'MNISTPixels',
         'MotifGraphs',
+        'MovingDigits',
         'PeptidesFunctional',
         'SceneBlocks',
         'UrbanObjects',

@@ -58,7 +58,7 @@ FIGURES: dict[str, Points | Lines] = {
     'memory': Lines('m = d', 'peak bytes per node and head', 'method'),
     'recommend_speed': Points(('model',), 'seconds per epoch'),
     'sampler': Points(('nodes', 'method'), 'speed / torch_sparse', 'graph', relative=True),
-    'scale': Points(('attention',), 'bytes per node'),
+    'scale': Points(('attention', 'step'), 'bytes per node'),
     'toeplitz': Points(('window', 'heads', 'columns'), 'dense / ours', 'grid', relative=True),
     'tree': Points(('tree', 'numbered', 'method'), 'time / baseline', 'columns', relative=True),
     'tree_distance': Lines('nodes', 'ms', 'method', 'tree'),

@@ -245,11 +245,13 @@ def _images(table: Table) -> Finding:
 def _scale(table: Table) -> Finding:
     own = table.keep(lambda row: row['attention'] not in NOT_OURS)
     million = own.keep(lambda row: row['GiB'] not in ('', 'nan', 'inf'))
+    trained, forward = (million.where({'step': step}) for step in ('training', 'forward'))
     return Finding(
         MEASURED,
-        f'{len(million.rows)} of {len(own.rows)} attentions were trained on 1,000,000 nodes, in '
-        f'{span(million.numbers("GiB"))} GiB and {span(million.numbers("seconds"))} seconds of a core for the graph, what '
-        f'masks prepare and one step; the others end at fewer by time or memory.',
+        f'{len(trained.rows)} of {len(own.where({"step": "training"}).rows)} attentions were trained on 1,000,000 nodes, in '
+        f'{span(trained.numbers("GiB"))} GiB and {span(trained.numbers("seconds"))} seconds of a core for the graph, what '
+        f'masks prepare and one step; a forward pass alone takes {span(forward.numbers("GiB"))} GiB and '
+        f'{span(forward.numbers("seconds"))} seconds. The others end at fewer by time or memory.',
     )
 
 

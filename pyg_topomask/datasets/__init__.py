@@ -8,7 +8,7 @@ from pyg_topomask.datasets.digits import DigitsGrid
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MotifGraphs
-from pyg_topomask.datasets.moving_digits import moving_digits
+from pyg_topomask.datasets.moving_digits import MovingDigits, moving_digits
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.datasets.peptides import PeptidesFunctional
 from pyg_topomask.datasets.pixels import CIFAR10Pixels, MNISTPixels
@@ -22,6 +22,7 @@ __all__ = [
     'InducedCycles',
     'MNISTPixels',
     'MotifGraphs',
+    'MovingDigits',
     'PeptidesFunctional',
     'SceneBlocks',
     'UrbanObjects',
@@ -37,4 +38,8 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'urban-objects': UrbanObjects,
     'table-scans': SceneBlocks,
     'peptides-func': PeptidesFunctional,
+    'motifs': MotifGraphs,
+    'induced-cycles': InducedCycles,
+    'moving-digits': MovingDigits,
+    'cloth': ClothRollouts,
 }

@@ -73,16 +73,17 @@ def split_digits(labels: Tensor) -> dict[str, Tensor]:
     return {name: torch.from_numpy(index).sort().values for name, index in zip(SPLITS, (train, val, test), strict=True)}
 
 
-def grid_graphs(images: Tensor, labels: Tensor) -> list[Data]:
+def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[Data]:
     r"""Makes graphs of pixels, joined to those above, below, left and right of them.
 
     Args:
         images (torch.Tensor): The images, :obj:`[n, channels, height, width]`.
         labels (torch.Tensor): Their labels, :obj:`[n]`.
+        positions (bool): Append the row and the column, in :math:`[-1, 1]`, to the features of nodes. (default: :obj:`True`)
 
     Returns:
-        list: Graphs with the channels, and the row and column in :math:`[-1, 1]`, as features of nodes, and the step from
-        source to target in rows and columns as features of edges.
+        list: Graphs with the channels as features of nodes, and the step from source to target in rows and columns as
+        features of edges.
     """
     height, width = images.shape[2:]
     edge_index, _ = grid(height, width)
@@ -96,7 +97,7 @@ def grid_graphs(images: Tensor, labels: Tensor) -> list[Data]:
     position = torch.stack([2 * row / (height - 1) - 1, 2 * column / (width - 1) - 1], dim=1)
     return [
         Data(
-            x=torch.cat([image.flatten(1).t(), position], dim=1),
+            x=torch.cat([image.flatten(1).t(), position], dim=1) if positions else image.flatten(1).t(),
             edge_index=edge_index,
             edge_attr=edge_attr,
             y=label.view(1),

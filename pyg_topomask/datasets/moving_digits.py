@@ -2,18 +2,75 @@ r"""Videos of handwritten digits that move and bounce."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
 
-from pyg_topomask.datasets.digits import digit_images, split_digits
+from pyg_topomask.datasets.digits import digit_images, grid_graphs, split_digits
+from pyg_topomask.datasets.file_dataset import check_split
 from pyg_topomask.datasets.images import Splits
 
-__all__ = ['moving_digits']
+__all__ = ['MovingDigits', 'moving_digits']
 
 TARGETS = ('digit', 'direction', 'both')
 # Rows and columns of a step down, up, right and left.
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 MAX_SPEED = 2
+
+
+class MovingDigits(InMemoryDataset):
+    r"""The videos of :func:`moving_digits` as grid graphs: a node is a pixel, joined to the pixels above, below, left and right
+    of it, with its intensity in each of the frames as features; edge features are the step from source to target in rows and
+    columns.
+
+    Args:
+        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+            (default: :obj:`None`)
+        num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
+        size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
+        target (str): :obj:`"digit"`, :obj:`"direction"` or :obj:`"both"`. (default: :obj:`"both"`)
+        seed (int): The seed of the motion. (default: :obj:`0`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an argument is outside its range.
+
+    Example:
+        >>> MovingDigits(split='test')[0]
+        Data(x=[256, 8], edge_index=[2, 960], edge_attr=[960, 2], y=[1])
+    """
+
+    def __init__(
+        self,
+        root: str | None = None,
+        split: str | None = None,
+        num_frames: int = 8,
+        size: int = 16,
+        target: str = 'both',
+        seed: int = 0,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        check_split(split)
+        super().__init__(root, transform, pre_transform)
+        parts = moving_digits(num_frames, size, target, seed)
+        counts = [len(labels) for _, labels in parts.values()]
+        self._split_indices = dict(zip(parts, torch.arange(sum(counts)).split(counts), strict=True))
+        graphs = [
+            graph
+            for part, (videos, labels) in parts.items()
+            if split in (None, part)
+            for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
+        ]
+        self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
+        return self._split_indices
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:

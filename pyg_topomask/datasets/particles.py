@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+
 __all__ = ['ClothRollouts', 'simulate_cloth']
 
-SPLITS = ('train', 'val', 'test')
 HISTORY, HORIZON = 2, 6
 # A spring joins particles this far apart in rows and columns: structural, shear and bend springs.
 _SPRINGS = ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0))
@@ -36,9 +37,9 @@ class ClothRollouts(InMemoryDataset):
 
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, whose roll-outs have different seeds.
-            (default: :obj:`"train"`)
-        num_rollouts (int): The number of roll-outs. (default: :obj:`64`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, whose roll-outs have different seeds, holds
+            that part alone. (default: :obj:`None`)
+        num_rollouts (int): The number of roll-outs of each part. (default: :obj:`64`)
         num_steps (int): Frames per roll-out, at least 9; each gives :obj:`num_steps - 8` windows. (default: :obj:`32`)
         side (int): Particles along each side of the cloth. (default: :obj:`8`)
         seed (int): The seed. (default: :obj:`0`)
@@ -57,7 +58,7 @@ class ClothRollouts(InMemoryDataset):
     def __init__(
         self,
         root: str | None = None,
-        split: str = 'train',
+        split: str | None = None,
         num_rollouts: int = 64,
         num_steps: int = 32,
         side: int = 8,
@@ -65,20 +66,27 @@ class ClothRollouts(InMemoryDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if split not in SPLITS:
-            raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)}')
+        check_split(split)
         if num_rollouts < 1:
             raise ValueError(f'num_rollouts: got {num_rollouts}; accepted are numbers from 1')
         if num_steps <= HISTORY + HORIZON:
             raise ValueError(f'num_steps: got {num_steps}; accepted are numbers from {HISTORY + HORIZON + 1}')
         _check_side(side)
         super().__init__(root, transform, pre_transform)
-        generator = torch.Generator().manual_seed(len(SPLITS) * seed + SPLITS.index(split))
-        pos, velocity, pinned, sphere = _scenes(num_rollouts, side, generator)
+        parts = SPLITS if split is None else (split,)
+        seeds = [len(SPLITS) * seed + SPLITS.index(part) for part in parts]
+        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(own)) for own in seeds]
+        pos, velocity, pinned, sphere = (torch.cat(own) for own in zip(*scenes, strict=True))
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()
         graphs: list[Any] = [window for own in zip(self._rollouts, x, strict=True) for window in _windows(*own)]
+        size = num_rollouts * (num_steps - HISTORY - HORIZON)
+        self._split_indices = dict(zip(SPLITS, torch.arange(len(SPLITS) * size).split(size), strict=True))
         self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
+        return self._split_indices
 
     def rollouts(self) -> Tensor:
         r"""Returns the positions of whole roll-outs, :obj:`[num_rollouts, num_steps, side ** 2, 3]`. Windows are in the order

@@ -1,6 +1,7 @@
 r"""Registers this package with GraphGym, and so with GraphGPS; importing it is all that is needed.
 
-Registered are the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, one GraphGym layer for each attention
+Registered are the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, those in
+:obj:`~pyg_topomask.graphgym.models.MODELS`, one GraphGym layer for each attention
 (:obj:`grf_attention`, ...), the edge encoder :obj:`LinearEdgeAttr` and the loader hook. Names that GraphGPS registers are
 not touched, so that it may be imported before or after.
 """

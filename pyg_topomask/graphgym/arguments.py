@@ -48,10 +48,10 @@ def construct(where: str, build: Callable[..., T], given: Any, **others: Any) ->
     try:
         signature.bind(**arguments, **others)
     except TypeError as error:
-        raise ValueError(f'{where}: got {given!r}; accepted are the arguments {known}: {error}') from error
+        raise ValueError(f'{where}: got {arguments!r}; accepted are the arguments {known}: {error}') from error
     try:
         return build(**arguments, **others)
     except TypeError as error:
-        raise ValueError(f'{where}: got {given!r}, of which a value is of a type that is not accepted: {error}') from error
+        raise ValueError(f'{where}: got {arguments!r}, of which a value is of a type that is not accepted: {error}') from error
     except ValueError as error:
         raise ValueError(f'{where}: {error}') from error

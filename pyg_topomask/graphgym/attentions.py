@@ -150,8 +150,11 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
     'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
 }
 
-#: Models of GraphGPS that read no attention in :obj:`gt.layer_type`, and build no layer of this package.
-OTHER_MODELS = ('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn')
+#: Models of GraphGPS and of this package that read no attention in :obj:`gt.layer_type`.
+OTHER_MODELS = (
+    *('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn'),
+    *('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT'),
+)
 
 #: Arguments that the layer that contains the attention decides.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
@@ -260,8 +263,8 @@ def check_attention(name: str) -> None:
 
 
 def layer_option() -> tuple[str, str]:
-    r"""Returns the option that names the layers of the configured model, and its value: :obj:`model.type` for the models of
-    GraphGPS that have attentions of their own, or none."""
+    r"""Returns the option that names the layers of the configured model, and its value: :obj:`model.type` for models that
+    have attentions of their own, or none."""
     if cfg.model.type in OTHER_MODELS:
         return 'model.type', cfg.model.type
     group = 'gnn' if cfg.model.type == 'gnn' else 'gt'

@@ -77,7 +77,7 @@ def catalog() -> dict[str, dict[str, str]]:
         'kernels': _sentences(KERNELS),
         'data sets': _sentences(DATASETS),
         'data sets in Python': _sentences({own.__name__: own for own in datasets if own not in DATASETS.values()}),
-        'models in Python': _sentences(_public(pyg_topomask.nn.models)),
+        'models': _sentences(_public(pyg_topomask.nn.models)),
     }
 
 

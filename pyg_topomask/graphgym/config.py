@@ -76,10 +76,13 @@ def declare_config(node: CfgNode) -> None:
     r"""Declares the options of this package in a configuration of GraphGym.
 
     * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
-    * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, see
+    * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, or of a vision Transformer, see
       :func:`~pyg_topomask.graphgym.composed_mask.build_mask`; on the command line it is one line of YAML,
       ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
       by itself, it is to be called :obj:`topomask.Masked.mask`);
+    * :obj:`topomask.model` holds the arguments of the model where :obj:`model.type` is one of
+      :obj:`~pyg_topomask.graphgym.models.MODELS`, but for the sizes that the data set;
+    * :obj:`topomask.dataset` holds the arguments of the data set where :obj:`dataset.format` is :obj:`topomask`;
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
       name or ``{name: {argument: value}}``, on the command line in one line of YAML as well;
     * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
@@ -89,7 +92,8 @@ def declare_config(node: CfgNode) -> None:
     * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
       where these take some ten milliseconds a graph, as :obj:`AddSVDEncoding` does, and not for walks;
     * :obj:`topomask.progress` shows progress bars;
-    * :obj:`share.dim_edge` is set by the loader to the size of the edge features.
+    * :obj:`share.dim_edge` and :obj:`share.dim_history` are set by the loader to the sizes of the edge features and of the
+      steps that led to where particles are.
 
     Where GraphGPS is not imported, its options that our configurations use are declared as well, so that one YAML runs
     in both. Those that GraphGPS declares are left alone.
@@ -100,11 +104,14 @@ def declare_config(node: CfgNode) -> None:
     node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
     node.topomask.mask = CfgNode(new_allowed=True)
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
+    node.topomask.model = CfgNode(new_allowed=True)
+    node.topomask.dataset = CfgNode(new_allowed=True)
     node.topomask.transforms = []
     node.topomask.redraw_period = 0
     node.topomask.num_workers = 0
     node.topomask.progress = True
     node.share.dim_edge = 0
+    node.share.dim_history = 0
     for owner, options in GRAPHGPS_SCHEMA.items():
         if owner not in register.config_dict:
             _declare(node, options)

@@ -34,6 +34,7 @@ from pyg_topomask.graphgym.attentions import (
 )
 from pyg_topomask.graphgym.composed_mask import first_options
 from pyg_topomask.graphgym.errors import named_remedies
+from pyg_topomask.graphgym.models import MODELS, takes_mask
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.graphgym.settings import defaults
@@ -62,9 +63,11 @@ def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
 
 
 def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
-    dataset = lookup('dataset.name for dataset.format topomask', name, DATASETS)(root=dataset_dir)
-    for key, index in zip(SPLIT_KEYS, dataset.split_indices().values(), strict=True):
-        set_dataset_attr(dataset, key, index, len(index))
+    kind = lookup('dataset.name for dataset.format topomask', name, DATASETS)
+    fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
+    dataset = construct(f'topomask.dataset, for {name}', kind, cfg.topomask.dataset, **fixed)
+    for split, index in dataset.split_indices().items():
+        set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
     return dataset
 
 
@@ -164,11 +167,14 @@ def _warn_of_unused_options() -> None:
     # Forks of GraphGPS sum any number of attentions.
     used = set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
     used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
+    used |= {'Masked'} if takes_mask(cfg.model.type) else set()
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
     layers = f'{option} {value!r}'
     readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
     readers['topomask.mask'] = ('Masked' in used, layers)
+    readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
+    readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
     readers['gt.sparse'] = ('SparseAttention' in used, layers)
     before = defaults()
@@ -273,8 +279,9 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         if transforms:
             with named_remedies():
                 apply_in_memory(dataset, Compose(transforms))
-    edge_attr = dataset._data.get('edge_attr')
+    edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')
     cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
+    cfg.share.dim_history = 0 if history is None else history[0].numel()
     return dataset
 
 

@@ -17,6 +17,10 @@ from pyg_topomask.graphgym.composed_mask import yaml_overrides
 __all__ = ['defaults', 'load_config', 'option']
 
 
+#: Groups of the arguments of what other options name.
+_ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
+
+
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     r"""Sets GraphGym's global configuration from its defaults, a YAML file and overrides.
 
@@ -39,6 +43,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             cfg.merge_from_other_cfg(_adapted(CfgNode.load_cfg(file), cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
             *groups, name = key.split('.')
+            if groups in _ARGUMENTS:
+                _group(groups)[name] = None  # which a value of any type may replace
             if name not in _group(groups):
                 whole = '; a mask is given as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
                 hint = whole if key.startswith('topomask.mask.') else f'; {_known_keys(key)}'

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from pyg_topomask.datasets.moving_digits import moving_digits
+from pyg_topomask.datasets import MovingDigits, moving_digits
 
 load_digits = pytest.importorskip('sklearn.datasets').load_digits
 
@@ -95,3 +95,23 @@ def test_pixels_lie_between_0_and_1() -> None:
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         moving_digits(**arguments)
+
+
+def test_graphs_hold_the_frames_of_each_pixel() -> None:
+    parts = moving_digits(num_frames=3, size=12, target='digit', seed=4)
+    dataset = MovingDigits(num_frames=3, size=12, target='digit', seed=4)
+    for split, indices in dataset.split_indices().items():
+        videos, labels = parts[split]
+        assert dataset[indices].y.tolist() == labels.tolist()
+        part = MovingDigits(split=split, num_frames=3, size=12, target='digit', seed=4)
+        for data, video in zip(part[:3], videos, strict=False):
+            for row, column in ((0, 5), (7, 11)):
+                assert data.x[12 * row + column].tolist() == video[:, 0, row, column].tolist()
+        source, target = part[0].edge_index
+        assert part[0].num_edges == 2 * 2 * 12 * 11
+        assert ((target - source).abs() == 1).logical_or((target - source).abs() == 12).all()
+
+
+def test_unknown_split() -> None:
+    with pytest.raises(ValueError, match=r"^split: got 'dev'"):
+        MovingDigits(split='dev')

@@ -13,7 +13,7 @@ from pyg_topomask.datasets.particles import ClothRollouts, simulate_cloth
 
 SIDE = 4
 NODES = SIDE**2
-SMALL = {'num_rollouts': 3, 'num_steps': 12, 'side': SIDE}
+SMALL: dict[str, Any] = {'split': 'train', 'num_rollouts': 3, 'num_steps': 12, 'side': SIDE}
 
 
 def scene(num: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -125,7 +125,7 @@ def test_stiff_and_loose_cloths_stay_finite(stiffness: float, damping: float) ->
 
 
 def test_pinned_particles_rest_and_none_is_inside_the_sphere() -> None:
-    dataset = ClothRollouts(num_rollouts=16, num_steps=32, side=SIDE)
+    dataset = ClothRollouts(split='train', num_rollouts=16, num_steps=32, side=SIDE)
     rollouts = dataset.rollouts()
     touched = 0
     for rollout, window in zip(rollouts, dataset[:: len(dataset) // 16], strict=True):
@@ -143,7 +143,7 @@ def test_pinned_particles_rest_and_none_is_inside_the_sphere() -> None:
 
 
 def test_steps_fit_the_bound_of_the_papers_model() -> None:
-    assert ClothRollouts(num_rollouts=32, side=6).rollouts().diff(dim=1).abs().max() < 0.25
+    assert ClothRollouts(split='train', num_rollouts=32, side=6).rollouts().diff(dim=1).abs().max() < 0.25
 
 
 def test_windows_are_cut_from_the_rollouts() -> None:
@@ -180,6 +180,16 @@ def test_same_seed_same_rollouts_and_splits_differ() -> None:
     others = [rollouts(split=split, seed=seed) for seed in (0, 1) for split in ('train', 'val', 'test')]
     scenes = torch.cat(others)[:, 0].flatten(1)
     assert scenes.unique(dim=0).shape == scenes.shape
+
+
+def test_all_splits_are_the_parts_one_after_the_other() -> None:
+    whole = ClothRollouts(**SMALL | {'split': None})
+    for split, indices in whole.split_indices().items():
+        part = ClothRollouts(**SMALL | {'split': split})
+        assert len(indices) == len(part) == 3 * 4
+        for index, data in zip(indices.tolist(), part, strict=True):
+            torch.testing.assert_close(whole[index].target, data.target)
+            assert torch.equal(whole[index].x, data.x)
 
 
 def test_transforms_are_applied() -> None:

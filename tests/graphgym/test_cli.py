@@ -56,7 +56,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'kernels',
         'data sets',
         'data sets in Python',
-        'models in Python',
+        'models',
     }
     for section, lines in sections.items():
         assert f'{section}:' in printed

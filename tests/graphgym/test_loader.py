@@ -241,7 +241,7 @@ def test_bad_transforms(entry: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ('format', 'name', 'message'),
     [
-        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: cifar10-pixels, digits"),
+        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: cifar10-pixels, cloth, digits"),
         ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG, PyG-Planetoid"),
     ],
 )

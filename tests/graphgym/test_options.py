@@ -103,7 +103,7 @@ def test_options_that_are_read_after_all(digits: Path) -> None:
     _warn_of_unread_options()
 
 
-@pytest.mark.parametrize('path', [*CONFIGS.glob('*-GPS*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
+@pytest.mark.parametrize('path', [*CONFIGS.glob('[!r]*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
 def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
     load_config(path)
     _warn_of_unread_options()
