@@ -37,7 +37,7 @@ from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.models import MODELS, takes_mask
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.settings import defaults
+from pyg_topomask.graphgym.settings import defaults, option
 from pyg_topomask.graphgym.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
@@ -163,25 +163,25 @@ def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> Non
 def _warn_of_unused_options() -> None:
     r"""Warns of options that differ from their defaults and belong to an attention or an encoder that nothing asks for."""
     transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
-    option, value = layer_option()
+    layer, value = layer_option()
     # Forks of GraphGPS sum any number of attentions.
-    used = set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
+    used = set(re.split(r'\+|__', value)) if layer == 'gt.layer_type' else {configured_attention()}
     used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
     used |= {'Masked'} if takes_mask(cfg.model.type) else set()
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
-    layers = f'{option} {value!r}'
+    layers = f'{layer} {value!r}'
     readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
     readers['topomask.mask'] = ('Masked' in used, layers)
     readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
     readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
     readers['gt.sparse'] = ('SparseAttention' in used, layers)
+    readers['gt'] = (cfg.model.type not in MODELS, f'{layers}, whose arguments are topomask.model')
     before = defaults()
     for path, (is_read, where) in readers.items():
-        group, name = path.split('.')
-        default = before[group][name]
-        changed = [key for key, value in cfg[group][name].items() if key not in default or value != default[key]]
+        default = option(path, before)
+        changed = [key for key, value in option(path).items() if key not in default or value != default[key]]
         if changed and not is_read:
             warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
     if cfg.topomask.redraw_period:
