@@ -203,7 +203,7 @@ def _tree(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
     graph = Graph.from_tensors(torch.stack([parent, node]), size)
 
     def plain() -> Tensor:
-        factor = (-torch.nn.functional.softplus(mask.alpha)).exp().unsqueeze(-1)
+        factor = (-torch.nn.functional.softplus(mask.raw_a)).exp().unsqueeze(-1)
         up = x
         for level in reversed(levels[1:]):
             up = up.index_add(0, above[level], factor * up[level])
@@ -213,7 +213,7 @@ def _tree(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
             total = total.index_copy(0, level, up[level] + factor * outside)
         return total * mask.b.exp().unsqueeze(-1)
 
-    return _compared(plain, lambda: mask(graph).matmul(x), x, mask.alpha, mask.b)
+    return _compared(plain, lambda: mask(graph).matmul(x), x, mask.raw_a, mask.b)
 
 
 def _search(size: int) -> tuple[Callable[[], object], Callable[[], object]]:

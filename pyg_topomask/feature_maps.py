@@ -8,6 +8,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.walks.uniform import generator_on
+
 __all__ = [
     'FEATURE_MAPS',
     'EluFeatures',
@@ -34,8 +37,7 @@ class FeatureMap(torch.nn.Module, ABC):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        if channels < 1:
-            raise ValueError(f'channels: got {channels}; accepted are numbers from 1')
+        check_whole(1, channels=channels)
         self.channels = channels
 
     @abstractmethod
@@ -59,7 +61,7 @@ class FeatureMap(torch.nn.Module, ABC):
         r"""Draws new random projections, as Performers do now and then in training; maps without any stay as they are.
 
         Args:
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers, of any device. (default: :obj:`None`)
         """
 
     def extra_repr(self) -> str:
@@ -132,8 +134,7 @@ class FocusedFeatures(_Elementwise):
 
     def __init__(self, channels: int, power: float = 3.0) -> None:
         super().__init__(channels)
-        if not (math.isfinite(power) and power > 0):
-            raise ValueError(f'power: got {power}; accepted are positive numbers')
+        check_above_zero(power=power)
         self.power = power
 
     def _map(self, x: Tensor) -> Tensor:
@@ -160,8 +161,7 @@ class _RandomFeatures(FeatureMap):
     def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
         self.num_features = channels if num_features is None else num_features
-        if self.num_features < 1:
-            raise ValueError(f'num_features: got {num_features}; accepted are numbers from 1')
+        check_whole(1, num_features=self.num_features)
         self.orthogonal = orthogonal
         self.stabilize = stabilize
         self.register_buffer('projection', torch.empty(self.num_features, channels))
@@ -172,6 +172,7 @@ class _RandomFeatures(FeatureMap):
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator | None = None) -> None:
+        generator = generator_on(torch.device('cpu'), generator)
         rows = torch.randn(self.num_features, self.channels, generator=generator)
         if self.orthogonal:
             directions = self._directions(generator).flatten(0, 1)[: self.num_features]

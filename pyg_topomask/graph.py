@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_edge_index
 
+from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.ops.splitmix import splitmix
 
 __all__ = ['Graph', 'check_normalization']
@@ -55,15 +56,16 @@ class Graph:
         self.batch = batch
         self.data = data
         self._states: dict[Hashable, Any] = {}
-        self._users: dict[Hashable, dict[int, int]] = {}
+        self._users: dict[Hashable, dict[int, tuple[int, object]]] = {}
         self._call: tuple[int, int] | None = None
-        if num_nodes < 0:
-            raise ValueError(f'num_nodes: got {num_nodes}; accepted are numbers from 0')
+        check_whole(0, num_nodes=num_nodes)
         self._check()
         found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
         self.num_graphs = found if num_graphs is None else num_graphs
-        if self.num_graphs < found:
-            raise ValueError(f'num_graphs: got {num_graphs}, but batch names graph {found - 1}; accepted is at least {found}')
+        if not is_whole(self.num_graphs, found):
+            raise ValueError(
+                f'num_graphs: got {num_graphs!r}, but batch names graph {found - 1}; accepted are whole numbers from {found}'
+            )
 
     @classmethod
     def from_tensors(
@@ -95,6 +97,11 @@ class Graph:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
         num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
         return cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+
+    @classmethod
+    def of(cls, graph: Graph | Data) -> Graph:
+        r"""Returns a graph as it is, and makes one from data by :meth:`from_data`."""
+        return graph if isinstance(graph, Graph) else cls.from_data(graph)
 
     @property
     def num_edges(self) -> int:
@@ -187,20 +194,27 @@ class Graph:
         return (inverse * positive)[end]
 
     def prepared(self, settings: Hashable, prepare: Callable[[], State], user: object = None) -> State:
-        r"""Returns the state prepared under :obj:`settings` on this graph, preparing it at the first call. A state that has a
-        user serves it once: at its second call the state is prepared anew, for all. A call that activation checkpointing
-        repeats is not a second one, nor are those that the preparation of another state makes, as of the parts of a sum. Such a
-        state is drawn from one number of torch's global generator.
+        r"""Returns the state of :obj:`settings`, which is prepared at the first call.
+
+        A state that is to be drawn anew in every forward pass has users: all share it, until one of them asks a second time,
+        which begins another pass, and it is drawn again for all. Not counted as a second time are calls that activation
+        checkpointing repeats, which find torch's global generator as it was, and those while another state is prepared, as of
+        the parts of a sum.
+
+        Args:
+            settings (Hashable): What the state depends on, beside the graph.
+            prepare (callable): Makes the state; draws from torch's global generator.
+            user (object, optional): Who asks, for a state that is drawn in every forward pass. (default: :obj:`None`)
         """
         outer = self._call
         call = outer if user is None or outer is not None else (id(user), int(torch.randint(2**62, ())))
         if user is not None and call is not None:
             users = self._users.setdefault(settings, {})
             # A repeated call finds the generator as it was, and so draws the same number.
-            if users.get(call[0], call[1]) != call[1]:
+            if call[0] in users and users[call[0]][0] != call[1]:
                 users.clear()
                 self._states.pop(settings, None)  # absent where preparing it failed
-            users[call[0]] = call[1]
+            users[call[0]] = call[1], user  # kept alive, or else its number might be another's
         if settings not in self._states:
             # A state outlives the call; made under inference mode, it could not be trained with later.
             with torch.inference_mode(False), torch.random.fork_rng(devices=(), enabled=call is not outer):

@@ -221,7 +221,8 @@ class MaskOperator:
         if self.factors is not None:
             factors = self.factors[0] * scale.to(self.factors[0].dtype).unsqueeze(-1), self.factors[1]
         heads = max(self.heads, scale.numel())
-        return self._derive(ScaledStructure(self.structure), (scale, *self.tensors), heads, factors=factors, entries=entries)
+        structure = ScaledStructure(self.structure)
+        return self._derive(structure, lambda: (scale, *self.tensors), heads, factors=factors, entries=entries)
 
     def _hadamard(self, other: MaskOperator, left: Tensor, right: Tensor) -> MaskOperator:
         def entries(own: Entries) -> Entries:
@@ -234,7 +235,7 @@ class MaskOperator:
             factors = _expand(left, self.factors[0]), _expand(right, self.factors[1])
         return self._derive(
             HadamardLowRankStructure(self.structure),
-            (left, right, *self.tensors),
+            lambda: (left, right, *self.tensors),
             self._common_heads(other),
             cost=self.cost * left.size(-1),
             factors=factors,
@@ -244,7 +245,7 @@ class MaskOperator:
     def _derive(
         self,
         structure: MaskStructure,
-        tensors: Sequence[Tensor],
+        tensors: Sequence[Tensor] | Callable[[], Sequence[Tensor]],
         heads: int,
         *,
         cost: int | None = None,
@@ -299,19 +300,19 @@ class MaskOperator:
 def _joint_entries(
     parts: Sequence[MaskOperator], join: Callable[[SparsePattern, list[Tensor], list[Tensor]], Tensor]
 ) -> dict[str, Any]:
-    r"""Returns the arguments of an operator made of several about its entries: those that any of them has."""
+    r"""Returns the arguments of an operator made of several about its entries, which it has where all of them have any."""
+    makers = [part.entries for part in parts if part.entries is not None]
+    numbers = [part.num_entries for part in parts if part.num_entries is not None]
+    if len(makers) < len(parts):
+        return {}
 
     def entries() -> Entries:
-        own = [make() for make in makers if make is not None]
+        own = [make() for make in makers]
         pattern, slots = SparsePattern.union(*(part.pattern for part in own))
         dtype = reduce(torch.promote_types, (part.value.dtype for part in own))
         return Entries(pattern, join(pattern, slots, [part.value.to(dtype) for part in own]))
 
-    makers = [part.entries for part in parts]
-    numbers = [part.num_entries for part in parts]
-    if None in makers:
-        return {}
-    return {'entries': entries, 'num_entries': None if None in numbers else sum(number or 0 for number in numbers)}
+    return {'entries': entries, 'num_entries': sum(numbers) if len(numbers) == len(parts) else None}
 
 
 def _concatenate(left: Tensor, right: Tensor) -> Tensor:

@@ -61,7 +61,9 @@ class SparsePattern:
 
     @classmethod
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
-        r"""Builds a pattern of the distinct ones of any entries, and returns it with which of them each entry is."""
+        r"""Builds the pattern of the distinct pairs, and returns it with the position of each given pair in it, of
+        :obj:`row`'s shape.
+        """
         size = max(num_cols, 1)
         key, slot = torch.unique(row.long() * size + col, return_inverse=True)
         row = torch.div(key, size, rounding_mode='floor')
@@ -69,8 +71,8 @@ class SparsePattern:
 
     @classmethod
     def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
-        r"""Returns the pattern of the entries that any of some equally large patterns has, and for each of these, which of them
-        its entries are, :obj:`[nnz]`.
+        r"""Returns the pattern of all entries of some equally large patterns, and for each of these the positions in it of its
+        own entries, :obj:`[nnz]`.
         """
         first, *others = patterns
         if all(other is first for other in others):
@@ -78,6 +80,17 @@ class SparsePattern:
         row, col = (torch.cat([getattr(own, name) for own in patterns]) for name in ('row', 'col'))
         pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
         return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
+
+    def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
+        r"""Returns the pattern of the entries that two equally large patterns share, and the positions of these in both."""
+        pattern, slots = SparsePattern.union(self, other)
+        place = torch.full((2, pattern.nnz), -1, device=pattern.col.device)
+        for own, slot in zip(place, slots, strict=True):
+            own[slot] = torch.arange(slot.numel(), device=slot.device)
+        shared = (place >= 0).all(0)
+        row, col = pattern.row[shared].long(), pattern.col[shared].long()
+        left, right = place[:, shared]
+        return self.from_sorted(row, col, self.num_rows, self.num_cols), left, right
 
     @property
     def nnz(self) -> int:

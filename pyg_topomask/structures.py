@@ -49,8 +49,8 @@ class MaskStructure(ABC):
 
     @abstractmethod
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound to which the rounding
-        error of :meth:`apply` is relative. Rows that weigh nothing are told from it.
+        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it. A row whose
+        denominator is below rounding relative to this bound counts as having no weight.
         """
 
     @abstractmethod

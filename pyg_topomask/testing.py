@@ -91,7 +91,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
             dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
-            assert entries.pattern.nnz <= (form.num_entries or 0), f'{name}: more than num_entries'
+            assert form.num_entries is None or entries.pattern.nnz <= form.num_entries, f'{name}: more than num_entries'
     if operator.factors is not None:
         dense = torch.einsum('nhr,khr->hnk', *(factor.double().expand(-1, heads, -1) for factor in operator.factors))
         check('factors', dense if batch is None else dense * ~across, matrix)

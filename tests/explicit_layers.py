@@ -5,10 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from graphs import GRAPHS, small_digraph
-from oracles import (
-    masked_attention,
-    softmax_attention,
-)
+from oracles import grf_loads, masked_attention, softmax_attention, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -39,6 +36,40 @@ LAYERS: dict[str, Callable[..., ExplicitAttention]] = {
 LINEAR = ['asymmetric', 'asymmetric_relu', 'asymmetric_favor']
 
 
+def grf_features(data: Data) -> np.ndarray:
+    return np.einsum('l,lij->ij', 0.5 ** np.arange(5), grf_loads(data, num_walks=4, p_halt=0.5, hops=4))
+
+
+def grf_matrix(data: Data) -> np.ndarray:
+    return grf_features(data) @ grf_features(data).T
+
+
+#: The masks of these layers, without the package.
+MATRICES: dict[str, Callable[[Data], np.ndarray]] = {
+    'softmax': lambda data: weight_matrix(data, 'sym') + np.eye(data.num_nodes),
+    'softmax_shared': lambda data: weight_matrix(data, None) + np.eye(data.num_nodes),
+    'softmax_no_loop': lambda data: weight_matrix(data, None),
+    'softmax_transposed': lambda data: weight_matrix(data, None).T,
+    'softmax_hadamard': grf_matrix,
+    'grf_softmax': grf_matrix,
+    'grf_softmax_asymmetric': grf_features,
+    **dict.fromkeys(LINEAR, grf_features),
+}
+
+
+def favor(x: np.ndarray, projection: np.ndarray) -> np.ndarray:
+    x = x / x.shape[-1] ** 0.25
+    return np.exp(x @ projection.T - (x**2).sum(-1, keepdims=True) / 2)
+
+
+#: Their feature maps, of which random ones are given the projection that was drawn.
+FEATURE_MAPS: dict[str, Callable[[np.ndarray, ExplicitAttention], np.ndarray]] = {
+    'asymmetric': lambda x, layer: np.where(x > 0, x + 1, np.exp(x)),
+    'asymmetric_relu': lambda x, layer: np.maximum(x, 0),
+    'asymmetric_favor': lambda x, layer: favor(x, layer.feature_map.projection.numpy()),
+}
+
+
 def features(data: Data, channels: int = CHANNELS) -> Tensor:
     return torch.randn(data.num_nodes or 0, channels, generator=torch.Generator().manual_seed(3))
 
@@ -62,8 +93,22 @@ def projected(layer: ExplicitAttention, x: Tensor) -> tuple[Tensor, ...]:
     return tuple(lin(x).view(-1, layer.heads, layer.out_channels // layer.heads).detach() for lin in lins)
 
 
+def expected_output(name: str, layer: ExplicitAttention, x: Tensor, data: Data) -> Tensor:
+    """The output from the equations of mask, feature map and attention."""
+    q, k, v = (tensor.numpy() for tensor in projected(layer, x))
+    matrix = MATRICES[name](data)[None]
+    if name in LINEAR:
+        q, k = (FEATURE_MAPS[name](own, layer) for own in (q, k))
+        inner = masked_attention(q, k, v, matrix)
+    else:
+        inner, _ = softmax_attention(q, k, v, matrix)
+    return layer.lin_out(torch.from_numpy(inner).flatten(1))
+
+
 def expected_coefficients(layer: ExplicitAttention, x: Tensor, data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Output before the last projection, and coefficients [H, N, N], from the equations and the dense mask."""
+    """Output before the last projection, and coefficients [H, N, N], from the equation of attention and the layer's own mask
+    and feature map.
+    """
     q, k, v = projected(layer, x)
     matrix = layer.mask(data).to_dense().detach().double().numpy()
     if isinstance(layer, MaskedSoftmaxAttention):

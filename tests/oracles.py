@@ -151,6 +151,34 @@ def walk_loads(edges: Array, edge_weight: Array, num_nodes: int, walks: list[lis
     return loads
 
 
+def splitmix(x: int) -> int:
+    """splitmix64 (Steele, Lea and Flood, 2014): the output after the state x."""
+    bits = (1 << 64) - 1
+    x = (x + 0x9E3779B97F4A7C15) & bits
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = ((x ^ (x >> shift)) * factor) & bits
+    return x ^ (x >> 31)
+
+
+def grf_loads(
+    data: Any, num_walks: int, p_halt: float, hops: int, normalization: str | None = 'sym', seed: int = 0, keys: bool = False
+) -> Array:
+    """P_l of the walks of a mask with this seed, whose random numbers are a hash of the seed, the position of the start node in
+    its graph, the walk and the step.
+    """
+    edges, weight, num_nodes, batch = as_numpy(data)
+    position = [int(np.sum(batch[:i] == batch[i])) for i in range(num_nodes)]
+
+    def uniform(step: int, walker: int) -> float:
+        start, walk = divmod(walker, num_walks)
+        counter = position[start] * num_walks + walk + (2 * seed + keys) * 0x9E3779B9
+        return float((splitmix(splitmix(counter) + step) >> 11) * 2.0**-53)
+
+    survival = (1 - p_halt) ** np.arange(hops + 1)
+    walks = explicit_walks(edges, num_nodes, num_walks, survival, uniform, weight)
+    return walk_loads(edges, edge_weights(edges, weight, num_nodes, normalization), num_nodes, walks, survival)
+
+
 def softmax_kernel(q: Array, k: Array) -> Array:
     """exp(q.k / sqrt(d))."""
     return np.exp(q @ k.T / np.sqrt(q.shape[1]))

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
+from graphs import GRAPHS, no_edges, ring, small_graph, trailing_empty_graphs, uneven_graphs
 from oracles import as_numpy, edge_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
@@ -40,6 +40,15 @@ def test_graph_of_data(name: str) -> None:
     assert graph.num_graphs == (data.num_graphs if isinstance(data, Batch) else 1)
     np.testing.assert_allclose(graph.weight.numpy(), weight)
     assert graph.data is data
+
+
+def test_a_graph_is_one_of_itself_and_of_data() -> None:
+    data = small_graph()
+    graph = Graph.of(data)
+    assert Graph.of(graph) is graph
+    assert (graph.data, graph.num_nodes) == (data, data.num_nodes)
+    with pytest.raises(ValueError, match=r'^data: got int; accepted are'):
+        Graph.of(3)
 
 
 def test_local_ids_start_at_zero_in_every_graph() -> None:
@@ -88,6 +97,8 @@ NAN, INFINITE = float('nan'), float('inf')
         ('batch', {'batch': torch.tensor([0, 0])}),
         ('num_nodes', {'edge_index': no_edges(), 'num_nodes': -1}),
         ('num_graphs', {'edge_index': no_edges(), 'batch': torch.tensor([0, 1, 2]), 'num_graphs': 2}),
+        ('num_graphs', {'edge_index': no_edges(), 'num_graphs': 2.5}),
+        ('num_nodes', {'edge_index': no_edges(), 'num_nodes': 2.5}),
     ],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, Tensor]) -> None:
@@ -163,6 +174,12 @@ def test_a_user_is_served_once() -> None:
     assert states[0] is states[1]
     assert states[2] is states[3]
     assert len(set(map(id, states))) == 3
+
+
+def test_a_new_user_is_not_taken_for_one_that_is_gone() -> None:
+    graph = Graph.from_tensors(no_edges(), 2)
+    states = [graph.prepared('setting', object, type('User', (), {})()) for _ in range(50)]
+    assert len(set(map(id, states))) == 1
 
 
 def test_a_user_may_try_again_where_preparing_failed() -> None:

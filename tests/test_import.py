@@ -41,7 +41,7 @@ ORDER = {
     name: level
     for level, names in enumerate(
         [
-            ['sparse_pattern', 'structures'],
+            ['checks', 'sparse_pattern', 'structures'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -161,6 +161,7 @@ API = {
         'MaskedSoftmaxAttention',
         'RWGNKAttention',
         'SinDegreeAttention',
+        'ToeplitzAttention',
         'TopoGPSConv',
     ],
     'pyg_topomask.nn.models': ['GKAT', 'Interlacer', 'MGFormer', 'TopologicalViT', 'ViViT'],

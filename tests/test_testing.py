@@ -110,6 +110,13 @@ class TooFewEntries(AdjacencyMask):
         return operator
 
 
+class UncountedEntries(AdjacencyMask):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        operator = super().bind(graph, state)
+        operator.num_entries = None
+        return operator
+
+
 class WrongFactors(PackingMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         operator = super().bind(graph, state)
@@ -195,8 +202,9 @@ def test_mask_that_looks_at_the_whole_batch_is_told() -> None:
     assert_mask_operator(mask, data, alone=False)
 
 
-def test_right_operators_pass() -> None:
-    assert_mask_operator(StructureMask(DenseStructure()), small_graph())
+@pytest.mark.parametrize('mask', [StructureMask(DenseStructure()), UncountedEntries()])
+def test_right_operators_pass(mask: Mask) -> None:
+    assert_mask_operator(mask, small_graph())
 
 
 def by_position(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, *_: object, **__: object) -> Tensor:

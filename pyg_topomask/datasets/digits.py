@@ -3,19 +3,19 @@ r"""Handwritten digits as grid graphs."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 from torch_geometric.utils import grid
 
 from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
 __all__ = ['DigitsGrid', 'digit_images', 'grid_graphs', 'split_digits']
 
 
-class DigitsGrid(InMemoryDataset):
+class DigitsGrid(GeneratedDataset):
     r"""1,797 handwritten digits of 8x8 pixels as grid graphs, for graph classification without any download.
 
     The images come with scikit-learn (:func:`sklearn.datasets.load_digits`). A node is a pixel, joined to the pixels
@@ -41,16 +41,10 @@ class DigitsGrid(InMemoryDataset):
         check_split(split)
         super().__init__(root, transform, pre_transform)
         images, labels = digit_images()
-        self._split_indices = split_digits(labels)
+        splits = split_digits(labels)
         if split is not None:
-            chosen = self._split_indices[split]
-            images, labels = images[chosen], labels[chosen]
-        graphs: list[Any] = grid_graphs(images.unsqueeze(1), labels)
-        self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
+            images, labels = images[splits[split]], labels[splits[split]]
+        self.hold(grid_graphs(images.unsqueeze(1), labels), splits)
 
 
 def digit_images() -> tuple[Tensor, Tensor]:

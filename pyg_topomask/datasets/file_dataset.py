@@ -3,7 +3,7 @@ r"""Datasets made of files that lie in their root, with fixed splits."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -15,10 +15,10 @@ __all__ = ['SPLITS', 'FileDataset', 'check_split']
 SPLITS = ('train', 'val', 'test')
 
 
-def check_split(split: str | None) -> None:
+def check_split(split: str | None, splits: Sequence[str] = SPLITS) -> None:
     r"""Raises a :obj:`ValueError` unless :obj:`split` names a split or is :obj:`None`, which stands for all."""
-    if split is not None and split not in SPLITS:
-        raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
+    if split is not None and split not in splits:
+        raise ValueError(f'split: got {split!r}; accepted are {", ".join(splits)} and None')
 
 
 class FileDataset(InMemoryDataset):

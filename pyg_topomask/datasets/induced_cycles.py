@@ -3,18 +3,20 @@ r"""Random binary trees with one more edge."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 
-from pyg_topomask.datasets.motifs import check_pairs, make_graph, split_pairs
+from pyg_topomask.checks import check_whole
+from pyg_topomask.datasets.file_dataset import check_split
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
 
 __all__ = ['InducedCycles']
 
 
-class InducedCycles(InMemoryDataset):
+class InducedCycles(GeneratedDataset):
     r"""Random binary trees with an edge added, which closes one induced cycle, for graph classification, from `"From
     block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 5.1.2).
 
@@ -51,29 +53,25 @@ class InducedCycles(InMemoryDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_pairs(split, num_pairs)
-        if size < 5:
-            raise ValueError(f'size: got {size}; accepted are numbers from 5')
+        check_split(split, PAIR_SPLITS)
+        check_whole(2, num_pairs=num_pairs)
+        check_whole(5, size=size)
+        check_whole(seed=seed)
         super().__init__(root, transform, pre_transform)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(int(seed))
         parent, distance = _trees(num_pairs, size, generator)
         diameter = distance.amax((1, 2), keepdim=True)
         # From 5 nodes on the diameter is at least 3, so that there are such pairs.
         farthest = _choose(distance == diameter, generator)
         nearer = _choose((distance > 1) & (distance < diameter), generator)
-        self._split_indices = split_pairs(num_pairs, generator)
+        splits = split_pairs(num_pairs, generator)
         edges = torch.stack([parent[:, 1:], torch.arange(1, size).expand(num_pairs, -1)], dim=1)
         graphs = [
             make_graph(torch.cat([tree, ends[own].unsqueeze(1)], dim=1), size, label)
             for own, tree in enumerate(edges)
             for label, ends in enumerate((nearer, farthest))
         ]
-        chosen: list[Any] = graphs if split is None else [graphs[index] for index in self._split_indices[split].tolist()]
-        self.data, self.slices = self.collate(chosen if pre_transform is None else [pre_transform(own) for own in chosen])
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the graphs for training and validation within the whole dataset."""
-        return self._split_indices
+        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
 
 
 def _trees(count: int, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

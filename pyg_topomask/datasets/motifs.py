@@ -3,15 +3,18 @@ r"""Random graphs that hold a motif, or do not."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
+
+from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
 __all__ = ['MOTIFS', 'MotifGraphs', 'neighbor_degrees']
 
-SPLITS = ('train', 'val')
+PAIR_SPLITS = SPLITS[:2]
 
 
 def _cycle(size: int, first: int = 0) -> list[tuple[int, int]]:
@@ -34,7 +37,7 @@ MOTIFS = {
 }
 
 
-class MotifGraphs(InMemoryDataset):
+class MotifGraphs(GeneratedDataset):
     r"""Erdős-Rényi graphs joined to a motif, or to a random graph of as many nodes and edges, for graph classification, from
     `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 5.1.1,
     App. A.2), with the motifs and the probability :obj:`connect` of the authors' code.
@@ -80,15 +83,15 @@ class MotifGraphs(InMemoryDataset):
     ) -> None:
         if motif not in MOTIFS:
             raise ValueError(f'motif: got {motif!r}; accepted are {", ".join(MOTIFS)}')
-        check_pairs(split, num_pairs)
-        if not 0 <= connect <= 1:
-            raise ValueError(f'connect: got {connect}; accepted are probabilities in [0, 1]')
+        check_split(split, PAIR_SPLITS)
+        check_whole(2, num_pairs=num_pairs)
+        check_whole(seed=seed)
+        check_probability(connect=connect)
         edges = torch.tensor(MOTIFS[motif]).t()
         nodes = int(edges.max()) + 1
-        if size < nodes:
-            raise ValueError(f'size: got {size}; accepted are numbers from {nodes}, the size of the motif')
+        check_whole(nodes, size=size)
         super().__init__(root, transform, pre_transform)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(int(seed))
         negatives = _look_alikes(edges, nodes, num_pairs, generator)
         graphs: list[Data] = []
         for negative in negatives:
@@ -97,13 +100,8 @@ class MotifGraphs(InMemoryDataset):
                 across = (torch.rand(size, nodes, generator=generator) < connect).nonzero().t()
                 joined = torch.cat([large, small + size, across + torch.tensor([[0], [size]])], dim=1)
                 graphs.append(make_graph(joined, size + nodes, label))
-        self._split_indices = split_pairs(num_pairs, generator)
-        chosen: list[Any] = graphs if split is None else [graphs[index] for index in self._split_indices[split].tolist()]
-        self.data, self.slices = self.collate(chosen if pre_transform is None else [pre_transform(own) for own in chosen])
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the graphs for training and validation within the whole dataset."""
-        return self._split_indices
+        splits = split_pairs(num_pairs, generator)
+        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
 
 
 def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tensor:
@@ -135,18 +133,11 @@ def make_graph(edges: Tensor, num_nodes: int, label: int) -> Data:
     return Data(x=neighbor_degrees(edge_index, num_nodes), edge_index=edge_index, y=torch.tensor([label]))
 
 
-def check_pairs(split: str | None, num_pairs: int) -> None:
-    if split is not None and split not in SPLITS:
-        raise ValueError(f'split: got {split!r}; accepted are {", ".join(SPLITS)} and None')
-    if num_pairs < 2:
-        raise ValueError(f'num_pairs: got {num_pairs}; accepted are numbers from 2')
-
-
 def split_pairs(num_pairs: int, generator: torch.Generator) -> dict[str, Tensor]:
     r"""Splits pairs of examples, which stay together, in three parts for training and one for validation."""
     order = torch.randperm(num_pairs, generator=generator)
     cut = max(1, num_pairs // 4)
-    parts = zip(SPLITS, (order[cut:], order[:cut]), strict=True)
+    parts = zip(PAIR_SPLITS, (order[cut:], order[:cut]), strict=True)
     return {name: (2 * own.sort().values.unsqueeze(1) + torch.arange(2)).flatten() for name, own in parts}
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets.digits import digit_images, grid_graphs, split_digits
 from pyg_topomask.datasets.file_dataset import check_split
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.images import Splits
 
 __all__ = ['MovingDigits', 'moving_digits']
@@ -20,7 +22,7 @@ DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1))
 MAX_SPEED = 2
 
 
-class MovingDigits(InMemoryDataset):
+class MovingDigits(GeneratedDataset):
     r"""The videos of :func:`moving_digits` as grid graphs: a node is a pixel, joined to the pixels above, below, left and right
     of it, with its intensity in each of the frames as features; edge features are the step from source to target in rows and
     columns.
@@ -59,18 +61,13 @@ class MovingDigits(InMemoryDataset):
         super().__init__(root, transform, pre_transform)
         parts = moving_digits(num_frames, size, target, seed)
         counts = [len(labels) for _, labels in parts.values()]
-        self._split_indices = dict(zip(parts, torch.arange(sum(counts)).split(counts), strict=True))
         graphs = [
             graph
             for part, (videos, labels) in parts.items()
             if split in (None, part)
             for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
         ]
-        self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
+        self.hold(graphs, dict(zip(parts, torch.arange(sum(counts)).split(counts), strict=True)))
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:
@@ -102,13 +99,12 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     """
     images, digits = digit_images()
     smallest = images.size(-1) + 2 * MAX_SPEED
-    if num_frames < 1:
-        raise ValueError(f'num_frames: got {num_frames}; accepted are numbers from 1')
-    if size < smallest:
-        raise ValueError(f'size: got {size}; accepted are sizes from {smallest}, where every first step stays inside')
+    check_whole(1, num_frames=num_frames)
+    check_whole(smallest, size=size)  # where every first step stays inside
+    check_whole(seed=seed)
     if target not in TARGETS:
         raise ValueError(f'target: got {target!r}; accepted are {list(TARGETS)}')
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(int(seed))
     count, free = images.size(0), size - images.size(-1)
     start = torch.randint(MAX_SPEED, free - MAX_SPEED + 1, (count, 2), generator=generator)
     direction = torch.randint(len(DIRECTIONS), (count,), generator=generator)

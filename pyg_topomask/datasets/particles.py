@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
 __all__ = ['ClothRollouts', 'simulate_cloth']
 
@@ -19,7 +20,7 @@ HISTORY, HORIZON = 2, 6
 _SPRINGS = ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0))
 
 
-class ClothRollouts(InMemoryDataset):
+class ClothRollouts(GeneratedDataset):
     r"""Roll-outs of a cloth of particles and springs, cut into windows, for learning dynamics as in `"Linear Transformer
     Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4), whose recordings of a
     robot are not public.
@@ -67,26 +68,20 @@ class ClothRollouts(InMemoryDataset):
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
         check_split(split)
-        if num_rollouts < 1:
-            raise ValueError(f'num_rollouts: got {num_rollouts}; accepted are numbers from 1')
-        if num_steps <= HISTORY + HORIZON:
-            raise ValueError(f'num_steps: got {num_steps}; accepted are numbers from {HISTORY + HORIZON + 1}')
-        _check_side(side)
+        check_whole(1, num_rollouts=num_rollouts)
+        check_whole(HISTORY + HORIZON + 1, num_steps=num_steps)
+        check_whole(2, side=side)
+        check_whole(seed=seed)
         super().__init__(root, transform, pre_transform)
         parts = SPLITS if split is None else (split,)
-        seeds = [len(SPLITS) * seed + SPLITS.index(part) for part in parts]
+        seeds = [len(SPLITS) * int(seed) + SPLITS.index(part) for part in parts]
         scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(own)) for own in seeds]
         pos, velocity, pinned, sphere = (torch.cat(own) for own in zip(*scenes, strict=True))
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()
-        graphs: list[Any] = [window for own in zip(self._rollouts, x, strict=True) for window in _windows(*own)]
+        graphs = [window for own in zip(self._rollouts, x, strict=True) for window in _windows(*own)]
         size = num_rollouts * (num_steps - HISTORY - HORIZON)
-        self._split_indices = dict(zip(SPLITS, torch.arange(len(SPLITS) * size).split(size), strict=True))
-        self.data, self.slices = self.collate(graphs if pre_transform is None else [pre_transform(g) for g in graphs])
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
+        self.hold(graphs, dict(zip(SPLITS, torch.arange(len(SPLITS) * size).chunk(len(SPLITS)), strict=True)))
 
     def rollouts(self) -> Tensor:
         r"""Returns the positions of whole roll-outs, :obj:`[num_rollouts, num_steps, side ** 2, 3]`. Windows are in the order
@@ -147,7 +142,8 @@ def simulate_cloth(
     side = math.isqrt(pos.size(1)) if pos.dim() == 3 else 0
     if pos.dim() != 3 or pos.shape[1:] != (side**2, 3):
         raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [R, side ** 2, 3]')
-    _check_side(side)
+    check_whole(2, side=side)
+    check_whole(0, num_steps=num_steps)
     if velocity.shape != pos.shape:
         raise ValueError(f'velocity: got shape {tuple(velocity.shape)}; accepted is {list(pos.shape)}')
     if pinned is not None and pinned.shape != pos.shape[:2]:
@@ -155,7 +151,6 @@ def simulate_cloth(
     if sphere is not None and sphere.shape != (len(pos), 4):
         raise ValueError(f'sphere: got shape {tuple(sphere.shape)}; accepted is {[len(pos), 4]}')
     for name, value, low, high in (
-        ('num_steps', num_steps, 0, math.inf),
         ('stiffness', stiffness, 0.0, math.inf),
         ('damping', damping, 0.0, 0.3),
         ('step_size', step_size, 0.0, math.inf),
@@ -248,8 +243,3 @@ def _windows(rollout: Tensor, x: Tensor) -> list[Data]:
         )
         for now in range(HISTORY, rollout.size(1) - HORIZON)
     ]
-
-
-def _check_side(side: int) -> None:
-    if side < 2:
-        raise ValueError(f'side: got {side}; accepted are numbers from 2')

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets.digits import grid_graphs
 from pyg_topomask.datasets.file_dataset import FileDataset
 from pyg_topomask.datasets.images import FILES, load_images
@@ -44,8 +45,7 @@ class _PixelGraphs(FileDataset):
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         splits = load_images(self.images, Path(self.raw_dir))
         largest = min(splits['train'][0].shape[2:]) // 2
-        if not 1 <= self.pool <= largest:
-            raise ValueError(f'pool: got {self.pool}; accepted are 1 to {largest}')
+        check_whole(1, largest, pool=self.pool)
         graphs = [graph for images, labels in splits.values() for graph in grid_graphs(F.avg_pool2d(images, self.pool), labels)]
         sizes = [len(labels) for _, labels in splits.values()]
         return graphs, dict(zip(splits, torch.arange(sum(sizes)).split(sizes), strict=True))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks', 'stratified']
@@ -111,8 +112,8 @@ class SceneBlocks(FileDataset):
     ) -> None:
         if name not in SCENES:
             raise ValueError(f'name: got {name!r}; accepted are {", ".join(SCENES)}')
-        if max_points is not None and max_points < 1:
-            raise ValueError(f'max_points: got {max_points}; accepted are numbers from 1 and None')
+        if max_points is not None:
+            check_whole(1, max_points=max_points)
         self.name = name
         self.max_points = max_points
         super().__init__(root, split, transform, pre_transform)
@@ -165,8 +166,7 @@ def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
         >>> cut_into_blocks(torch.tensor([[0.0, 0.0], [9.0, 1.0], [1.0, 1.0]]), max_points=2)
         [tensor([0]), tensor([1, 2])]
     """
-    if max_points < 1:
-        raise ValueError(f'max_points: got {max_points}; accepted are numbers from 1')
+    check_whole(1, max_points=max_points)
     parts, done = [torch.arange(pos.size(0))], []
     while parts:
         part = parts.pop()

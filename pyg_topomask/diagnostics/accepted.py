@@ -2,16 +2,9 @@ r"""What the diagnostics of graph random features accept."""
 
 from __future__ import annotations
 
-from torch_geometric.data import Data
-
-from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 
-__all__ = ['as_graph', 'check_estimates', 'check_walks']
-
-
-def as_graph(graph: Graph | Data) -> Graph:
-    return graph if isinstance(graph, Graph) else Graph.from_data(graph)
+__all__ = ['check_estimates', 'check_walks']
 
 
 def check_walks(mask: GRFMask) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
@@ -181,6 +182,7 @@ def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, wid
 
 
 def _check_attention(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> None:
+    check_whole(0, num_nodes=num_nodes)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index: got shape {tuple(edge_index.shape)}; accepted is [2, nnz]')
     if alpha.dim() != 2 or alpha.size(0) != edge_index.size(1):
@@ -200,5 +202,5 @@ def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 
 def _check_numbers(ks: Sequence[int]) -> None:
-    if len(ks) == 0 or min(ks) < 1:
-        raise ValueError(f'ks: got {list(ks)}; accepted are one or more numbers from 1')
+    if len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
+        raise ValueError(f'ks: got {list(ks)}; accepted are one or more whole numbers from 1')

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.diagnostics.accepted import as_graph, check_estimates
+from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.diagnostics.accepted import check_estimates
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import GeometricLength
@@ -53,7 +54,7 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         tensor([7.], dtype=torch.float64)
     """
     check_estimates(mask)
-    graph = as_graph(graph)
+    graph = Graph.of(graph)
     settings = mask.walk_settings
     transitions = Transitions.of(graph, settings.normalization, settings.transition)
     factor, target = transitions.factor.double().abs(), transitions.edges[:, 0].long()
@@ -111,8 +112,8 @@ def deviation_bound(t: float, num_walks: int, c: Tensor | float) -> Tensor:
         >>> deviation_bound(t=2.0, num_walks=16, c=1.0)
         tensor(0.0004, dtype=torch.float64)
     """
-    _check_deviation(t)
-    _check_num_walks(num_walks)
+    check_above_zero(t=t)
+    check_whole(1, num_walks=num_walks)
     return (2 * (-_exponent(t, num_walks, _as_constant(c))).exp()).clamp(max=1.0)
 
 
@@ -141,7 +142,7 @@ def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Ten
         >>> guaranteed_deviation(num_walks=16, delta=0.05, c=1.0)
         tensor(1.3157, dtype=torch.float64)
     """
-    _check_num_walks(num_walks)
+    check_whole(1, num_walks=num_walks)
     _check_delta(delta)
     return _as_constant(c) ** 2 * ((2 * num_walks - 1) * math.sqrt(2 * math.log(2 / delta) / num_walks**3))
 
@@ -163,7 +164,7 @@ def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
         >>> suggest_num_walks(t=2.0, delta=0.05, c=1.0)
         7
     """
-    _check_deviation(t)
+    check_above_zero(t=t)
     _check_delta(delta)
     constant = _as_constant(c)
     if constant.numel() == 0 or not bool((constant**4 / t**2).isfinite().all()):
@@ -214,11 +215,11 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
         >>> sparsity_bound(num_walks=4, p_halt=0.5, delta=0.1)
         21
     """
-    _check_num_walks(num_walks)
+    check_whole(1, num_walks=num_walks)
     _check_delta(delta)
     GeometricLength(p_halt)
-    if max_walk_length is not None and max_walk_length < 0:
-        raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
+    if max_walk_length is not None:
+        check_whole(0, max_walk_length=max_walk_length)
     if p_halt == 0:
         if max_walk_length is None:
             raise ValueError('max_walk_length: got None for p_halt=0, where walks have no end; accepted is a number of hops')
@@ -233,16 +234,6 @@ def _as_constant(c: Tensor | float) -> Tensor:
     if not bool((constant >= 0).all()):
         raise ValueError(f'c: got {constant.tolist()}; accepted are numbers from 0')
     return constant
-
-
-def _check_deviation(t: float) -> None:
-    if not 0 < t < math.inf:
-        raise ValueError(f't: got {t}; accepted are finite numbers above 0')
-
-
-def _check_num_walks(num_walks: int) -> None:
-    if num_walks < 1 or int(num_walks) != num_walks:
-        raise ValueError(f'num_walks: got {num_walks}; accepted are numbers of walks from 1')
 
 
 def _check_delta(delta: float) -> None:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
+
 __all__ = ['color_refinement', 'wl_equivalent']
 
 
@@ -53,13 +55,13 @@ def color_refinement(
         >>> color_refinement(path, num_nodes=3)
         tensor([0, 1, 0])
     """
+    check_whole(0, num_nodes=num_nodes)
     if edge_index.dim() != 2 or edge_index.size(0) != 2:
         raise ValueError(f'edge_index: got shape {tuple(edge_index.shape)}; accepted is [2, edges]')
     if edge_index.numel() > 0 and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
         found = f'{int(edge_index.min())} to {int(edge_index.max())}'
         raise ValueError(f'edge_index: got nodes {found}; accepted are nodes from 0 to {num_nodes - 1}')
-    if max_iterations is not None and max_iterations < 0:
-        raise ValueError(f'max_iterations: got {max_iterations}; accepted are numbers from 0')
+    check_whole(0, max_iterations=num_nodes if max_iterations is None else max_iterations)
     if batch is not None and batch.shape != (num_nodes,):
         raise ValueError(f'batch: got shape {tuple(batch.shape)}; accepted is [{num_nodes}]')
     source, target = edge_index.long()

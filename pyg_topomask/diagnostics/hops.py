@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
@@ -33,7 +34,7 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
         >>> mask_rows(AdjacencyMask(self_loop=None), data, torch.tensor([0]))
         tensor([[[0., 0., 1.]]])
     """
-    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    graph = Graph.of(graph)
     operator = mask(graph)
     unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), device=graph.device)
     unit[nodes, :, torch.arange(nodes.numel(), device=graph.device)] = 1.0
@@ -41,7 +42,9 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
     return rows
 
 
-def weight_by_hops(mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Tensor | None = None) -> Tensor:
+def weight_by_hops(
+    mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Tensor | None = None, rows: Tensor | None = None
+) -> Tensor:
     r"""Returns how far a mask looks: the share of the absolute weight :math:`\sum_j |M_{ij}|` of a row that lies on nodes
     at each distance from node :math:`i` along the edges, averaged over rows that have any weight.
 
@@ -49,13 +52,14 @@ def weight_by_hops(mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Te
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
-        nodes (torch.Tensor, optional): The rows. (default: :obj:`None`, all, which takes :math:`O(H N^2)` memory)
+        nodes (torch.Tensor, optional): The nodes :math:`i`. (default: :obj:`None`, all, which takes :math:`O(H N^2)` memory)
+        rows (torch.Tensor, optional): Their rows, where :func:`mask_rows` has returned them already. (default: :obj:`None`)
 
     Returns:
         torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.
 
     Raises:
-        ValueError: If :obj:`max_hops` is negative.
+        ValueError: If :obj:`max_hops` is no whole number from 0.
 
     Example:
         >>> from pyg_topomask.masks import PackingMask
@@ -63,11 +67,10 @@ def weight_by_hops(mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Te
         >>> weight_by_hops(PackingMask(), path, max_hops=1)
         tensor([[0.5000, 0.5000, 0.0000]])
     """
-    if max_hops < 0:
-        raise ValueError(f'max_hops: got {max_hops}; accepted are numbers from 0')
-    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    check_whole(0, max_hops=max_hops)
+    graph = Graph.of(graph)
     nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
-    weight = mask_rows(mask, graph, nodes).abs()
+    weight = (mask_rows(mask, graph, nodes) if rows is None else rows).abs()
     row, col = graph.edge_index.long().cpu().numpy()
     adjacency = coo_matrix((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2).tocsr()
     distance = np.empty((0, graph.num_nodes))

@@ -13,7 +13,8 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.diagnostics.accepted import as_graph, check_estimates, check_walks
+from pyg_topomask.checks import check_whole
+from pyg_topomask.diagnostics.accepted import check_estimates, check_walks
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
@@ -63,7 +64,7 @@ def measured_entries(
         EntryCounts(features=tensor([2, 2]), mask=tensor([2, 2]))
     """
     check_walks(mask)
-    graph = as_graph(graph)
+    graph = Graph.of(graph)
     state = mask.prepare(graph, generator)
     pattern, key_pattern = state.query.pattern, state.key.pattern
     features = pattern.rowptr.diff().long()
@@ -117,7 +118,7 @@ def compare_rows(
         tensor([[[1.2500, 1.0000]]], dtype=torch.float64)
     """
     check_estimates(mask)
-    graph = as_graph(graph)
+    graph = Graph.of(graph)
     exact, estimate = _exact_transposed(mask, graph), mask(graph, generator).T.matmul
     size = max(1, _ROW_BUDGET // max(1, mask.heads * graph.num_nodes))
     for own in rows.to(graph.device).split(size):
@@ -206,11 +207,11 @@ def mask_error(
         >>> mask_error(GRFMask(p_halt=0.0, independent_ensembles=True), data).relative < 1e-6
         tensor([True])
     """
-    if num_rows < 1:
-        raise ValueError(f'num_rows: got {num_rows}; accepted are numbers of rows from 1')
+    check_whole(1, num_rows=num_rows)
+    check_whole(seed=seed)
     check_estimates(mask)
-    graph = as_graph(graph)
-    rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:num_rows]
+    graph = Graph.of(graph)
+    rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(int(seed)))[:num_rows]
     # Of the diagonal, and of the rest: deviations, their squares, absolute entries, their squares.
     sums = torch.zeros(2, 4, mask.heads, dtype=torch.float64, device=graph.device)
     largest = sums.new_zeros(2, mask.heads)

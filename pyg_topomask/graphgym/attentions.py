@@ -259,7 +259,7 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
 
 def check_attention(name: str) -> None:
     r"""Raises a :class:`ValueError` that lists the known attentions for the name of an unknown one."""
-    lookup("attention (after '+' in gt.layer_type)", name, ATTENTIONS, ATTN_TYPES)
+    lookup("gt.layer_type, after '+'", name, ATTENTIONS, ATTN_TYPES)
 
 
 def layer_option() -> tuple[str, str]:

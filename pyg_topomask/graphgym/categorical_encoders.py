@@ -10,7 +10,6 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.graphgym.encoders import EDGE_ENCODERS
-from pyg_topomask.graphgym.registry import register_once
 
 __all__ = ['DummyEdgeEncoder', 'SmilesEdgeEncoder', 'SmilesNodeEncoder']
 
@@ -81,7 +80,7 @@ class SmilesEdgeEncoder(Module):
         return batch
 
 
-register_once(register.node_encoder_dict, 'SmilesNode', SmilesNodeEncoder)
-register_once(register.edge_encoder_dict, 'SmilesEdge', SmilesEdgeEncoder)
+register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
+register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 # A name of GraphGPS: where that registers it, its own is used.
 EDGE_ENCODERS['DummyEdge'] = DummyEdgeEncoder

@@ -60,9 +60,9 @@ MASKS: dict[str, Callable[..., Mask]] = {
 def build_mask(tree: Any, heads: int) -> Mask:
     r"""Builds a mask from its description under :obj:`topomask.mask`.
 
-    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (all but one of low
-    rank), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which gives each tree as many of the
-    heads.
+    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (of each two one of low
+    rank, or both sparse), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which gives each
+    tree as many of the heads.
 
     Args:
         tree (Any): The description.
@@ -112,7 +112,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
             raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
         scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
         return scaled
-    build = lookup('mask in topomask.mask', kind, MASKS)
+    build = lookup('topomask.mask', kind, MASKS)
     return construct(f'topomask.mask, for {kind}', build, content, heads=heads)
 
 

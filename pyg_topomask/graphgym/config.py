@@ -9,7 +9,6 @@ from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.attentions import ATTENTIONS, attention_options
-from pyg_topomask.graphgym.registry import register_once
 from pyg_topomask.graphgym.svd_encoder import SVD_OPTIONS
 
 __all__ = ['declare_config']
@@ -117,7 +116,7 @@ def declare_config(node: CfgNode) -> None:
             _declare(node, options)
 
 
-register_once(register.config_dict, 'topomask', declare_config)
+register.config_dict.setdefault('topomask', declare_config)
 # GraphGym set its defaults when it was imported, before this registration: without this, `cfg.topomask` would exist
 # only after the next `set_cfg`.
 if 'topomask' not in cfg:

@@ -121,7 +121,10 @@ def create_loaders() -> list[Any]:
         warnings.filterwarnings('ignore', message='topomask.redraw_period: ')  # is read by those who call this
         loaders = [_reproducible(loader) for loader in create_loader()]
     if len(loaders) < 2:
-        raise ValueError(f'dataset {cfg.dataset.name!r} has no validation split, by which to choose the best epoch')
+        raise ValueError(
+            f'dataset.name: got {cfg.dataset.name!r} without a validation split, by which to choose the best epoch; accepted '
+            f'are data sets that have one'
+        )
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:

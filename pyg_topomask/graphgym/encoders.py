@@ -10,7 +10,8 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import BatchNorm1dEdge, BatchNorm1dNode, new_layer_config
 
-from pyg_topomask.graphgym.registry import lookup, register_once
+from pyg_topomask.checks import check_whole
+from pyg_topomask.graphgym.registry import lookup
 
 __all__ = ['FeatureEncoder', 'LinearEdgeEncoder', 'LinearNodeEncoder', 'TypeDictEdgeEncoder', 'TypeDictNodeEncoder']
 
@@ -42,8 +43,8 @@ class LinearEdgeEncoder(Module):
         super().__init__()
         if cfg.share.dim_edge < 1:
             raise ValueError(
-                f'dataset.edge_encoder_name: {cfg.dataset.edge_encoder_name} needs edge features, but the dataset '
-                f'{cfg.dataset.name!r} has none; set dataset.edge_encoder: False'
+                f'dataset.edge_encoder_name: got {cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has '
+                f'no edge features; accepted is dataset.edge_encoder: False'
             )
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 
@@ -55,8 +56,7 @@ class LinearEdgeEncoder(Module):
 
 def _type_embedding(option: str, emb_dim: int) -> Embedding:
     num_types = cfg.dataset[option]
-    if num_types < 1:
-        raise ValueError(f'dataset.{option} must be a positive number of types, given {num_types}')
+    check_whole(1, **{f'dataset.{option}': num_types})
     return Embedding(num_types, emb_dim)
 
 
@@ -102,7 +102,7 @@ EDGE_ENCODERS: dict[str, type[Module]] = {'LinearEdge': LinearEdgeEncoder, 'Type
 
 # GraphGPS's LinearEdge knows the size of the edge features of two datasets only. Under a name of our own, a YAML with
 # any other dataset runs there as well.
-register_once(register.edge_encoder_dict, 'LinearEdgeAttr', LinearEdgeEncoder)
+register.edge_encoder_dict.setdefault('LinearEdgeAttr', LinearEdgeEncoder)
 
 
 class FeatureEncoder(torch.nn.Module):

@@ -14,7 +14,6 @@ called, which every run does after its imports: the options that a model of Grap
 
 from __future__ import annotations
 
-import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -34,27 +33,10 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.registry import register_once
+from pyg_topomask.graphgym.shared_graph import shared_graph
 from pyg_topomask.graphgym.svd_encoder import register_svd_encoders
 
 __all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook', 'hook_graphgps']
-
-#: Where a batch keeps the graph that the layers of a forward pass share; beside its attributes, not among them.
-_SHARED = '_topomask_graph'
-
-
-def _shared_graph(batch: Data, user: Module) -> Graph:
-    r"""Returns the graph of a batch, the same for every layer of one forward pass.
-
-    A layer that comes back has begun another forward pass, in which masks that draw anew have to.
-    """
-    kept: tuple[Graph | None, set[int]] = batch.__dict__.pop(_SHARED, (None, set()))
-    graph, users = kept
-    if graph is None or graph.edge_index is not batch.edge_index or id(user) in users:
-        # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
-        graph, users = Graph.from_data(copy.copy(batch)), set()
-    batch.__dict__[_SHARED] = (graph, users | {id(user)})
-    return graph
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
@@ -97,7 +79,7 @@ class GlobalAttention(Module):
 
     @named_remedies()
     def forward(self, batch: Data) -> Tensor:
-        graph = _shared_graph(batch, self)
+        graph = shared_graph(batch, self)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}
         out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
         if self.log_weights:
@@ -306,5 +288,5 @@ def hook_graphgps(node: CfgNode | None = None) -> None:
     register_svd_encoders()
 
 
-register_once(register.config_dict, 'topomask_graphgps', hook_graphgps)
+register.config_dict.setdefault('topomask_graphgps', hook_graphgps)
 hook_graphgps()

@@ -2,7 +2,6 @@ r"""The mask of a YAML on its data, and what walks are worth that estimate it, a
 
 from __future__ import annotations
 
-import csv
 import sys
 import textwrap
 import time
@@ -17,6 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from tqdm import tqdm
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import (
     guaranteed_deviation,
     load_constant,
@@ -35,19 +35,20 @@ from pyg_topomask.graphgym.attentions import (
     configured_attention,
     layer_option,
 )
+from pyg_topomask.graphgym.checkpoint import write_atomically
 from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.loader import build_transforms, load_dataset
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
+from pyg_topomask.graphgym.run_folder import run_name
 from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
 from pyg_topomask.walks import SAMPLERS, sample_ensembles
 
-__all__ = ['Row', 'inspect', 'markdown_table']
-
-Row = dict[str, 'int | float | str | None']
+__all__ = ['inspect']
 
 DELTA = 0.05
 # Of the largest entry of the mask: the deviation that walks are suggested for.
@@ -80,7 +81,7 @@ NOTE_OF_MASKS = (
 
 def inspect(
     cfg_file: str | Path, options: Sequence[str] = (), graphs: int = 8, out: str | Path | None = None, num_rows: int = 64
-) -> list[Row]:
+) -> list[TableRow]:
     r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
     writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
     (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
@@ -100,8 +101,7 @@ def inspect(
     Raises:
         ValueError: If the attention has no mask, walks that a transform would store do not fit it, or :obj:`graphs` is below 1.
     """
-    if graphs < 1:
-        raise ValueError(f'graphs must be at least 1, given {graphs}')
+    check_whole(1, graphs=graphs, num_rows=num_rows)
     load_config(cfg_file, options)
     mask = _configured_mask()
     walks = isinstance(mask, GRFMask)
@@ -120,18 +120,15 @@ def inspect(
             else _inspect_mask(index, mask, graph, num_rows)
             for index, graph in enumerate(bar)
         ]
-    folder = Path(cfg.out_dir if out is None else out) / Path(cfg_file).stem
+    folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
     note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
     print(f'{table}\n\n{textwrap.fill(note, 120)}\n')
     what = 'Graph random features' if walks else 'The mask'
     title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
-    (folder / 'inspect.md').write_text(f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n')
-    with open(folder / 'inspect.csv', 'w', newline='') as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_atomically(folder / 'inspect.md', f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n'.encode())
+    write_csv(folder / 'inspect.csv', rows)
     _draw(mask, first[0], num_rows, folder / 'inspect.png')
     print(f'written to {folder}')
     return rows
@@ -148,8 +145,8 @@ def _configured_mask() -> Mask:
     mask = getattr(attention, 'mask', None)
     if not isinstance(mask, Mask):
         raise ValueError(
-            f'{option} {value!r}: inspect needs an attention that has a mask, such as GRF, given {name}; what attention '
-            f'without one attends to, inspect-attention shows of a trained model'
+            f'{option}: got {value!r}, whose attention is {name}; accepted are attentions that have a mask, such as GRF; what '
+            f'attention without one attends to, inspect-attention shows of a trained model'
         )
     return (_first_head(mask) if isinstance(mask, GRFMask) else mask).eval()
 
@@ -200,7 +197,7 @@ def _without_walks(graph: Graph) -> Graph:
     return Graph(graph.edge_index, graph.num_nodes, graph.edge_weight)
 
 
-def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Row:
+def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> TableRow:
     settings = mask.walk_settings
     start = time.perf_counter()
     sample_ensembles(graph, settings, mask.seed)
@@ -236,14 +233,14 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ro
     }
 
 
-def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> Row:
+def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableRow:
     start = time.perf_counter()
     mask(graph)
     seconds = time.perf_counter() - start
     nodes = _some_nodes(graph, num_rows)
     rows = mask_rows(mask, graph, nodes)
     counts = (rows != 0).sum(2)
-    shares = weight_by_hops(mask, graph, MAX_HOPS, nodes).mean(0).tolist()
+    shares = weight_by_hops(mask, graph, MAX_HOPS, nodes, rows).mean(0).tolist()
     return {
         'graph': index,
         'nodes': graph.num_nodes,
@@ -273,25 +270,6 @@ def _mean(count: Tensor) -> float:
     return float(count.double().mean()) if count.numel() > 0 else 0.0
 
 
-def markdown_table(rows: Sequence[Row]) -> str:
-    r"""Returns a table in Markdown.
-
-    Args:
-        rows (sequence of dict): The rows, all with the same columns.
-    """
-    columns = list(rows[0])
-    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
-    lines = ['| ' + ' | '.join(f'{cell:>{width}}' for cell, width in zip(line, widths, strict=True)) + ' |' for line in cells]
-    return '\n'.join([lines[0], '|' + '|'.join('-' * (width + 1) + ':' for width in widths) + '|', *lines[1:]])
-
-
-def _cell(value: float | str | None) -> str:
-    if value is None:
-        return ''
-    return f'{value:.4g}' if isinstance(value, float) else f'{value}'
-
-
 def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:
     if graph.num_nodes == 0:
         print('no picture: the first graph has no nodes', file=sys.stderr)
@@ -306,4 +284,4 @@ def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:
     except ImportError as error:
         print(f'no picture: {error}', file=sys.stderr)
     else:
-        figure.savefig(path, dpi=120)
+        save_figure(path, figure)

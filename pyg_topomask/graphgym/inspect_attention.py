@@ -2,8 +2,6 @@ r"""What a trained model attends to, as tables and pictures."""
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +19,7 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics.attention import (
     attention_degrees,
     cumulative_attention,
@@ -28,10 +27,11 @@ from pyg_topomask.diagnostics.attention import (
     distance_to_full_attention,
 )
 from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.checkpoint import check_same_model, load_checkpoint, write_atomically
+from pyg_topomask.graphgym.checkpoint import check_same_model, load_checkpoint
 from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.inspect import Row, markdown_table
+from pyg_topomask.graphgym.run_folder import run_name
 from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.viz import (
@@ -115,7 +115,7 @@ def inspect_attention(
     checkpoint: str | Path | None = None,
     graphs: int = 1,
     out: str | Path | None = None,
-) -> list[Row]:
+) -> list[TableRow]:
     r"""Runs a trained model on the first graphs of its test split and shows what its layers attend to, after the thesis
     "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8). It prints a table with a row for each layer, and writes to
     :obj:`<out>/<name of the YAML>/attention`:
@@ -140,10 +140,9 @@ def inspect_attention(
         ValueError: If nothing was trained, no layer has coefficients that can be looked at, the checkpoint belongs to another
             model, or :obj:`graphs` is below 1.
     """
-    if graphs < 1:
-        raise ValueError(f'graphs: got {graphs}; accepted are numbers from 1')
+    check_whole(1, graphs=graphs)
     load_config(cfg_file, options)
-    name = Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
+    name = run_name(cfg_file)
     root = Path(cfg.out_dir if out is None else out)
     if checkpoint is None:
         checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
@@ -193,27 +192,27 @@ def _run(model: Module, batch: Data) -> list[Recording]:
     return list(records.values())
 
 
-def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], modules: list[Any]) -> list[Row]:
+def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], modules: list[Any]) -> list[TableRow]:
     sizes = [int(batch.num_nodes) for batch in data]
     ks = [number for power in range(7) for number in (10**power, 2 * 10**power, 5 * 10**power) if number <= max(*sizes, 1)]
     degrees: list[list[Tensor]] = []
     cumulative: list[list[Tensor]] = []
     full: list[list[tuple[Tensor, Tensor]]] = []
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for index, module in enumerate(modules):
         own = [layers[index] for layers in recordings]
         degrees.append([attention_degrees(r.edge_index, r.alpha, size) for r, size in zip(own, sizes, strict=True)])
         cumulative.append([cumulative_attention(r.edge_index, r.alpha, ks, size) for r, size in zip(own, sizes, strict=True)])
         full.append([_compare_to_full(r, ks) for r in own] if _searches_for_inner_products(module) else [])
         rows.append(_summary(index, module, torch.cat(degrees[-1]), torch.stack(cumulative[-1]).mean((0, 2)), ks))
-    _write_csv(folder / 'layers.csv', rows)
+    write_csv(folder / 'layers.csv', rows)
     for graph, layers in enumerate(recordings):
-        _write_csv(folder / f'attention-{graph}.csv', _pairs(layers))
-    _write_csv(folder / 'degrees.csv', _degree_rows(degrees))
-    _write_csv(folder / 'cumulative.csv', _curve_rows(ks, [[{'weight': own} for own in layer] for layer in cumulative]))
+        write_csv(folder / f'attention-{graph}.csv', _pairs(layers))
+    write_csv(folder / 'degrees.csv', _degree_rows(degrees))
+    write_csv(folder / 'cumulative.csv', _curve_rows(ks, [[{'weight': own} for own in layer] for layer in cumulative]))
     compared = [[{'weight in full attention': w, 'distance': d} for w, d in layer] for layer in full]
     if any(compared):
-        _write_csv(folder / 'full.csv', _curve_rows(ks, compared))
+        write_csv(folder / 'full.csv', _curve_rows(ks, compared))
     try:
         _draw(folder, data, recordings, ks, degrees, cumulative, [layer for layer in full if layer])
     except ImportError as error:
@@ -230,7 +229,7 @@ def _compare_to_full(recording: Recording, ks: Sequence[int]) -> tuple[Tensor, T
     return cumulative_full_attention(q, k, ks), distance_to_full_attention(q, k, v, ks)
 
 
-def _summary(index: int, module: Any, degrees: Tensor, weight: Tensor, ks: Sequence[int]) -> Row:
+def _summary(index: int, module: Any, degrees: Tensor, weight: Tensor, ks: Sequence[int]) -> TableRow:
     counts = degrees.double()
     return {
         'layer': index + 1,
@@ -243,14 +242,14 @@ def _summary(index: int, module: Any, degrees: Tensor, weight: Tensor, ks: Seque
     }
 
 
-def _pairs(layers: list[Recording]) -> Iterator[Row]:
+def _pairs(layers: list[Recording]) -> Iterator[TableRow]:
     for index, recording in enumerate(layers):
         for (source, target), weights in zip(recording.edge_index.t().tolist(), recording.alpha.tolist(), strict=True):
-            heads: Row = {f'head {head + 1}': weight for head, weight in enumerate(weights)}
+            heads: TableRow = {f'head {head + 1}': weight for head, weight in enumerate(weights)}
             yield {'layer': index + 1, 'source': source, 'target': target, **heads}
 
 
-def _degree_rows(degrees: list[list[Tensor]]) -> Iterator[Row]:
+def _degree_rows(degrees: list[list[Tensor]]) -> Iterator[TableRow]:
     for layer, parts in enumerate(degrees):
         for head, own in enumerate(torch.cat(parts).unbind(1)):
             values, counts = own.unique(return_counts=True)
@@ -258,25 +257,14 @@ def _degree_rows(degrees: list[list[Tensor]]) -> Iterator[Row]:
                 yield {'layer': layer + 1, 'head': head + 1, 'out-degree': degree, 'nodes': nodes, 'edges': degree * nodes}
 
 
-def _curve_rows(ks: Sequence[int], layers: list[list[dict[str, Tensor]]]) -> Iterator[Row]:
+def _curve_rows(ks: Sequence[int], layers: list[list[dict[str, Tensor]]]) -> Iterator[TableRow]:
     for layer, parts in enumerate(layers):
         for graph, curves in enumerate(parts):
             heads = next(iter(curves.values())).size(1)
             for head in range(heads):
                 for place, k in enumerate(ks):
-                    values: Row = {name: float(curve[place, head]) for name, curve in curves.items()}
+                    values: TableRow = {name: float(curve[place, head]) for name, curve in curves.items()}
                     yield {'graph': graph, 'layer': layer + 1, 'head': head + 1, 'k': k, **values}
-
-
-def _write_csv(path: Path, rows: Any) -> None:
-    buffer = io.StringIO(newline='')
-    writer = None
-    for row in rows:
-        if writer is None:
-            writer = csv.DictWriter(buffer, list(row))
-            writer.writeheader()
-        writer.writerow(row)
-    write_atomically(path, buffer.getvalue().encode())
 
 
 def _draw(
@@ -288,24 +276,18 @@ def _draw(
     cumulative: list[list[Tensor]],
     full: list[list[tuple[Tensor, Tensor]]],
 ) -> None:
-    _save(folder / 'degrees.png', plot_attention_degrees([torch.cat(layer) for layer in degrees]))
-    _save(folder / 'cumulative.png', plot_cumulative_attention(ks, [torch.cat(layer, dim=1) for layer in cumulative]))
+    save_figure(folder / 'degrees.png', plot_attention_degrees([torch.cat(layer) for layer in degrees]))
+    save_figure(folder / 'cumulative.png', plot_cumulative_attention(ks, [torch.cat(layer, dim=1) for layer in cumulative]))
     if full:
         weights, distances = ([torch.cat([own[part] for own in layer], dim=1) for layer in full] for part in (0, 1))
-        _save(folder / 'cumulative-full.png', plot_cumulative_attention(ks, weights))
-        _save(folder / 'distance.png', plot_distance_to_full_attention(ks, distances))
+        save_figure(folder / 'cumulative-full.png', plot_cumulative_attention(ks, weights))
+        save_figure(folder / 'distance.png', plot_distance_to_full_attention(ks, distances))
     for graph, (batch, layers) in enumerate(zip(data, recordings, strict=True)):
         if 'pos' not in batch and batch.num_nodes > LAID_OUT:
             print(f'no picture of graph {graph}: {batch.num_nodes} nodes without pos are too many to lay out', file=sys.stderr)
             continue
         attention = [(own.edge_index, own.alpha) for own in layers]
-        _save(folder / f'attention-{graph}.png', plot_attention_graphs(attention, _positions(batch), batch.edge_index))
-
-
-def _save(path: Path, figure: Any) -> None:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format='png', dpi=120)
-    write_atomically(path, buffer.getvalue())
+        save_figure(folder / f'attention-{graph}.png', plot_attention_graphs(attention, _positions(batch), batch.edge_index))
 
 
 def _positions(data: Data) -> Tensor:

@@ -11,10 +11,9 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import LayerConfig
 
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.registry import register_once
+from pyg_topomask.graphgym.shared_graph import shared_graph
 
 __all__ = ['AttentionLayer']
 
@@ -22,6 +21,7 @@ __all__ = ['AttentionLayer']
 class AttentionLayer(Module):
     r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
     :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
+    The layers of a forward pass share what masks prepare for the batch, such as random walks.
 
     Args:
         name (str): The attention.
@@ -37,10 +37,10 @@ class AttentionLayer(Module):
 
     @named_remedies()
     def forward(self, batch: Data) -> Data:
-        graph = Graph.from_data(batch)
-        batch.x = self.attn(self.lin(batch.x), batch.edge_index, batch=batch.batch, graph=graph)
+        graph = shared_graph(batch, self)
+        batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
         return batch
 
 
 for _name in ATTENTIONS:
-    register_once(register.layer_dict, f'{_name.lower()}_attention', partial(AttentionLayer, _name))
+    register.layer_dict.setdefault(f'{_name.lower()}_attention', partial(AttentionLayer, _name))

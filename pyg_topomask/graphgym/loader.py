@@ -23,6 +23,7 @@ from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
+from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.graphgym.arguments import construct, decoded
 from pyg_topomask.graphgym.attentions import (
@@ -63,7 +64,7 @@ def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
 
 
 def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
-    kind = lookup('dataset.name for dataset.format topomask', name, DATASETS)
+    kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
     fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
     dataset = construct(f'topomask.dataset, for {name}', kind, cfg.topomask.dataset, **fixed)
     for split, index in dataset.split_indices().items():
@@ -87,7 +88,7 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
         return load_pyg(name, dataset_dir)
     if format == 'OGB':
         return load_ogb(name.replace('_', '-'), dataset_dir)
-    raise ValueError(f'unknown dataset.format {format!r}; known: {", ".join(FORMATS)}')
+    raise ValueError(f'dataset.format: got {format!r}; accepted are {", ".join(FORMATS)}')
 
 
 def _walks_of(transform: str) -> tuple[str, dict[str, Any]]:
@@ -131,8 +132,8 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
         else:
             name, arguments = entry, None
         if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
-            raise ValueError(f'topomask.transforms takes names and {{name: {{argument: value}}}}, given {entry!r}')
-        transform = lookup('transform in topomask.transforms', name, ours, theirs)
+            raise ValueError(f'topomask.transforms: got {entry!r}; accepted are names and {{name: {{argument: value}}}}')
+        transform = lookup('topomask.transforms', name, ours, theirs)
         given = {**_options_of_attention(name, transform), **(arguments or {})}
         if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
             raise ValueError(
@@ -221,7 +222,9 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         transform (torch_geometric.transforms.BaseTransform): The transform.
     """
     if not isinstance(dataset, InMemoryDataset):
-        raise ValueError(f'topomask.transforms needs a dataset that is held in memory, given {type(dataset).__name__}')
+        raise ValueError(
+            f'topomask.transforms: got a dataset of type {type(dataset).__name__}; accepted are datasets held in memory'
+        )
     # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
     taken = _taken(dataset, SPLIT_KEYS)
     if dataset._indices is None and leaves_nodes(transform):
@@ -241,8 +244,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
 def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:
     r"""Transforms graph by graph, in :obj:`cfg.topomask.num_workers` processes."""
     count, workers = len(dataset), cfg.topomask.num_workers
-    if workers < 0:
-        raise ValueError(f'topomask.num_workers: got {workers}; accepted are numbers from 0')
+    check_whole(0, **{'topomask.num_workers': workers})
     # Random numbers are those of the graph, whichever process draws them.
     seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
     jobs = ((transform, dataset.get(index), seed) for index, seed in zip(dataset.indices(), seeds, strict=True))

@@ -60,10 +60,10 @@ class LocalLayer:
             return {'edge_attr': edge_attr}
         if self.edge_attr == 'uses':
             return {}
-        given = 'none' if edge_attr is None else f'edge_attr of shape {list(edge_attr.shape)}'
+        given = 'none' if edge_attr is None else f'shape {list(edge_attr.shape)}'
         raise ValueError(
-            f'{self.conv.__name__} needs edge features of size {channels}, given {given}; set dataset.edge_encoder: '
-            f'True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local layer without them'
+            f'edge_attr: got {given}; accepted by {self.conv.__name__} is [E, {channels}]: set dataset.edge_encoder: True and '
+            f'dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local layer without edge features'
         )
 
 
@@ -79,7 +79,7 @@ def per_head(channels: int, heads: int) -> int:
         heads (int): Number of heads, :obj:`gt.n_heads`.
     """
     if channels % heads:
-        raise ValueError(f'gt.n_heads must divide gt.dim_hidden, given n_heads={heads} and dim_hidden={channels}')
+        raise ValueError(f'gt.n_heads: got {heads} for gt.dim_hidden {channels}; accepted are divisors of that')
     return channels // heads
 
 
@@ -119,4 +119,4 @@ def local_layer(name: str) -> LocalLayer | None:
     Args:
         name (str): The name before the '+' of :obj:`gt.layer_type`.
     """
-    return lookup("local layer (before '+' in gt.layer_type)", name, LOCAL_LAYERS)
+    return lookup("gt.layer_type, before '+'", name, LOCAL_LAYERS)

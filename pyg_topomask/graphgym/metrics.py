@@ -2,8 +2,6 @@ r"""Metrics of an epoch, as GraphGym computes them, and which of them selects th
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from torch_geometric.graphgym.logger import Logger, infer_task
 from pyg_topomask.graphgym.checkpoint import write_atomically
 from pyg_topomask.graphgym.distributed import gather, rank
 from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.tables import write_csv
 
 __all__ = [
     'METRICS',
@@ -63,7 +62,7 @@ def check_metric_best() -> None:
     metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
     if cfg.metric_best not in known:
-        raise ValueError(f'unknown metric_best {cfg.metric_best!r}; known: {", ".join(known)}')
+        raise ValueError(f'metric_best: got {cfg.metric_best!r}; accepted are {", ".join(known)}')
 
 
 def higher_is_better(metric: str) -> bool:
@@ -136,9 +135,7 @@ class EpochMeter:
             logger.update_stats(**batch, params=cfg.params)
         if cfg.custom_metrics:
             metrics = {
-                name: lookup('metric in custom_metrics', name, register.metric_dict)(
-                    logger['_true'], logger['_pred'], logger.task_type
-                )
+                name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
                 for name in cfg.custom_metrics
             }
         else:
@@ -163,12 +160,7 @@ def write_metrics(path: Path, history: Sequence[Row]) -> None:
         history (list): The epochs.
     """
     # The whole file each time: which columns there are is known for certain only at the first validated epoch.
-    columns = list(dict.fromkeys(key for row in history for key in row))
-    buffer = io.StringIO(newline='')
-    writer = csv.DictWriter(buffer, columns, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(history)
-    write_atomically(path, buffer.getvalue().encode())
+    write_csv(path, history, list(dict.fromkeys(key for row in history for key in row)))
 
 
 def truncate_stats(path: Path, epochs: int) -> None:

@@ -12,13 +12,13 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
+from pyg_topomask.checks import is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.arguments import construct, decoded
 from pyg_topomask.graphgym.attentions import configured_tree
 from pyg_topomask.graphgym.composed_mask import build_mask
 from pyg_topomask.graphgym.encoders import FeatureEncoder
 from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.registry import register_once
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 
@@ -37,14 +37,14 @@ def _layer_mask() -> Callable[[int], Mask] | None:
     if not tree:
         return None
     heads = decoded(cfg.topomask.model.get('heads', 1))
-    if not isinstance(heads, int) or heads < 1:
-        raise ValueError(f'topomask.model, for {cfg.model.type}: got heads {heads!r}; accepted are numbers from 1')
+    if not is_whole(heads, 1):
+        raise ValueError(f'topomask.model, for {cfg.model.type}: got heads {heads!r}; accepted are whole numbers from 1')
 
     def make(layer: int) -> Mask:
         mask = build_mask(tree, heads)
         for part in mask.modules():
             if isinstance(part, ExpanderMask | GRFMask | RWGNKMask):
-                part.seed += layer
+                part.seed += layer << 32  # far from the seeds of other parts
         return mask
 
     return make
@@ -174,4 +174,4 @@ def takes_mask(model: str) -> bool:
 
 
 for _name, _model in MODELS.items():
-    register_once(register.network_dict, _name, _model)
+    register.network_dict.setdefault(_name, _model)

@@ -15,7 +15,7 @@ from pyg_topomask.graphgym.encoders import FeatureEncoder
 from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.heads import build_head
 from pyg_topomask.graphgym.local_layers import local_layer
-from pyg_topomask.graphgym.registry import lookup, register_once
+from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.nn import TopoGPSConv
 
 __all__ = ['TopoGPSModel', 'split_layer_type']
@@ -25,9 +25,9 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
     parts = layer_type.split('+')
     if len(parts) != 2:
-        raise ValueError(f"gt.layer_type must read '<local layer>+<attention>', as in 'GINE+GRF', given {layer_type!r}")
+        raise ValueError(f"gt.layer_type: got {layer_type!r}; accepted is '<local layer>+<attention>', as 'GINE+GRF'")
     if parts == ['None', 'None']:
-        raise ValueError("gt.layer_type 'None+None' leaves nothing to compute; name a local layer or an attention")
+        raise ValueError("gt.layer_type: got 'None+None'; accepted are a local layer, an attention, and both")
     local_layer(parts[0])
     check_attention(parts[1])
     return parts[0], parts[1]
@@ -35,7 +35,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
 
 def _norm() -> str | None:
     if cfg.gt.layer_norm and cfg.gt.batch_norm:
-        raise ValueError('gt.layer_norm and gt.batch_norm are both True; at most one may be')
+        raise ValueError('gt.layer_norm, gt.batch_norm: got True for both; accepted is True for one of them')
     return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
 
 
@@ -69,8 +69,8 @@ class TopoGPSModel(Module):
             dim = cfg.gnn.dim_inner
         if not channels == cfg.gnn.dim_inner == dim:
             raise ValueError(
-                f'gt.dim_hidden, gnn.dim_inner and the size of the encoded node features must be equal, given {channels}, '
-                f'{cfg.gnn.dim_inner} and {dim}; dataset.node_encoder or gnn.layers_pre_mp changes the last one'
+                f'gt.dim_hidden, gnn.dim_inner: got {channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes; '
+                f'accepted are equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last'
             )
 
         act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
@@ -105,4 +105,4 @@ class TopoGPSModel(Module):
         return prediction, label
 
 
-register_once(register.network_dict, 'TopoGPSModel', TopoGPSModel)
+register.network_dict.setdefault('TopoGPSModel', TopoGPSModel)

@@ -10,8 +10,6 @@ from torch import Tensor
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.registry import register_once
-
 __all__ = ['average_precision', 'macro_f1', 'mean_iou', 'weighted_cross_entropy']
 
 
@@ -89,6 +87,6 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
 
 _METRICS: dict[str, Any] = {'macro_f1': macro_f1, 'mean_iou': mean_iou, 'average_precision': average_precision}
 
-register_once(register.loss_dict, 'topomask_weighted_cross_entropy', weighted_cross_entropy)
+register.loss_dict.setdefault('topomask_weighted_cross_entropy', weighted_cross_entropy)
 for _name, _metric in _METRICS.items():
-    register_once(register.metric_dict, _name, _metric)
+    register.metric_dict.setdefault(_name, _metric)

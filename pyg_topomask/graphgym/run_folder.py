@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from torch_geometric.graphgym.config import cfg
+
 from pyg_topomask.graphgym.distributed import rank
 
 try:
@@ -14,7 +16,16 @@ try:
 except ImportError:  # where there is no POSIX
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ['clear_run', 'locked']
+__all__ = ['clear_run', 'locked', 'run_name']
+
+
+def run_name(cfg_file: str | Path) -> str:
+    r"""Returns the name of the folder for what a configuration makes: that of its YAML, and :obj:`cfg.name_tag`.
+
+    Args:
+        cfg_file (str or Path): The YAML, which has been loaded.
+    """
+    return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         ValueError: If the file is no YAML of options, or an option is unknown or of another type.
     """
     if len(options) % 2:
-        raise ValueError(f'options are pairs of a key and a value, given {len(options)} words: {" ".join(options)}')
+        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
     options = yaml_overrides(options)
     set_cfg(cfg)
     try:
@@ -46,14 +46,15 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             if groups in _ARGUMENTS:
                 _group(groups)[name] = None  # which a value of any type may replace
             if name not in _group(groups):
-                whole = '; a mask is given as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
-                hint = whole if key.startswith('topomask.mask.') else f'; {_known_keys(key)}'
-                raise ValueError(f'unknown option: {key}{hint}')
+                whole = 'is a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
+                accepted = whole if key.startswith('topomask.mask.') else _known_keys(key)
+                raise ValueError(f'{key}: got an unknown option; accepted {accepted}')
             cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
         assert_cfg(cfg)
     except KeyError as error:
         # yacs says "Non-existent config key: gt.layer".
-        raise ValueError(f'{cfg_file}: {error.args[0]}; {_known_keys(error.args[0].split()[-1])}') from error
+        key = error.args[0].split()[-1]
+        raise ValueError(f'{cfg_file}: got the unknown option {key}; accepted {_known_keys(key)}') from error
     except AttributeError as error:  # yacs asks a list or a number for its items
         raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
@@ -114,4 +115,5 @@ def _known_keys(key: str) -> str:
             break
         path.append(part)
         node = node[part]
-    return f'known keys of {".".join(path) or "the top level"}: {", ".join(sorted(node))}'
+    place = f'in {".".join(path)}' if path else 'at the top level'
+    return f'{place} are {", ".join(sorted(node))}'

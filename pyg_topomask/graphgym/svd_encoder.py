@@ -13,7 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graphgym.encoders import NODE_ENCODERS
-from pyg_topomask.graphgym.registry import lookup, register_once
+from pyg_topomask.graphgym.registry import lookup
 
 __all__ = ['SVD_OPTIONS', 'ComposedSVDEncoder', 'SVDNodeEncoder', 'register_svd_encoders']
 
@@ -59,10 +59,12 @@ class SVDNodeEncoder(Module):
         return batch
 
     def _encoding(self, batch: Data) -> Tensor:
-        encoding: Tensor | None = getattr(batch, 'svd_encoding', None)
+        encoding = getattr(batch, 'svd_encoding', None)
         size = self.parts * self.rank
-        if encoding is None or encoding.size(-1) != size:
-            got = 'data without svd_encoding' if encoding is None else f'svd_encoding of {encoding.size(-1)} channels'
+        if not isinstance(encoding, Tensor) or encoding.size(-1) != size:
+            got = 'data without a tensor svd_encoding'
+            if isinstance(encoding, Tensor):
+                got = f'svd_encoding of {encoding.size(-1)} channels'
             raise ValueError(
                 f'SVDSE: got {got}; accepted is svd_encoding of {size} channels: list '
                 f'{{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; rank and bipartite stand in topomask.svd'
@@ -102,10 +104,10 @@ def register_svd_encoders() -> None:
     r"""Registers :obj:`SVDSE`, and :obj:`X+SVDSE` for every node encoder :obj:`X` known by now. It may be called again, after
     others have registered theirs.
     """
-    register_once(register.node_encoder_dict, 'SVDSE', SVDNodeEncoder)
+    register.node_encoder_dict.setdefault('SVDSE', SVDNodeEncoder)
     for name in [*register.node_encoder_dict, *NODE_ENCODERS]:
         if isinstance(name, str) and 'SVDSE' not in name.split('+'):
-            register_once(register.node_encoder_dict, f'{name}+SVDSE', partial(ComposedSVDEncoder, name))
+            register.node_encoder_dict.setdefault(f'{name}+SVDSE', partial(ComposedSVDEncoder, name))
 
 
 register_svd_encoders()

@@ -17,6 +17,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
@@ -44,7 +45,7 @@ from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.graphgym.progress import Progress
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.run_folder import clear_run, locked
+from pyg_topomask.graphgym.run_folder import clear_run, locked, run_name
 from pyg_topomask.graphgym.settings import defaults, load_config, option
 
 __all__ = ['train']
@@ -98,7 +99,7 @@ def _accelerator() -> str:
     known = {'auto': 'cuda' if torch.cuda.is_available() else 'cpu', 'cpu': 'cpu', 'cuda': 'cuda', 'gpu': 'cuda'}
     name = lookup('accelerator', cfg.accelerator, known)
     if name == 'cuda' and not torch.cuda.is_available():
-        raise ValueError(f'accelerator {cfg.accelerator!r} needs a CUDA device, and there is none; use auto or cpu')
+        raise ValueError(f'accelerator: got {cfg.accelerator!r}, and there is no CUDA device; accepted are auto, cpu')
     return name
 
 
@@ -123,9 +124,7 @@ def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
 def _check_options() -> None:
     r"""Says what is wrong in the configuration before data is loaded."""
     for path, least in MINIMA.items():
-        value = option(path)
-        if value is None or value < least:
-            raise ValueError(f'{path}: got {value}; accepted are numbers from {least}')
+        check_whole(least, **{path: option(path)})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
         raise ValueError(f'optim.clip_grad_norm_value: got {cfg.optim.clip_grad_norm_value}; accepted are numbers above 0')
     if cfg.metric_agg not in ('argmax', 'argmin'):
@@ -143,9 +142,9 @@ def _check_options() -> None:
     if cfg.gnn.head == 'graph':
         lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
     for name in cfg.custom_metrics:
-        lookup('metric in custom_metrics', name, register.metric_dict)
+        lookup('custom_metrics', name, register.metric_dict)
     if not cfg.custom_metrics:
-        lookup('dataset.task_type (without custom_metrics)', cfg.dataset.task_type, {'classification': (), **METRICS})
+        lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
 
 
@@ -304,8 +303,7 @@ def train(
     Returns:
         One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
     """
-    if repeat < 1:
-        raise ValueError(f'repeat must be at least 1, given {repeat}')
+    check_whole(1, repeat=repeat)
     for name in ('lightning.pytorch', 'pytorch_lightning'):
         logging.getLogger(name).setLevel(logging.WARNING)
     connect()
@@ -313,8 +311,7 @@ def train(
     for index in range(repeat):
         load_config(cfg_file, options)
         cfg.seed += index
-        name = Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
-        run_dir = Path(cfg.out_dir if out is None else out) / name / str(cfg.seed)
+        run_dir = Path(cfg.out_dir if out is None else out) / run_name(cfg_file) / str(cfg.seed)
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='.*does not have many workers.*')
             warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself

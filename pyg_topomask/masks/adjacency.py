@@ -61,7 +61,7 @@ class AdjacencyMask(Mask):
             torch.nn.init.constant_(self.self_loop, self.initial)
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.normalization, self.self_loop is None
+        return type(self), self.normalization, self.self_loop is None
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
         (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization)

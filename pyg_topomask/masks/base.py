@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks.sparse import sparse_product
 from pyg_topomask.operators import MaskOperator
 
 __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
@@ -24,19 +26,18 @@ class Mask(torch.nn.Module, ABC):
     between layers. :meth:`bind` applies the learnable parameters, one set per head, and returns a
     :class:`~pyg_topomask.operators.MaskOperator`. Calling a mask does both: :obj:`mask(data)`.
 
-    Masks add, scale, transpose (:attr:`T`) and multiply entry by entry with masks of low rank, as operators do.
+    Masks add, scale, transpose (:attr:`T`), and multiply entry by entry with masks of low rank, or both sparse ones.
 
     Args:
         heads (int): The number of heads :math:`H`. (default: :obj:`1`)
 
     Raises:
-        ValueError: If :obj:`heads` is below 1.
+        ValueError: If :obj:`heads` is no whole number from 1.
     """
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
-        if heads < 1 or heads % 1 != 0:
-            raise ValueError(f'heads: got {heads}; accepted are whole numbers from 1')
+        check_whole(1, heads=heads)
         self.heads = int(heads)
 
     @abstractmethod
@@ -70,8 +71,7 @@ class Mask(torch.nn.Module, ABC):
             graph (Graph or torch_geometric.data.Data): The graphs.
             generator (torch.Generator, optional): The source of random numbers, see :meth:`prepared`. (default: :obj:`None`)
         """
-        if not isinstance(graph, Graph):
-            graph = Graph.from_data(graph)
+        graph = Graph.of(graph)
         with torch.autocast(device_type=graph.device.type, enabled=False):
             return self.bind(graph, self.prepared(graph, generator))
 
@@ -137,7 +137,7 @@ class _ComposedMask(Mask):
         return any(part.fresh for part in self._masks)
 
     def settings(self) -> Hashable:
-        return (type(self).__name__, *(part.settings() for part in self._masks))
+        return (type(self), *(part.settings() for part in self._masks))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
         return [part.prepared(graph, generator) for part in self._masks]
@@ -159,12 +159,13 @@ class SumMask(_ComposedMask):
 
 
 class HadamardMask(_ComposedMask):
-    r"""The entrywise product of masks, all but one of low rank."""
+    r"""The entrywise product of masks. Of each two factors, one is of low rank or both are sparse."""
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
         for operator in rest:
-            product = product * operator
+            low_rank = product.factors is not None or operator.factors is not None
+            product = product * operator if low_rank else sparse_product(product, operator)
         return product
 
 

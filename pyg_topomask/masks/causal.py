@@ -12,6 +12,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.padding import by_width
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
@@ -85,17 +86,15 @@ def _layout(order: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tupl
     """
     size = torch.bincount(batch, minlength=num_graphs)
     first = size.cumsum(0) - size
-    # Sizes from 2^(k-1) + 1 to 2^k share a table: at most half of it is padding.
-    level = (size - 1).clamp(min=0).double().log2().floor().long().add(1).masked_fill(size <= 1, 0).masked_fill(size == 0, -1)
     start, tables, used = torch.zeros_like(size), [], 1
-    for own in range(int(level.max()) + 1 if num_graphs > 0 else 0):
-        graphs = (level == own).nonzero().squeeze(1)
-        if graphs.numel() > 0:
-            width = int(size[graphs].max())
-            column = torch.arange(width, device=batch.device).minimum(size[graphs].unsqueeze(1) - 1)
-            tables.append(order[first[graphs].unsqueeze(1) + column])
-            start[graphs] = used + width * torch.arange(graphs.numel(), device=batch.device)
-            used += tables[-1].numel()
+    filled = size.nonzero().squeeze(1)
+    for _, own in by_width(size[filled]):
+        graphs = filled[own]
+        width = int(size[graphs].max())
+        column = torch.arange(width, device=batch.device).minimum(size[graphs].unsqueeze(1) - 1)
+        tables.append(order[first[graphs].unsqueeze(1) + column])
+        start[graphs] = used + width * torch.arange(graphs.numel(), device=batch.device)
+        used += tables[-1].numel()
     position = torch.arange(batch.numel(), device=batch.device) - first[batch]
     entry = start[batch] + position
     if strict:
@@ -136,7 +135,7 @@ class CausalMask(Mask):
         self.strict = strict
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.order, self.strict
+        return type(self), self.order, self.strict
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
         order = torch.arange(graph.num_nodes, device=graph.device)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_even, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.sparse import sparse_operator
@@ -41,8 +42,7 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
         >>> int(expander_edges(graph, degree=4).max()) < 10
         True
     """
-    if degree < 2 or degree % 2:
-        raise ValueError(f'degree: got {degree}; accepted are even numbers from 2')
+    check_even(degree=degree)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
     batch = graph.graph_id
     count = torch.bincount(batch, minlength=graph.num_graphs)
@@ -90,14 +90,14 @@ class ExpanderMask(Mask):
 
     def __init__(self, heads: int = 1, degree: int = 6, input_edges: bool = True, seed: int = 0) -> None:
         super().__init__(heads)
-        if degree < 2 or degree % 2:
-            raise ValueError(f'degree: got {degree}; accepted are even numbers from 2')
+        check_even(degree=degree)
+        check_whole(seed=seed)
         self.degree = degree
         self.input_edges = input_edges
         self.seed = seed
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.degree, self.input_edges, self.seed
+        return type(self), self.degree, self.input_edges, self.seed
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpanderState:
         nodes = torch.arange(graph.num_nodes, device=graph.device)

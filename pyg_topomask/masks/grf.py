@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
@@ -72,7 +73,11 @@ class GRFState:
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
     def store(self, data: Data, settings: WalkSettings) -> None:
-        r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
+        r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They
+        replace those that are there.
+        """
+        for key in [f'{name}_{part}' for name in _NAMES for part in _PARTS if f'{name}_{part}' in data]:
+            del data[key]  # perhaps of a second ensemble
         graph = Graph.from_data(data)
         ensembles = [self.query] if self.key is self.query else [self.query, self.key]
         for name, walks in zip(_NAMES, ensembles, strict=False):
@@ -184,11 +189,11 @@ class GRFMask(Mask):
     graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
-    whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, but not in training with :obj:`resample="forward"`.
-    :obj:`normalization` and :obj:`importance` have to be theirs, and with :obj:`importance=False` also :obj:`p_halt`,
-    :obj:`walk_length` and :obj:`transition`, which make no difference to weighted visits in expectation; they have to be of
-    at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the
-    modulation, not to the edge weights. Equal graphs are walked alike.
+    but not in training with :obj:`resample="forward"`. Their :obj:`num_walks`, :obj:`sampler` and :obj:`seed` then count, not
+    those given here. Equal to theirs have to be :obj:`normalization` and :obj:`importance`, and with :obj:`importance=False`
+    also :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`, on which the expectation of weighted visits does not depend.
+    They need at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to
+    the modulation, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
@@ -261,16 +266,17 @@ class GRFMask(Mask):
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(
-            num_walks,
-            p_halt,
-            max_walk_length,
-            independent_ensembles,
-            sampler,
-            transition,
-            normalization,
-            walk_length,
-            importance,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            independent_ensembles=independent_ensembles,
+            sampler=sampler,
+            transition=transition,
+            normalization=normalization,
+            walk_length=walk_length,
+            importance=importance,
         )
+        check_whole(seed=seed)
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         if asymmetric not in (False, True, 'pairs'):
@@ -325,7 +331,7 @@ class GRFMask(Mask):
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.walk_settings, self.seed, self.fresh
+        return type(self), self.walk_settings, self.seed, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
         if generator is None and not self.fresh:

@@ -127,7 +127,7 @@ class HeatKernelMask(Mask):
         return torch.nn.functional.softplus(own)
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.kind
+        return type(self), self.kind
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # Every diagonal entry has a place in the pattern.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.heat_kernel import inverse_softplus
@@ -71,8 +72,7 @@ class HypercubeMask(Mask):
 
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:
         super().__init__(heads)
-        if dim < 1:
-            raise ValueError(f'dim: got {dim}; accepted are numbers from 1')
+        check_whole(1, dim=dim)
         self.dim = dim
         self.register_buffer('initial', inverse_softplus(lam, heads), persistent=False)
         self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial))
@@ -89,7 +89,7 @@ class HypercubeMask(Mask):
         return torch.nn.functional.softplus(own)
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.dim
+        return type(self), self.dim
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         size = torch.tensor([graph.num_nodes])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
@@ -197,9 +198,7 @@ class LearnedFeaturesMask(Mask):
     def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
         super().__init__(heads)
         rank = num_nodes if rank is None else rank
-        for name, number in (('num_nodes', num_nodes), ('rank', rank)):
-            if number < 1:
-                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        check_whole(1, num_nodes=num_nodes, rank=rank)
         self.features = torch.nn.Parameter(torch.empty(num_nodes, heads, rank))
         self.reset_parameters()
 
@@ -209,7 +208,7 @@ class LearnedFeaturesMask(Mask):
         torch.nn.init.normal_(self.features, mean=scale, std=0.1 * scale)
 
     def settings(self) -> Hashable:
-        return type(self).__name__
+        return type(self)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         return graph.local_id

@@ -12,6 +12,8 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
+
 __all__ = [
     'KERNELS',
     'convolve',
@@ -189,8 +191,7 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         >>> kernel_series('random_walk:3:p=1', order=2)
         tensor([2., 1., 0.], dtype=torch.float64)
     """
-    if order < 0:
-        raise ValueError(f'order: got {order}; accepted are numbers from 0')
+    check_whole(0, order=order)
     kernel, given = _parse_kernel(name)
     parameters |= given
     try:
@@ -280,6 +281,7 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
         >>> modulation('random_walk', max_walk_length=2)
         tensor([1., 1., 0.], dtype=torch.float64)
     """
+    check_whole(0, max_walk_length=max_walk_length)
     return deconvolve(kernel_series(name, max_walk_length, **parameters))
 
 

@@ -44,7 +44,7 @@ class PaddingMask(Mask):
         self.valid = valid
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.valid
+        return type(self), self.valid
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         valid = graph.attribute(self.valid, 'valid')

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -103,8 +104,7 @@ class PowerSeriesMask(Mask):
         positive: bool | None = None,
     ) -> None:
         super().__init__(heads)
-        if order < 0 or order % 1 != 0:
-            raise ValueError(f'order: got {order!r}; accepted are whole numbers from 0')
+        check_whole(0, order=order)
         if parameterization not in ('alpha', 'f'):
             raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
         self.order = order
@@ -139,10 +139,11 @@ class PowerSeriesMask(Mask):
         return own if self.parameterization == 'alpha' else convolve(own, own)
 
     def settings(self) -> Hashable:
-        return self._adjacency.settings()
+        return type(self), self._adjacency.settings()
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        return self._adjacency.prepare(graph, generator)
+        state: AdjacencyState = self._adjacency.prepared(graph, generator)
+        return state
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha

@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pyg_topomask.checks import check_not_negative, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -143,18 +144,18 @@ class RWGNKMask(Mask):
         super().__init__(heads)
         self.exact = num_walks is None
         self.walk_settings = WalkSettings(
-            2 if num_walks is None else num_walks,
-            p_halt,
-            max_walk_length,
-            independent_ensembles,
-            sampler,
-            transition,
-            'rw',
-            walk_length,
+            num_walks=2 if num_walks is None else num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            independent_ensembles=independent_ensembles,
+            sampler=sampler,
+            transition=transition,
+            normalization='rw',
+            walk_length=walk_length,
             importance=False,
         )
-        if not 0 <= alpha < float('inf'):
-            raise ValueError(f'alpha: got {alpha}; accepted are finite numbers from 0')
+        check_whole(seed=seed)
+        check_not_negative(alpha=alpha)
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         given = torch.as_tensor(lam, dtype=torch.get_default_dtype()).detach()
@@ -196,8 +197,8 @@ class RWGNKMask(Mask):
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        name = type(self).__name__
-        return (name, self.walk_settings, self.alpha > 0) if self.exact else (name, self.walk_settings, self.seed, self.fresh)
+        own = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
+        return type(self), self.walk_settings, *own
 
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None

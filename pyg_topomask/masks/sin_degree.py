@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -73,10 +74,8 @@ class SinDegreeMask(Mask):
         degree_attr: str | None = None,
     ) -> None:
         super().__init__(heads)
-        if max_degree < 0:
-            raise ValueError(f'max_degree: got {max_degree}; accepted are numbers from 0')
-        if embedding_dim < 1:
-            raise ValueError(f'embedding_dim: got {embedding_dim}; accepted are numbers from 1')
+        check_whole(0, max_degree=max_degree)
+        check_whole(1, embedding_dim=embedding_dim)
         if direction not in DIRECTIONS:
             raise ValueError(f'direction: got {direction!r}; accepted are {list(DIRECTIONS)}')
         self.max_degree = max_degree
@@ -107,7 +106,7 @@ class SinDegreeMask(Mask):
         return self.offset.detach().ne(0).any(1)
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.direction, self.degree_attr
+        return type(self), self.direction, self.degree_attr
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         if self.degree_attr is not None:

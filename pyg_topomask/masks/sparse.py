@@ -6,10 +6,10 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.ops.sparse import SparseStructure, entries_of
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['sparse_operator']
+__all__ = ['sparse_operator', 'sparse_product']
 
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
@@ -39,4 +39,45 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         cost=pattern.nnz,
         entries=lambda: Entries(pattern, value),
         num_entries=pattern.nnz,
+    )
+
+
+def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
+    r"""Returns the entrywise product of two sparse masks bound to the same graphs: that of the entries that both have.
+
+    Args:
+        left (MaskOperator): The one.
+        right (MaskOperator): The other.
+
+    Raises:
+        ValueError: If one of them has no entries.
+    """
+    for own, other in ((left, right), (right, left)):
+        if own.entries is None:
+            raise ValueError(
+                f'mask: got the entrywise product of {other!r} and {own!r}; accepted are products with a mask of low rank, of '
+                f'two sparse masks, or with a number for all or for each head'
+            )
+
+    def entries() -> Entries:
+        first, second = entries_of(left), entries_of(right)
+        pattern, *places = first.pattern.intersection(second.pattern)
+        one, other = (own.value.index_select(1, place) for own, place in zip((first, second), places, strict=True))
+        return Entries(pattern, one * other)
+
+    def tensors() -> tuple[Tensor, ...]:
+        own = entries()
+        return own.value, *own.pattern.tensors
+
+    known = [own.num_entries for own in (left, right) if own.num_entries is not None]
+    return MaskOperator(
+        SparseStructure(),
+        tensors,
+        left.num_nodes,
+        max(left.heads, right.heads),
+        left.batch,
+        left.num_graphs,
+        cost=min(known, default=None),
+        entries=entries,
+        num_entries=min(known, default=None),
     )

@@ -8,10 +8,12 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.walks.uniform import generator_on
 
 __all__ = ['StochasticRPEMask']
 
@@ -52,9 +54,8 @@ class StochasticRPEMask(Mask):
 
     def __init__(self, heads: int = 1, num_sines: int = 4, num_features: int = 16, gain: float = 0.5, seed: int = 0) -> None:
         super().__init__(heads)
-        for name, number in (('num_sines', num_sines), ('num_features', num_features)):
-            if number < 1:
-                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        check_whole(1, num_sines=num_sines, num_features=num_features)
+        check_whole(seed=seed)
         if not math.isfinite(gain):
             raise ValueError(f'gain: got {gain}; accepted are finite numbers')
         self.initial_gain = gain
@@ -62,7 +63,7 @@ class StochasticRPEMask(Mask):
         self.frequency = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.phase = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.register_buffer('projection', torch.empty(num_features, 2 * num_sines))
-        self.redraw(torch.Generator().manual_seed(seed))
+        self.redraw(torch.Generator().manual_seed(int(seed)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -76,10 +77,11 @@ class StochasticRPEMask(Mask):
     @torch.no_grad()
     def redraw(self, generator: torch.Generator | None = None) -> None:
         r"""Draws a new projection."""
+        generator = generator_on(torch.device('cpu'), generator)
         self.projection.copy_(torch.randn(self.projection.shape, generator=generator))
 
     def settings(self) -> Hashable:
-        return type(self).__name__
+        return type(self)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         return graph.local_id

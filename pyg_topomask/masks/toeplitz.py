@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from numbers import Integral
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
@@ -29,8 +29,8 @@ class ToeplitzMask(Mask):
     length of the shortest path. The matrix is :math:`d`-level block-Toeplitz; Fourier transforms multiply by it in
     :math:`O(N \log N)` time and :math:`O(N)` memory. The nodes of a graph are those of its grid with the last dimension
     running fastest, and its shape is :obj:`data.grid_shape`, which :class:`~pyg_topomask.transforms.AddGridShape` and
-    :class:`~pyg_topomask.transforms.ToGridGraph` store; the graphs of a batch may have different shapes, and edges are not
-    read.
+    :class:`~pyg_topomask.transforms.ToGridGraph` store; without it the nodes of each graph are on a line where
+    :obj:`shape_dims` is :obj:`1`. The graphs of a batch may have different shapes, and edges are not read.
 
     Entries carry the rounding error of the transforms, relative to the whole grid: rows that weigh less than it count as
     rows without weight. On a CPU in float32, up to 128 offsets that are not zero (:obj:`beyond="zero"`) are summed
@@ -54,7 +54,8 @@ class ToeplitzMask(Mask):
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data has no grid shape or one that does not fit its nodes.
+        ValueError: If an argument is outside its range, or the data has no grid shape, but for lines, or one that does not
+            fit its nodes.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -78,15 +79,14 @@ class ToeplitzMask(Mask):
         positive: bool = False,
     ) -> None:
         super().__init__(heads)
-        if shape_dims < 1:
-            raise ValueError(f'shape_dims: got {shape_dims}; accepted are numbers from 1')
+        check_whole(1, shape_dims=shape_dims)
         if kind not in ('offset', 'distance'):
             raise ValueError(f'kind: got {kind!r}; accepted are "offset" and "distance"')
         if beyond not in ('clip', 'zero'):
             raise ValueError(f'beyond: got {beyond!r}; accepted are "clip" and "zero"')
         length = shape_dims if kind == 'offset' else 1
         windows = tuple(window) if isinstance(window, Sequence) else (window,) * length
-        if len(windows) != length or not all(isinstance(size, Integral) and size >= 0 for size in windows):
+        if len(windows) != length or not all(is_whole(size, 0) for size in windows):
             accepted = f'whole numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a whole number from 0'
             raise ValueError(f'window: got {window} for kind={kind!r}; accepted are {accepted}')
         self.shape_dims = shape_dims
@@ -129,7 +129,7 @@ class ToeplitzMask(Mask):
             self.table.copy_(self.initial.log() if self.positive else self.initial)
 
     def settings(self) -> Hashable:
-        return type(self).__name__, self.shape_dims
+        return type(self), self.shape_dims
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Tensor]:
         shapes = self._shapes(graph)
@@ -149,6 +149,9 @@ class ToeplitzMask(Mask):
     def _shapes(self, graph: Graph) -> Tensor:
         r"""Returns the shape of the grid of each graph, :obj:`[num_graphs, d]`."""
         shapes: Tensor | None = graph.data['grid_shape'] if graph.data is not None and 'grid_shape' in graph.data else None
+        size = torch.bincount(graph.graph_id, minlength=graph.num_graphs)
+        if shapes is None and self.shape_dims == 1:
+            return size.unsqueeze(1)
         if shapes is None:
             raise ValueError(
                 'grid_shape: got a graph without it; accepted is data that transforms.AddGridShape or transforms.ToGridGraph '
@@ -165,7 +168,6 @@ class ToeplitzMask(Mask):
                 f'shape_dims={self.shape_dims}; accepted are integers [{graph.num_graphs}, {self.shape_dims}], as '
                 f'transforms.AddGridShape stores them'
             )
-        size = torch.bincount(graph.graph_id, minlength=graph.num_graphs)
         wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
         if bool(wrong.any()):
             own = int(wrong.nonzero()[0])

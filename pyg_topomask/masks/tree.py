@@ -12,12 +12,14 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree import BACKENDS, METHODS, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.numba_backend import BACKENDS
+from pyg_topomask.ops.tree import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['TreeMask', 'TreeState']
@@ -187,8 +189,7 @@ class TreeMask(Mask):
         ):
             if value not in accepted:
                 raise ValueError(f'{name}: got {value!r}; accepted are {list(accepted)}')
-        if max_distance < 0:
-            raise ValueError(f'max_distance: got {max_distance}; accepted are numbers from 0')
+        check_whole(0, max_distance=max_distance)
         _refuse_unused(kind, a, b, max_distance, f, backend, method)
         self.kind = kind
         self.max_distance = max_distance
@@ -208,7 +209,7 @@ class TreeMask(Mask):
         if kind == 'distance':
             self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         elif learnable:
-            self.alpha = torch.nn.Parameter(torch.empty_like(initial[0]))
+            self.raw_a = torch.nn.Parameter(torch.empty_like(initial[0]))
             self.b = torch.nn.Parameter(torch.empty_like(initial[1]))
         self.reset_parameters()
 
@@ -218,16 +219,16 @@ class TreeMask(Mask):
                 self.f.copy_(self.initial)
             elif self.learnable:
                 a, b = self.initial
-                self.alpha.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
+                self.raw_a.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
                 self.b.copy_(b)
 
     @property
     def a(self) -> Tensor:
         r"""The factor :math:`a` of the distance, :obj:`[heads]`."""
-        return -softplus(self.alpha) if self.learnable else self.initial[0]
+        return -softplus(self.raw_a) if self.learnable else self.initial[0]
 
     def settings(self) -> Hashable:
-        return type(self).__name__
+        return type(self)
 
     @torch.compiler.disable  # torch.compile would read SciPy as Python
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> TreeState:

@@ -10,6 +10,7 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.masked_softmax_attention import GRFSoftmaxAttention, MaskedSoftmaxAttention
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.nn.sin_degree_attention import SinDegreeAttention
+from pyg_topomask.nn.toeplitz_attention import ToeplitzAttention
 
 __all__ = [
     'AsymmetricGRFAttention',
@@ -22,5 +23,6 @@ __all__ = [
     'MaskedSoftmaxAttention',
     'RWGNKAttention',
     'SinDegreeAttention',
+    'ToeplitzAttention',
     'TopoGPSConv',
 ]

@@ -11,9 +11,10 @@ from torch_geometric.data import Data
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
 
+from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
 from pyg_topomask.operators import Entries
 from pyg_topomask.ops.sparse import entries_of
 
@@ -53,11 +54,9 @@ class ExplicitAttention(MessagePassing, ABC):
         super().__init__(aggr='add', flow='target_to_source', node_dim=0)  # the source of an edge attends to its target
         out_channels = resolve_channels(channels, out_channels, heads, divide=kq_dim is None or val_dim is None)
         check_probability(dropout=dropout)
-        for name, size in (('kq_dim', kq_dim), ('val_dim', val_dim)):
-            if size is not None and size < 1:
-                raise ValueError(f'{name}: got {size}; accepted are numbers from 1')
         kq_dim = out_channels // heads if kq_dim is None else kq_dim
         val_dim = out_channels // heads if val_dim is None else val_dim
+        check_whole(1, kq_dim=kq_dim, val_dim=val_dim)
         if head_agg not in ('linear', 'none'):
             raise ValueError(f'head_agg: got {head_agg!r}; accepted are "linear" and "none"')
         if head_agg == 'none' and heads * val_dim != out_channels:
@@ -192,7 +191,7 @@ class SparseMaskAttention(ExplicitAttention):
 
 
 def _split(pairs: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns the entry that each edge stands for, -1 for none or where an equal edge came before, and the other entries."""
+    r"""Returns the position of the pair of each edge, -1 for none or where an equal edge comes earlier, and the other pairs."""
     if pairs.size(1) == 0:
         return pairs.new_full((edge_index.size(1),), -1), pairs.new_empty(0)
     size = int(pairs.max()) + 1 if edge_index.numel() == 0 else int(torch.maximum(pairs.max(), edge_index.max())) + 1

@@ -13,6 +13,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.resolver import activation_resolver
 
+from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.nn.multi_head import check_features
 
 __all__ = ['GatedGCNConv']
@@ -56,10 +57,8 @@ class GatedGCNConv(MessagePassing):
         self, channels: int, dropout: float = 0.0, act: str | Callable[[Tensor], Tensor] = 'relu', residual: bool = True
     ) -> None:
         super().__init__(aggr='add')
-        if channels < 1:
-            raise ValueError(f'channels: got {channels}; accepted are numbers from 1')
-        if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        check_whole(1, channels=channels)
+        check_probability(dropout=dropout)
         self.channels = channels
         self.dropout = dropout
         self.residual = residual

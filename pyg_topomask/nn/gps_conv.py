@@ -12,8 +12,9 @@ from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import to_dense_batch
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.multi_head import resolve_channels
+from pyg_topomask.nn.multi_head import check_heads
 
 __all__ = ['TopoGPSConv']
 
@@ -69,6 +70,7 @@ class TopoGPSConv(GPSConv):
         *,
         attn: Module | None = None,
     ) -> None:
+        check_whole(1, channels=channels, heads=heads)
         if attn is not None and not isinstance(attn, Module):
             raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
         found = getattr(attn, 'out_channels', channels)
@@ -76,7 +78,7 @@ class TopoGPSConv(GPSConv):
             raise ValueError(f'attn: got {found} output channels; accepted are channels={channels}')
         own = attn is not None or attn_type is None
         if not own:
-            resolve_channels(channels, None, heads)
+            check_heads(heads, channels)
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
         super().__init__(
             channels,

@@ -7,14 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_even, check_not_negative, check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.multi_head import check_probability
 from pyg_topomask.operators import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
 from pyg_topomask.ops.topk import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
+from pyg_topomask.walks.uniform import generator_on
 
 __all__ = ['KMIPAttention']
 
@@ -24,7 +25,8 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each head of each node to the :math:`k` nodes of its own graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
-    <https://arxiv.org/abs/2604.03815>`_ (thesis: Sec. 4.1, Eq. 4.2 to 4.8):
+    <https://arxiv.org/abs/2604.03815>`_ and the thesis "Bringing k-MIP Attention to Graph Transformers", whose sections are
+    cited here (Sec. 4.1, Eq. 4.2 to 4.8):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad
@@ -49,8 +51,8 @@ class KMIPAttention(ExplicitAttention):
         k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` backward
             passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)
-        random_fraction (float): In training, attend to this fraction of :math:`k`, rounded, more keys at random.
-            (default: :obj:`0.0`)
+        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` keys drawn uniformly, fewer where
+            they repeat. (default: :obj:`0.0`)
         extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"`, or
             :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
         expander_degree (int): The number of neighbors in the expander, even. (default: :obj:`6`)
@@ -105,20 +107,16 @@ class KMIPAttention(ExplicitAttention):
     ) -> None:
         super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg)
         check_probability(attention_dropout=attention_dropout)
-        for name, number in (('k', k), ('k_start', k if k_start is None else k_start), ('k_steps', k_steps)):
-            if number < 1:
-                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
+        check_whole(seed=seed)
         if backend not in BACKENDS:
             raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
         if similarity not in SIMILARITIES:
             raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
         if extra_edges not in EXTRA_EDGES:
             raise ValueError(f'extra_edges: got {extra_edges!r}; accepted are {EXTRA_EDGES}')
-        if expander_degree < 2 or expander_degree % 2:
-            raise ValueError(f'expander_degree: got {expander_degree}; accepted are even numbers from 2')
-        for name, weight in (('random_fraction', random_fraction), ('diversity', diversity)):
-            if not 0.0 <= weight < torch.inf:
-                raise ValueError(f'{name}: got {weight}; accepted are finite numbers from 0')
+        check_even(expander_degree=expander_degree)
+        check_not_negative(random_fraction=random_fraction, diversity=diversity)
         self.k = k
         self.backend = backend
         self.similarity = similarity
@@ -195,6 +193,7 @@ class KMIPAttention(ExplicitAttention):
         rows, cols = [row.expand_as(index)[valid]], [(index * heads + head.unsqueeze(1))[valid]]
         if draws > 0:
             first, count = _first_and_count(ptr, graph)
+            generator = generator_on(index.device, generator)
             drawn = torch.rand(num_nodes, heads, draws, generator=generator, device=index.device, dtype=torch.float64)
             node = first.view(-1, 1, 1) + (drawn * count.view(-1, 1, 1)).long()
             rows.append(row.expand_as(node).flatten())

@@ -7,10 +7,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
 
+from pyg_topomask.checks import check_probability
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, check_probability, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
-__all__ = ['as_graph', 'check_features', 'check_mask', 'check_positive', 'check_probability', 'resolve_channels']
+__all__ = ['as_graph', 'check_features', 'check_heads', 'check_mask', 'resolve_channels']
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
@@ -27,26 +28,19 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
         raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
-    if channels < 1 and channels != -1:
-        raise ValueError(f'channels: got {channels}; accepted are numbers from 1, and -1 for those of the first input')
-    check_positive(out_channels=out_channels)
-    if heads < 1 or (divide and out_channels % heads != 0):
-        raise ValueError(f'heads: got {heads} for {out_channels} channels; accepted are divisors of the channels')
+    if not is_whole(channels, -1) or channels == 0:
+        raise ValueError(f'channels: got {channels!r}; accepted are whole numbers from 1, and -1 for those of the first input')
+    check_whole(1, out_channels=out_channels, heads=heads)
+    if divide:
+        check_heads(heads, out_channels)
     return out_channels
 
 
-def check_probability(**given: float) -> None:
-    r"""Raises a :class:`ValueError` for a number outside :math:`[0, 1]`, by its name."""
-    for name, value in given.items():
-        if not 0.0 <= value <= 1.0:
-            raise ValueError(f'{name}: got {value}; accepted are probabilities in [0, 1]')
-
-
-def check_positive(**given: int) -> None:
-    r"""Raises a :class:`ValueError` for a number below 1, by its name."""
-    for name, value in given.items():
-        if value < 1:
-            raise ValueError(f'{name}: got {value}; accepted are numbers from 1')
+def check_heads(heads: int, channels: int) -> None:
+    r"""Raises a :class:`ValueError` unless so many heads can share the channels out among them."""
+    check_whole(1, heads=heads)
+    if channels % heads != 0:
+        raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
 
 
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
@@ -81,8 +75,7 @@ def as_graph(
     """
     if graph is None:
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
-    if not isinstance(graph, Graph):
-        graph = Graph.from_data(graph)
+    graph = Graph.of(graph)
     if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.graph_id):
         raise ValueError(
             f'batch: got another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs; '

@@ -6,6 +6,9 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
+from pyg_topomask.ops.padding import by_width
+
 __all__ = ['knn_graph']
 
 # Graphs of at most this many nodes are searched side by side; beyond, a tree for each is faster on a CPU.
@@ -56,10 +59,9 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     if others > 0:
         # The way of searching depends on a graph's own size, so that its neighbors do not depend on the batch it is in.
         tree = (count > _SMALL) & (pos.device.type == 'cpu')
-        size = 2 ** torch.frexp((count - 1).float()).exponent.long()  # the next power of two
-        for width in size[~tree & (count > 1)].unique().tolist():
-            own = ~tree & (size == width)
-            _search_blocks(pos, first[own], count[own], width, neighbor)
+        small = (~tree & (count > 1)).nonzero().squeeze(1)
+        for width, own in by_width(count[small]):
+            _search_blocks(pos, first[small[own]], count[small[own]], width, neighbor)
         for start, num in zip(first[tree].tolist(), count[tree].tolist(), strict=True):
             _search_tree(pos[start : start + num], start, neighbor[start : start + num])
     if loop:
@@ -113,8 +115,7 @@ def check_positions(pos: Tensor) -> None:
 
 def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
     check_positions(pos)
-    if k < 1:
-        raise ValueError(f'k: got {k}; accepted are numbers from 1')
+    check_whole(1, k=k)
     if batch is not None:
         if batch.shape != (pos.size(0),) or batch.dtype not in (torch.int32, torch.int64):
             raise ValueError(

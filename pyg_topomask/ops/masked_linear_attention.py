@@ -45,7 +45,7 @@ def masked_linear_attention(
 
     The :math:`N \times N` matrix is never formed, and memory stays :math:`O(N H (m + d))` plus the mask's own tensors, also
     for the backward pass, which recomputes what it needs. Sums are accumulated in float32 or better, also under autocast. A
-    row whose weights are all zero gives 0, with gradient 0.
+    row whose weights are all zero gives 0, with gradient 0. Second derivatives are not supported.
 
     Args:
         q (torch.Tensor): Query features :math:`\phi(\mathbf{q})`, :obj:`[N, H, m]`.

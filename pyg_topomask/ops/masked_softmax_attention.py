@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_probability
 from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.sparse import entries_of, sddmm, spmm
@@ -30,7 +31,7 @@ def masked_softmax_attention(
 
     which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention, and no gradient:
     what is to be learned starts above zero. A row without entries gives 0. Scores and sums are in float32 or better, also
-    under autocast.
+    under autocast. Second derivatives are not supported on the route over entries.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -56,8 +57,7 @@ def masked_softmax_attention(
         torch.Size([2, 1, 4])
     """
     check_shapes(q, k, v, mask)
-    if not 0.0 <= dropout <= 1.0:
-        raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+    check_probability(dropout=dropout)
     if route == 'dense':
         return _attend_dense(q, k, v, mask, dropout)
     if route != 'entries':
@@ -98,11 +98,12 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
     with torch.autocast(device_type=q.device.type, enabled=False):
         matrix = _check(mask.to_dense().to(dtype))
         score = torch.einsum('nhd,mhd->hnm', q.to(dtype), k.to(dtype)) / math.sqrt(max(q.size(-1), 1))
-        score = score.masked_fill(matrix == 0, -math.inf)
-        empty = (matrix == 0).all(-1, keepdim=True)
+        absent = matrix == 0
+        score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
+        empty = absent.all(-1, keepdim=True)
         # Of rows without entries, any finite score: they are set to zero below.
         highest = score.detach().amax(-1, keepdim=True).masked_fill(empty, 0.0) if score.size(-1) > 0 else 0.0
-        weight = matrix * (score - highest).exp()
+        weight = (score - highest).exp()
         alpha = weight / weight.sum(-1, keepdim=True).masked_fill(empty, 1.0)
         alpha = torch.nn.functional.dropout(alpha, dropout)
         return torch.einsum('hnm,mhd->nhd', alpha, v.to(dtype)).to(v.dtype)
@@ -118,10 +119,10 @@ def _attend(
 ) -> tuple[Tensor, Tensor]:
     own = SparsePattern(*pattern)
     row = own.row.long().expand(q.size(1), -1)
-    score = sddmm(own, q, k).masked_fill_(mask == 0, -math.inf)
+    score = sddmm(own, q, k).add_(mask.log())
     highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
     highest.masked_fill_(highest == -math.inf, 0.0)
-    weight = score.sub_(highest.gather(1, row)).exp_().mul_(mask)
+    weight = score.sub_(highest.gather(1, row)).exp_()
     total = score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, weight)
     alpha = weight.div_(total.masked_fill_(total == 0, 1.0).gather(1, row))
     return spmm(own, alpha if keep is None else alpha * keep, v), alpha

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['BACKENDS', 'METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
+__all__ = ['METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
 
-BACKENDS = ('auto', 'torch', 'numba')
 METHODS = ('auto', 'rings', 'fft')
 
 # An entry of the histograms takes as long as this many nodes in a ring.
@@ -62,13 +61,7 @@ def plan_exp(forest: Forest, device: torch.device, backend: str = 'auto') -> tup
         ValueError: If the backend is unknown or does not serve the device.
         ImportError: If :obj:`backend="numba"` and Numba is not installed.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
-    if backend == 'numba' and device.type != 'cpu':
-        raise ValueError(f'backend: got "numba" on {device}; accepted is "torch"')
-    if backend == 'numba' or (backend == 'auto' and device.type == 'cpu' and find_spec('numba') is not None):
-        if find_spec('numba') is None:
-            raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]')
+    if uses_numba(backend, device):
         return TreeExpStructure(compiled=True), tuple(map(torch.from_numpy, forest.topological))
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.

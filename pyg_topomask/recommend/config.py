@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyg_topomask.checks import check_whole
+
 __all__ = ['default_config', 'is_recommendation', 'load_config']
 
 #: What YAML takes for booleans.
@@ -102,7 +104,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
         ValueError: If the file is no YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
     if len(options) % 2:
-        raise ValueError(f'options are pairs of a key and a value, given {len(options)} words: {" ".join(options)}')
+        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
     cfg = default_config()
     given = _parse(Path(cfg_file).read_text(), str(cfg_file))
     if not isinstance(given, dict):
@@ -132,8 +134,8 @@ def _merge(known: Any, given: Mapping[str, Any], path: tuple[str, ...] = ()) -> 
     for name, value in given.items():
         key = '.'.join((*path, name))
         if name not in known:
-            place = '.'.join(path) or 'the top level'
-            raise ValueError(f'unknown option: {key}; known keys of {place}: {", ".join(sorted(known))}')
+            place = f'in {".".join(path)}' if path else 'at the top level'
+            raise ValueError(f'{key}: got an unknown option; accepted {place} are {", ".join(sorted(known))}')
         default = known[name]
         if not isinstance(default, dict):
             known[name] = _converted(key, value, type(default))
@@ -158,9 +160,6 @@ def _converted(key: str, value: Any, kind: type) -> Any:
 
 def _check_values(cfg: Any) -> None:
     own = cfg.recommend
-    for name in ('embedding_dim', 'batch_size', 'max_epoch', 'eval_period', 'k'):
-        if own[name] < 1:
-            raise ValueError(f'recommend.{name}: got {own[name]}; accepted are integers of at least 1')
-    for name, value in (('seed', cfg.seed), ('recommend.patience', own.patience)):
-        if value < 0:
-            raise ValueError(f'{name}: got {value}; accepted are integers of at least 0')
+    check_whole(0, seed=cfg.seed)
+    for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
+        check_whole(least, **{f'recommend.{name}': own[name]})

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import LGConv
 
-from pyg_topomask.recommend.checks import check_not_negative
+from pyg_topomask.checks import check_not_negative, check_whole
 
 __all__ = ['Encoder', 'LightGCNEncoder', 'MFEncoder']
 
@@ -43,9 +43,7 @@ class MFEncoder(torch.nn.Module):
 
     def __init__(self, num_users: int, num_items: int, embedding_dim: int = 64, init_std: float = 0.1) -> None:
         super().__init__()
-        for name, value in (('num_users', num_users), ('num_items', num_items), ('embedding_dim', embedding_dim)):
-            if value < 1:
-                raise ValueError(f'{name}: got {value}; accepted are integers of at least 1')
+        check_whole(1, num_users=num_users, num_items=num_items, embedding_dim=embedding_dim)
         check_not_negative(init_std=init_std)
         self.num_users = num_users
         self.num_items = num_items
@@ -99,8 +97,7 @@ class LightGCNEncoder(MFEncoder):
         init_std: float = 0.1,
     ) -> None:
         super().__init__(num_users, num_items, embedding_dim, init_std)
-        if num_layers < 1:
-            raise ValueError(f'num_layers: got {num_layers}; accepted are integers of at least 1')
+        check_whole(1, num_layers=num_layers)
         self.num_layers = num_layers
         self.skip_input = skip_input
         self.conv = LGConv(normalize=False)  # the adjacency comes normalized

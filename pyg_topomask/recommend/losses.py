@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
+from pyg_topomask.checks import check_above_zero, check_not_negative
 
 __all__ = ['BPRLoss', 'DirectAULoss', 'alignment', 'info_nce', 'uniformity']
 
@@ -102,7 +102,7 @@ class _LogMeanKernel(torch.autograd.Function):
 class DirectAULoss(torch.nn.Module):
     r"""Alignment and uniformity of users and items, from `"Towards Representation Alignment and Uniformity in Collaborative
     Filtering" <https://arxiv.org/abs/2206.12811>`_ and, with :obj:`t=1.0` and :obj:`average=False`, `"Masked Graph
-    Transformer for Large-Scale Recommendation" <https://arxiv.org/abs/2405.04028>`_ (Eq. 13, of normalized embeddings):
+    Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 13, of normalized embeddings):
 
     .. math::
         \mathcal{L} = \mathcal{L}_\mathrm{align} + \lambda \, \mathcal{L}_\mathrm{uniform}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.ops.topk.select import select_in_order
 
 __all__ = ['evaluate', 'popularity_groups', 'rank_items', 'ranking_metrics', 'top_items']
 
@@ -28,20 +30,10 @@ def top_items(scores: Tensor, k: int) -> Tensor:
         >>> top_items(torch.tensor([[1.0, 3.0, 3.0, 2.0], [0.0, -math.inf, -math.inf, -math.inf]]), k=2).tolist()
         [[1, 2], [0, -1]]
     """
-    if not 1 <= k <= scores.size(1):
-        raise ValueError(f'k: got {k}; accepted are 1 to {scores.size(1)}, the size of the catalogue')
-    values, index = scores.topk(k)
-    last = values[:, -1:]
-    tied = ((scores == last).sum(1) > (values == last).sum(1)).nonzero()[:, 0]
-    if tied.numel():
-        # Which of the last equals torch.topk takes is not specified: those in front are taken instead.
-        own, bound = scores[tied], last[tied]
-        equal, above = own == bound, own > bound
-        chosen = above | (equal & (equal.cumsum(1) <= k - above.sum(1, keepdim=True)))
-        index[tied] = chosen.nonzero()[:, 1].view(-1, k)
-    index = index.sort(1).values
-    order = scores.gather(1, index).sort(dim=1, stable=True, descending=True)
-    return index.gather(1, order.indices).masked_fill(order.values == -math.inf, -1)
+    if not is_whole(k, 1) or k > scores.size(1):
+        raise ValueError(f'k: got {k!r}; accepted are 1 to {scores.size(1)}, the size of the catalogue')
+    index = select_in_order(scores, k)
+    return index.masked_fill(scores.gather(1, index) == -math.inf, -1)
 
 
 def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:
@@ -59,8 +51,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     Raises:
         ValueError: If :obj:`k` is not from 1 to the number of items, or :obj:`chunk_size` is below 1.
     """
-    if chunk_size < 1:
-        raise ValueError(f'chunk_size: got {chunk_size}; accepted are integers of at least 1')
+    check_whole(1, chunk_size=chunk_size)
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -96,8 +87,8 @@ def ranking_metrics(ranking: Tensor, user_index: Tensor, targets: Tensor, num_it
         >>> ranking_metrics(torch.tensor([[2, 0]]), torch.tensor([5]), torch.tensor([[5, 5], [0, 1]]), num_items=3, k=1)
         {'recall@1': 0.0, 'ndcg@1': 0.0}
     """
-    if not 1 <= k <= ranking.size(1):
-        raise ValueError(f'k: got {k}; accepted are 1 to {ranking.size(1)}, the length of the ranking')
+    if not is_whole(k, 1) or k > ranking.size(1):
+        raise ValueError(f'k: got {k!r}; accepted are 1 to {ranking.size(1)}, the length of the ranking')
     size = 1 + int(max(user_index.max(), targets[0].max())) if user_index.numel() and targets.numel() else 0
     if size == 0:
         return {f'recall@{k}': math.nan, f'ndcg@{k}': math.nan}
@@ -141,7 +132,7 @@ def evaluate(
         {'recall@1': 1.0, 'ndcg@1': 1.0}
     """
     cutoffs: list[Any] = list(k) if isinstance(k, Sequence) else [k]
-    if not cutoffs or not all(isinstance(cutoff, Integral) for cutoff in cutoffs):
+    if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ValueError(f'k: got {k!r}; accepted are an integer, and a list of one or more')
     user_index = targets[0].unique()
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)

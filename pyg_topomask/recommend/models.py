@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.recommend.encoders import LightGCNEncoder, MFEncoder
@@ -99,21 +100,20 @@ def _sgl(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
 def _mgformer(dataset: InteractionDataset, dim: int, own: Settings) -> Recommender:
     if own['mask'] not in _MASKS:
         raise ValueError(f'recommend.MGFormer.mask: got {own["mask"]!r}; accepted are {", ".join(_MASKS)}')
-    if own['svd_dim'] < 0:
-        raise ValueError(f'recommend.MGFormer.svd_dim: got {own["svd_dim"]}; accepted are numbers from 0')
+    check_whole(0, **{'recommend.MGFormer.svd_dim': own['svd_dim']})
     data = dataset.data()
     if own['svd_dim']:
         data = AddSVDEncoding(own['svd_dim'])(data)
     encoder = MGFormer(
         dataset.num_users,
         dataset.num_items,
-        dim,
-        own['svd_dim'],
-        own['heads'],
-        own['layers'],
-        own['feature_map'],
-        _MASKS[own['mask']],
-        own['max_degree'],
+        embedding_dim=dim,
+        svd_dim=own['svd_dim'],
+        heads=own['heads'],
+        layers=own['layers'],
+        feature_map=own['feature_map'],
+        mask=_MASKS[own['mask']],
+        max_degree=own['max_degree'],
         residual=own['residual'],
         dropout=own['dropout'],
         sign_flip=own['sign_flip'],

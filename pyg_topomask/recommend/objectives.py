@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_above_zero, check_not_negative
 from pyg_topomask.nn.models.mgformer import MGFormer
-from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
 from pyg_topomask.recommend.encoders import Encoder, LightGCNEncoder, MFEncoder
 from pyg_topomask.recommend.interactions import bipartite_data
 from pyg_topomask.recommend.losses import BPRLoss, DirectAULoss, info_nce

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.recommend.checks import check_range
+from pyg_topomask.walks.uniform import generator_on
 
 __all__ = ['NegativeSampler']
 
@@ -53,8 +54,10 @@ class NegativeSampler(torch.nn.Module):
 
         Args:
             users (torch.Tensor): The users, of shape :obj:`[n]`.
-            generator (torch.Generator, optional): The generator, instead of PyTorch's global one. (default: :obj:`None`)
+            generator (torch.Generator, optional): A generator, of any device, instead of PyTorch's global one.
+                (default: :obj:`None`)
         """
+        generator = generator_on(users.device, generator)
         uniform = torch.rand(users.shape, dtype=torch.float64, device=users.device, generator=generator)
         unknown = self.num_unknown[users]
         rank = torch.minimum((uniform * unknown).long(), (unknown - 1).clamp(min=0))

@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped]
 from torch import Tensor
 from torch_geometric import seed_everything
 
+from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
     load_best,
@@ -29,7 +30,6 @@ from pyg_topomask.graphgym.checkpoint import (
 from pyg_topomask.graphgym.distributed import connect, num_processes
 from pyg_topomask.graphgym.metrics import Row, write_metrics
 from pyg_topomask.graphgym.run_folder import clear_run, locked
-from pyg_topomask.recommend.checks import check_above_zero, check_not_negative
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset, load_interactions
@@ -346,8 +346,7 @@ def train(
             other than before, another process trains in the folder, or :obj:`torchrun` has started several processes.
         FloatingPointError: If a loss becomes NaN or infinite.
     """
-    if repeat < 1:
-        raise ValueError(f'repeat must be at least 1, given {repeat}')
+    check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
         raise ValueError(f'torchrun: got {num_processes()} processes; accepted is one, for each batch needs all embeddings')

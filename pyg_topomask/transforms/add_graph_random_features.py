@@ -6,8 +6,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 from pyg_topomask.walks import WalkLength, WalkSettings, sample_ensembles
 
 __all__ = ['AddGraphRandomFeatures']
@@ -38,7 +40,7 @@ class AddGraphRandomFeatures(BaseTransform):
         importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous.
+        ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
 
     Example:
         >>> import torch
@@ -61,26 +63,23 @@ class AddGraphRandomFeatures(BaseTransform):
         importance: bool = True,
     ) -> None:
         self.settings = WalkSettings(
-            num_walks,
-            p_halt,
-            max_walk_length,
-            independent_ensembles,
-            sampler,
-            transition,
-            normalization,
-            walk_length,
-            importance,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            independent_ensembles=independent_ensembles,
+            sampler=sampler,
+            transition=transition,
+            normalization=normalization,
+            walk_length=walk_length,
+            importance=importance,
         )
+        check_whole(seed=seed)
         self.seed = seed
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise ValueError(
-                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-            )
+        check_homogeneous(data)
+        check_unbatched(data)
         graph = Graph.from_data(data)
-        if graph.num_graphs > 1:
-            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
         GRFState(*sample_ensembles(graph, self.settings, self.seed)).store(data, self.settings)
         return data
 

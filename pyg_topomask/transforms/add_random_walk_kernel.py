@@ -33,7 +33,7 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous.
+        ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
 
     Example:
         >>> import torch
@@ -55,14 +55,14 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
         walk_length: WalkLength | str | None = None,
     ) -> None:
         super().__init__(
-            num_walks,
-            p_halt,
-            max_walk_length,
-            seed,
-            independent_ensembles,
-            sampler,
-            'rw',
-            transition,
-            walk_length,
+            num_walks=num_walks,
+            p_halt=p_halt,
+            max_walk_length=max_walk_length,
+            seed=seed,
+            independent_ensembles=independent_ensembles,
+            sampler=sampler,
+            normalization='rw',
+            transition=transition,
+            walk_length=walk_length,
             importance=False,
         )

@@ -3,7 +3,6 @@ r"""A transform that stores the truncated singular vectors of the adjacency or u
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -11,7 +10,9 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph, check_normalization
+from pyg_topomask.transforms.checks import check_unbatched
 
 __all__ = ['AddSVDEncoding']
 
@@ -82,13 +83,9 @@ class AddSVDEncoding(BaseTransform):
         num_iterations: int = 8,
         seed: int = 0,
     ) -> None:
-        for name, number, least in (
-            ('rank', rank, 1),
-            ('num_users', 0 if num_users is None else num_users, 0),
-            ('num_iterations', num_iterations, 0),
-        ):
-            if not isinstance(number, Integral) or number < least:
-                raise ValueError(f'{name}: got {number}; accepted are whole numbers from {least}')
+        check_whole(1, rank=rank)
+        check_whole(0, num_users=0 if num_users is None else num_users, num_iterations=num_iterations)
+        check_whole(seed=seed)
         check_normalization(normalization)
         self.rank = rank
         self.num_users = num_users
@@ -104,8 +101,7 @@ class AddSVDEncoding(BaseTransform):
         if self.edge_type is not None:
             raise ValueError(f'edge_type: got {self.edge_type} for {type(data).__name__}; accepted with HeteroData alone')
         graph = Graph.from_data(data)
-        if graph.batch is not None:
-            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
+        check_unbatched(data)
         num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
         if num_users is not None:
             users, items = self._bipartite(graph.edge_index, graph.weight, int(num_users), graph.num_nodes - int(num_users))
@@ -116,6 +112,7 @@ class AddSVDEncoding(BaseTransform):
         return data
 
     def _hetero(self, data: HeteroData) -> HeteroData:
+        check_unbatched(data)
         if self.num_users is not None:
             raise ValueError(
                 f'num_users: got {self.num_users} for HeteroData, whose types are users and items; accepted is None'

@@ -8,6 +8,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeState
+from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddForest']
 
@@ -32,12 +33,8 @@ class AddForest(BaseTransform):
     """
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise ValueError(
-                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-            )
+        check_homogeneous(data)
+        check_unbatched(data)
         graph = Graph.from_data(data)
-        if graph.num_graphs > 1:
-            raise ValueError(f'data: got a batch of {graph.num_graphs} graphs; accepted are single graphs, before batching')
         TreeState.of(graph).store(data)
         return data

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.checks import is_whole
+from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddGridShape', 'ToGridGraph']
 
@@ -34,18 +36,14 @@ class AddGridShape(BaseTransform):
 
     def __init__(self, shape: Sequence[int]) -> None:
         sizes = shape if isinstance(shape, Sequence) else ()
-        if not sizes or not all(isinstance(size, Integral) and size >= 0 for size in sizes):
+        if not sizes or not all(is_whole(size, 0) for size in sizes):
             raise ValueError(f'shape: got {shape!r}; accepted are one or more whole numbers from 0, as (3, 4)')
         self.shape = tuple(sizes)
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise ValueError(
-                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-            )
+        check_homogeneous(data)
+        check_unbatched(data)
         num_nodes = data.num_nodes or 0
-        if 'batch' in data:
-            raise ValueError(f'data: got a batch of {data.num_graphs} graphs; accepted are single graphs, before batching')
         if math.prod(self.shape) != num_nodes:
             raise ValueError(
                 f'shape: got {self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes; accepted '

@@ -6,7 +6,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.knn import knn_graph
+from pyg_topomask.transforms.checks import check_homogeneous
 
 __all__ = ['KNNGraph']
 
@@ -34,16 +36,12 @@ class KNNGraph(BaseTransform):
     """
 
     def __init__(self, k: int = 6, loop: bool = False) -> None:
-        if k < 1:
-            raise ValueError(f'k: got {k}; accepted are numbers from 1')
+        check_whole(1, k=k)
         self.k = k
         self.loop = loop
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise ValueError(
-                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-            )
+        check_homogeneous(data)
         if 'pos' not in data:
             raise ValueError(f'data: got {data} without pos; accepted is data with positions')
         data.edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop)

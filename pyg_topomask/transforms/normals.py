@@ -6,9 +6,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.nn import global_mean_pool
 from torch_geometric.transforms import BaseTransform
+from torch_geometric.utils import scatter
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.knn import knn_graph
+from pyg_topomask.transforms.checks import check_homogeneous
 
 __all__ = ['AddNormals']
 
@@ -38,8 +42,7 @@ class AddNormals(BaseTransform):
     """
 
     def __init__(self, k: int = 16, orient: str = 'outward', cat: bool = False) -> None:
-        if k < 3:
-            raise ValueError(f'k: got {k}; accepted are numbers from 3')
+        check_whole(3, k=k)
         if orient not in ORIENTATIONS:
             raise ValueError(f'orient: got {orient!r}; accepted are {", ".join(ORIENTATIONS)}')
         self.k = k
@@ -47,10 +50,7 @@ class AddNormals(BaseTransform):
         self.cat = cat
 
     def forward(self, data: Data) -> Data:
-        if not isinstance(data, Data):
-            raise ValueError(
-                f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-            )
+        check_homogeneous(data)
         if 'pos' not in data or data.pos.dim() != 2 or data.pos.size(1) < 2:
             raise ValueError(f'data: got {data}; accepted is data with pos of two dimensions or more')
         batch = data.batch if 'batch' in data else None
@@ -63,27 +63,18 @@ class AddNormals(BaseTransform):
     def _normals(self, pos: Tensor, batch: Tensor | None) -> Tensor:
         center, neighbor = knn_graph(pos, self.k, batch, loop=True)
         step = (pos[neighbor] - pos[center]).double()
-        size, dim = pos.shape
-        count = step.new_zeros(size).index_add_(0, center, step.new_ones(center.numel())).clamp(min=1)
-        mean = step.new_zeros(size, dim).index_add_(0, center, step) / count.unsqueeze(1)
-        step = step - mean[center]
+        step = step - scatter(step, center, dim_size=pos.size(0), reduce='mean')[center]
         # Coordinate by coordinate: all products of a step at once would take D times the memory of the steps.
-        rows = [step.new_zeros(size, dim).index_add_(0, center, step * step[:, axis : axis + 1]) for axis in range(dim)]
-        spread, axes = torch.linalg.eigh(torch.stack(rows, dim=1) / count.view(-1, 1, 1))
+        rows = [scatter(step * own.unsqueeze(1), center, dim_size=pos.size(0), reduce='mean') for own in step.unbind(1)]
+        spread, axes = torch.linalg.eigh(torch.stack(rows, dim=1))
         normal = axes[:, :, 0]
         flat = spread[:, 1] <= 1e-9 * spread[:, -1]  # a line, or a point: two directions vary equally little
-        outward = pos.double() - _mean(pos.double(), batch)
+        batch = None if batch is None else batch.long()
+        mean = global_mean_pool(pos.double(), batch)
+        outward = pos.double() - (mean if batch is None else mean[batch])
         along = normal[:, -1] if self.orient == 'up' else (normal * outward).sum(1)
         normal = torch.where((along < 0).unsqueeze(1), -normal, normal)
         return normal.masked_fill(flat.unsqueeze(1), 0.0).to(pos.dtype)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(k={self.k}, orient={self.orient!r}, cat={self.cat})'
-
-
-def _mean(pos: Tensor, batch: Tensor | None) -> Tensor:
-    if batch is None:
-        return pos.mean(0) if pos.size(0) > 0 else pos
-    num_graphs = int(batch.max()) + 1 if batch.numel() > 0 else 0
-    total = pos.new_zeros(num_graphs, pos.size(1)).index_add_(0, batch, pos)
-    return (total / torch.bincount(batch).clamp(min=1).unsqueeze(1))[batch]

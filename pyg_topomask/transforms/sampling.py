@@ -8,7 +8,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.knn import check_positions
+from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['FarthestSampling', 'RandomSampling', 'farthest_points']
 
@@ -34,13 +36,11 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
         tensor([0, 3, 2])
     """
     check_positions(pos)
-    if num < 1:
-        raise ValueError(f'num: got {num}; accepted are numbers from 1')
+    check_whole(1, num=num)
     num = min(num, pos.size(0))
     if num == 0:
         return torch.empty(0, dtype=torch.long, device=pos.device)
-    if not 0 <= start < pos.size(0):
-        raise ValueError(f'start: got {start}; accepted are points from 0 to {pos.size(0) - 1}')
+    check_whole(0, pos.size(0) - 1, start=start)
     pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
     pos = pos.t().contiguous()  # a row for each coordinate: sums over three columns are slow
     chosen = torch.full((num,), start, dtype=torch.long, device=pos.device)
@@ -54,21 +54,17 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
 
 
 def _check(data: Data) -> int:
-    if not isinstance(data, Data):
-        raise ValueError(
-            f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
-        )
-    if 'batch' in data:
-        raise ValueError(f'data: got a batch of {data.num_graphs} graphs; accepted are single graphs, before batching')
+    check_homogeneous(data)
+    check_unbatched(data)
     return int(data.num_nodes or 0)
 
 
 class _Sampling(BaseTransform):
     def __init__(self, num: int, seed: int = 0) -> None:
-        if num < 1:
-            raise ValueError(f'num: got {num}; accepted are numbers from 1')
+        check_whole(1, num=num)
+        check_whole(seed=seed)
         self.num = num
-        self.seed = seed
+        self.seed = int(seed)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.num}, seed={self.seed})'

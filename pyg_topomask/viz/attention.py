@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics.attention import attention_degrees
 from pyg_topomask.viz.figure import new_figure
 
@@ -51,8 +52,7 @@ def plot_attention_graphs(
     _check_layers('attention', attention)
     if pos.dim() != 2 or pos.size(1) == 0:
         raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [N, dimensions]')
-    if max_edges < 1:
-        raise ValueError(f'max_edges: got {max_edges}; accepted are numbers from 1')
+    check_whole(1, max_edges=max_edges)
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]
     place = _in_the_plane(pos)
@@ -137,8 +137,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
     """
     if len(degrees) == 0 or any(own.dim() != 2 for own in degrees):
         raise ValueError(f'degrees: got shapes {[tuple(own.shape) for own in degrees]}; accepted are one or more of [N, heads]')
-    if bins < 1:
-        raise ValueError(f'bins: got {bins}; accepted are numbers from 1')
+    check_whole(1, bins=bins)
     figure = new_figure(8, 2.4 * len(degrees))
     axes = figure.subplots(len(degrees), 2, squeeze=False, sharex='row')
     for layer, own in enumerate(degrees):

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import (
     compare_rows,
     guaranteed_deviation,
@@ -59,8 +60,8 @@ def neighborhood(graph: Graph, node: int | None = None, size: int = 100) -> Tens
         raise ValueError('graph: got a graph without nodes; accepted are graphs with nodes')
     if node is None:
         node = int(torch.bincount(graph.edge_index.flatten().long(), minlength=graph.num_nodes).argmax())
-    if not 0 <= node < graph.num_nodes:
-        raise ValueError(f'node: got {node}; accepted are nodes from 0 to {graph.num_nodes - 1}')
+    check_whole(0, graph.num_nodes - 1, node=node)
+    check_whole(1, size=size)
     adjacency = coo_matrix(([1.0] * len(row), (row, col)), shape=(graph.num_nodes,) * 2)
     order = breadth_first_order(adjacency.tocsr(), node, directed=False, return_predecessors=False)
     return torch.from_numpy(order[:size].copy()).long()
@@ -102,11 +103,11 @@ def plot_inspection(
         >>> len(plot_inspection(GRFMask(), data, num_walks=[1, 2]).axes)
         5
     """
-    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
-    if not 0 <= head < mask.heads:
-        raise ValueError(f'head: got {head}; accepted are heads from 0 to {mask.heads - 1}')
-    if repeats < 1:
-        raise ValueError(f'repeats: got {repeats}; accepted are numbers from 1')
+    graph = Graph.of(graph)
+    check_whole(0, mask.heads - 1, head=head)
+    check_whole(1, repeats=repeats, num_rows=num_rows)
+    for number in num_walks:
+        check_whole(1, num_walks=number)
     figure = new_figure(11, 8)
     axes = figure.subplots(2, 2)
     _draw_blocks(figure, axes[0], mask, graph, node, head)

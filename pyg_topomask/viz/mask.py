@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import mask_rows, weight_by_hops
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
@@ -47,15 +48,15 @@ def plot_mask(
         >>> [axis.get_title() for axis in figure.axes[:2]]
         ['mask', 'weight by distance']
     """
-    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    graph = Graph.of(graph)
     drawn = neighborhood(graph, node).to(graph.device)
-    rows = mask_rows(mask, graph, drawn).cpu()
-    if not 0 <= head < rows.size(0):
-        raise ValueError(f'head: got {head}; accepted are heads from 0 to {rows.size(0) - 1}')
-    shares = weight_by_hops(mask, graph, max_hops, drawn if nodes is None else nodes)[head].cpu()
+    rows = mask_rows(mask, graph, drawn)
+    check_whole(0, rows.size(0) - 1, head=head)
+    averaged = (drawn, rows) if nodes is None else (nodes, None)
+    shares = weight_by_hops(mask, graph, max_hops, *averaged)[head].cpu()
     figure = new_figure(11, 4)
     left, right = figure.subplots(1, 2)
-    block = rows[head][:, drawn.cpu()]
+    block = rows[head][:, drawn].cpu()
     largest, signed = float(block.abs().max()) or 1.0, bool((block < 0).any())
     image = left.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
     left.set(title='mask', xlabel=f'nodes nearest to node {int(drawn[0])}')

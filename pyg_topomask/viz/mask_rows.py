@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_whole
+from pyg_topomask.diagnostics import mask_rows
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.viz.figure import new_figure
@@ -49,36 +51,24 @@ def plot_mask_rows(
         >>> [axis.get_title() for axis in plot_mask_rows(masks, data, node=0, pos=torch.rand(3, 2)).axes]
         ['neighbors', 'all']
     """
-    graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+    graph = Graph.of(graph)
     if not masks:
         raise ValueError('masks: got none; accepted are one or more')
-    if not 0 <= node < graph.num_nodes:
-        raise ValueError(f'node: got {node}; accepted are nodes from 0 to {graph.num_nodes - 1}')
+    check_whole(0, graph.num_nodes - 1, node=node)
+    check_whole(1, columns=columns)
     if pos.shape != (graph.num_nodes, 2):
         raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [{graph.num_nodes}, 2]')
-    if columns < 1:
-        raise ValueError(f'columns: got {columns}; accepted are numbers from 1')
-    rows = {title: _row(mask, graph, node, head) for title, mask in masks.items()}
+    rows = {title: mask_rows(mask, graph, torch.tensor([node], device=graph.device))[:, 0] for title, mask in masks.items()}
+    check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
     width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()
     figure = new_figure(3 * across, (3 * min(height / width, 2.0) + 0.25) * down)
     place = pos.detach().double().cpu()
     for index, (title, row) in enumerate(rows.items()):
         axis = figure.add_subplot(down, across, index + 1)
-        _draw_row(axis, row, node, place, graph.edge_index.cpu())
+        _draw_row(axis, row[head].double().cpu(), node, place, graph.edge_index.cpu())
         axis.set_title(title, fontsize='medium')
     return figure
-
-
-def _row(mask: Mask, graph: Graph, node: int, head: int) -> Tensor:
-    r"""Returns row :obj:`node` of a mask, by one product of its transpose."""
-    operator = mask(graph)
-    if not 0 <= head < max(operator.heads, 1):
-        raise ValueError(f'head: got {head}; accepted are heads from 0 to {operator.heads - 1}')
-    one_hot = torch.zeros(graph.num_nodes, operator.heads, 1, device=graph.device)
-    one_hot[node] = 1.0
-    row: Tensor = operator.T.matmul(one_hot)[:, head, 0].detach()
-    return row.double().cpu()
 
 
 def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tensor) -> None:

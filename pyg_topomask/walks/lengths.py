@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 
 import torch
 from torch import Tensor
+
+from pyg_topomask.checks import check_above_zero, check_whole
 
 __all__ = ['WALK_LENGTHS', 'FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'walk_length']
 
@@ -31,8 +32,7 @@ class WalkLength(ABC):
         Raises:
             ValueError: If :obj:`max_walk_length` is negative.
         """
-        if not isinstance(max_walk_length, Integral) or max_walk_length < 0:
-            raise ValueError(f'max_walk_length: got {max_walk_length}; accepted are numbers of hops from 0')
+        check_whole(0, max_walk_length=max_walk_length)
         return self.probabilities(torch.arange(max_walk_length + 1, dtype=torch.float64))
 
     @property
@@ -82,8 +82,7 @@ class FixedLength(WalkLength):
     hops: int
 
     def __post_init__(self) -> None:
-        if self.hops < 0 or int(self.hops) != self.hops:
-            raise ValueError(f'hops: got {self.hops}; accepted are numbers of hops from 0')
+        check_whole(0, hops=self.hops)
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (hops <= self.hops).double()
@@ -109,8 +108,7 @@ class PoissonLength(WalkLength):
     mean: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.mean < float('inf'):
-            raise ValueError(f'mean: got {self.mean}; accepted are finite numbers above 0')
+        check_above_zero(mean=self.mean)
 
     def probabilities(self, hops: Tensor) -> Tensor:
         mean = torch.tensor(float(self.mean), dtype=torch.float64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import check_normalization
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -53,8 +53,7 @@ class WalkSettings:
     importance: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.num_walks, Integral) or self.num_walks < 1:
-            raise ValueError(f'num_walks: got {self.num_walks!r}; accepted are numbers of walks from 1')
+        check_whole(1, num_walks=self.num_walks)
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
         if self.transition not in TRANSITIONS:

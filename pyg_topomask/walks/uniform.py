@@ -7,9 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.splitmix import splitmix
 
-__all__ = ['Uniform', 'counter_uniform', 'draw_seed', 'seed_offset']
+__all__ = ['Uniform', 'counter_uniform', 'draw_seed', 'generator_on', 'seed_offset']
 
 # (stream, walkers) -> one number in [0, 1) for each walker; a stream is any integer, for all walkers or for each
 Uniform = Callable[['int | Tensor', Tensor], Tensor]
@@ -24,6 +25,7 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
         local_id (torch.Tensor): The position of each node within its graph, :obj:`[N]`.
         num_walks (int): Walks per node; walker :obj:`w` starts at node :obj:`w // num_walks`.
     """
+    check_whole(1, num_walks=num_walks)
     offset = seed_offset(seed)
 
     def uniform(stream: int | Tensor, walkers: Tensor) -> Tensor:
@@ -38,7 +40,8 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
 
 def seed_offset(seed: int) -> int:
     r"""Returns what a seed adds to the counters, as a signed 64-bit integer."""
-    value = (seed * 0x9E3779B9) & ((1 << 64) - 1)
+    check_whole(seed=seed)
+    value = (int(seed) * 0x9E3779B9) & ((1 << 64) - 1)
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -46,3 +49,12 @@ def draw_seed(generator: torch.Generator | None) -> int:
     r"""Draws a seed from a generator, or from torch's global one if it is :obj:`None`."""
     device = None if generator is None else generator.device
     return int(torch.randint(2**62, (), generator=generator, device=device))
+
+
+def generator_on(device: torch.device, generator: torch.Generator | None) -> torch.Generator | None:
+    r"""Returns a generator that draws on a device: the given one if it does, or one with a seed drawn from it. The global one,
+    :obj:`None`, draws on any.
+    """
+    if generator is None or generator.device.type == device.type:
+        return generator
+    return torch.Generator(device).manual_seed(draw_seed(generator))

@@ -2,21 +2,19 @@ r"""Random walks from every node at once."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
-__all__ = ['BACKENDS', 'sample_ensembles', 'sample_walks', 'walk']
-
-BACKENDS = ('auto', 'torch', 'numba')
+__all__ = ['sample_ensembles', 'sample_walks', 'walk']
 
 # Visits that a chunk of start nodes may hold.
 _BUDGET = 2**25
@@ -36,6 +34,7 @@ def sample_ensembles(
             (default: :obj:`None`)
     """
     seed = draw_seed(generator) if seed is None else seed
+    check_whole(seed=seed)
     query = sample_walks(graph, settings, 2 * seed)
     return query, sample_walks(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
 
@@ -63,14 +62,10 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         >>> sample_walks(graph, WalkSettings(num_walks=4, p_halt=0.0, max_walk_length=1), seed=0).load
         tensor([1., 1., 1., 1.])
     """
-    if backend not in BACKENDS:
-        raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
-    offered = graph.device.type == 'cpu'
-    if backend == 'numba' and not offered:
-        raise ValueError(f'backend: got "numba" for a graph on {graph.device}; accepted is "torch"')
+    compiled = uses_numba(backend, graph.device)
     transitions = Transitions.of(graph, settings.normalization, settings.transition)
     size, longest = graph.num_nodes, settings.max_walk_length
-    if backend == 'numba' or (backend == 'auto' and offered and find_spec('numba') is not None):
+    if compiled:
         start, visited, length, load = _compiled(graph, transitions, settings, seed)
         return WalkFeatures(start, visited, length, load, size, longest)
     uniform = counter_uniform(seed, graph.local_id, settings.num_walks)
@@ -89,10 +84,8 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
 def _compiled(
     graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    try:
-        from pyg_topomask.walks.compiled import walk as compiled_walk
-    except ImportError as error:
-        raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]') from error
+    from pyg_topomask.walks.compiled import walk as compiled_walk
+
     return compiled_walk(graph, transitions, settings, seed)
 
 

@@ -87,8 +87,8 @@ def test_pixels_lie_between_0_and_1() -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'num_frames': 0}, 'num_frames: got 0; accepted are numbers from 1'),
-        ({'size': 11}, 'size: got 11; accepted are sizes from 12'),
+        ({'num_frames': 0}, 'num_frames: got 0; accepted are whole numbers from 1'),
+        ({'size': 11}, 'size: got 11; accepted are whole numbers from 12'),
         ({'target': 'speed'}, "target: got 'speed'; accepted are"),
     ],
 )

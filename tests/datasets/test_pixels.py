@@ -81,8 +81,8 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     write(tmp_path, 'mnist')
     with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test and None"):
         MNISTPixels(str(tmp_path), split='dev')
-    for pool in (0, 15):
-        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted are 1 to 14'):
+    for pool in (0, 15, 2.5):
+        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted are whole numbers from 1 to 14'):
             MNISTPixels(str(tmp_path), pool=pool)
 
 

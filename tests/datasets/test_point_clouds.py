@@ -128,9 +128,11 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^split: got 'val', which has no graphs; accepted are train and None"):
         SceneBlocks(str(tmp_path), 'forest', max_points=None, split='val')
     assert len(SceneBlocks(str(tmp_path), 'forest', max_points=None, split='train')) == 1
-    for call in (lambda: SceneBlocks(str(tmp_path), max_points=0), lambda: cut_into_blocks(torch.zeros(2, 3), 0)):
-        with pytest.raises(ValueError, match=r'^max_points: got 0'):
-            call()
+    for wrong in (0, 2.5):
+        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted are whole numbers from 1'):
+            SceneBlocks(str(tmp_path), max_points=wrong)
+        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted are whole numbers from 1'):
+            cut_into_blocks(torch.zeros(2, 3), wrong)
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason='the point clouds lie beside the repository, in shared/data, and are absent')

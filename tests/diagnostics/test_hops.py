@@ -48,6 +48,13 @@ def test_rows_and_shares_are_those_of_the_matrix(name: str, graph: str) -> None:
     np.testing.assert_allclose(whole, expected_shares(matrix, data, list(range(data.num_nodes)), 2), atol=1e-5)
 
 
+def test_rows_that_are_given_are_not_computed_again() -> None:
+    data, nodes = Data(edge_index=ring(6), num_nodes=6), torch.tensor([1, 4])
+    mask, other = PowerSeriesMask(), PackingMask()
+    rows = mask_rows(mask, data, nodes)
+    torch.testing.assert_close(weight_by_hops(other, data, 2, nodes, rows), weight_by_hops(mask, data, 2, nodes))
+
+
 def test_negative_distances_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^max_hops: got -1'):
         weight_by_hops(PackingMask(), Data(edge_index=ring(3), num_nodes=3), -1)

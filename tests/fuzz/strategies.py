@@ -4,7 +4,7 @@ import copy
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -147,8 +147,8 @@ def assert_same(actual: Tensor, expected: Tensor, tolerance: float = 1e-6) -> No
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-def attempt(call: Callable[[], Result], names: Sequence[str]) -> Result | None:
-    """What the call returns, or None where it refuses an argument of these names by an error that says which."""
+def attempt(call: Callable[[], Result], names: Iterable[str]) -> Result | None:
+    """What the call returns, or None where it refuses what was given by these names by an error that says which."""
     try:
         return call()
     except ValueError as error:
@@ -158,7 +158,7 @@ def attempt(call: Callable[[], Result], names: Sequence[str]) -> Result | None:
 
 
 # What constructors may be given, by the annotation of the parameter. Sizes stay small enough for the memory.
-INTEGERS = (-1, 0, 1, 2, 3, 5, 24)
+INTEGERS = (-1, 0, 1, 2, 3, 5, 24, 2.0, 2.5)
 FLOATS = (-1.0, 0.0, 1e-30, 0.5, 1.0, 1.5, 1e30, float('nan'), float('inf'), -float('inf'))
 BY_ANNOTATION: dict[str, Sequence[Any]] = {
     'int': INTEGERS,
@@ -209,7 +209,3 @@ def arguments(draw: st.DrawFn, function: Callable[..., Any], base: Mapping[str, 
             options[name] = values
     chosen = draw(st.lists(st.sampled_from(sorted(options)), max_size=3, unique=True)) if options else []
     return {**base, **{name: draw(st.sampled_from(options[name])) for name in chosen}}
-
-
-def parameter_names(function: Callable[..., Any]) -> list[str]:
-    return list(inspect.signature(function).parameters)

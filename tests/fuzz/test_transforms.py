@@ -16,7 +16,6 @@ from fuzz.strategies import (
     fuzz,
     graphs,
     lay_out,
-    parameter_names,
     random,
     snapshot,
 )
@@ -206,9 +205,9 @@ def test_wrong_data_is_named(name: str, key: str, wrong: str) -> None:
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind = getattr(transforms, name)
-    given_arguments = data.draw(arguments(kind, CASES[name].base)) if parameter_names(kind) else {}
+    given_arguments = data.draw(arguments(kind, CASES[name].base))
     graph = random(0, 2, 3, 3) if name == 'ToGridGraph' else attributed(edges('tree', 4, 0), 4, 0)
-    names = [*parameter_names(kind), *ACCEPTED]
+    names = [*given_arguments, *ACCEPTED]
     transform = attempt(lambda: kind(**given_arguments), names)
     out = None if transform is None else attempt(lambda: transform(graph), names)
     if out is not None:

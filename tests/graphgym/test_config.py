@@ -62,9 +62,9 @@ def test_defaults_are_not_shared_between_runs() -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ({'gt': {'layer': 1}}, 'gt.layer; known keys of gt: .*layer_type'),
-        ({'topomask': {'GRF': {'walks': 1}}}, 'known keys of topomask.GRF: .*num_walks'),
-        ({'nonsense': 1}, 'known keys of the top level: .*topomask'),
+        ({'gt': {'layer': 1}}, 'got the unknown option gt.layer; accepted in gt are .*layer_type'),
+        ({'topomask': {'GRF': {'walks': 1}}}, 'accepted in topomask.GRF are .*num_walks'),
+        ({'nonsense': 1}, 'accepted at the top level are .*topomask'),
     ],
 )
 def test_unknown_key_in_a_file(tmp_path: Path, content: dict[str, object], message: str) -> None:
@@ -78,13 +78,13 @@ def test_bad_overrides(digits: Path) -> None:
     with pytest.raises(ValueError, match=r'pairs of a key and a value'):
         load_config(digits, ['gt.layers'])
     for key, group in {
-        'nonsense': 'the top level: .*topomask',
-        'gt.nonsense': 'gt: .*layer_type',
-        'topomask.GRF.foo': 'topomask.GRF: .*num_walks',
-        'gt.layers.x': 'gt: .*layer_type',
-        'topomask.foo.bar': 'topomask: .*GRF',
+        'nonsense': 'at the top level are .*topomask',
+        'gt.nonsense': 'in gt are .*layer_type',
+        'topomask.GRF.foo': 'in topomask.GRF are .*num_walks',
+        'gt.layers.x': 'in gt are .*layer_type',
+        'topomask.foo.bar': 'in topomask are .*GRF',
     }.items():
-        with pytest.raises(ValueError, match=f'^unknown option: {key}; known keys of {group}'):
+        with pytest.raises(ValueError, match=f'^{key}: got an unknown option; accepted {group}'):
             load_config(digits, [key, '1'])
 
 

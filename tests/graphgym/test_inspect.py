@@ -123,7 +123,7 @@ def test_attention_of_the_plain_network(tmp_path: Path, digits: Path) -> None:
     (row,) = inspect(digits, [*plain, 'gnn.layer_type', 'powerseries_attention'], graphs=1, out=tmp_path)
     assert row['2 hops'] > 0
     assert 'powerseries_attention on digits' in (tmp_path / digits.stem / 'inspect.md').read_text()
-    with pytest.raises(ValueError, match=r"^gnn.layer_type 'gcnconv': inspect needs an attention that has a mask"):
+    with pytest.raises(ValueError, match=r"^gnn.layer_type: got 'gcnconv', whose attention is None; accepted are attentions"):
         inspect(digits, [*plain, 'gnn.layer_type', 'gcnconv'], graphs=1, out=tmp_path)
 
 
@@ -135,9 +135,9 @@ def exact_mask(mask: GRFMask, data: Data) -> np.ndarray:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ('gt.layer_type GINE+KMIP', 'such as GRF, given KMIP'),
-        ('gt.layer_type GINE+None', 'such as GRF, given None'),
-        ('gt.layer_type GINE+GRX', "'GRX'; known: Adjacency, AsymmetricGRF, "),
+        ('gt.layer_type GINE+KMIP', 'whose attention is KMIP; accepted are attentions that have a mask'),
+        ('gt.layer_type GINE+None', 'whose attention is None; accepted are attentions that have a mask'),
+        ('gt.layer_type GINE+GRX', "'GRX'; accepted are Adjacency, AsymmetricGRF, "),
         ('topomask.GRF.importance False', 'importance'),
         ('topomask.GRF.num_walks 0', 'num_walks'),
     ],
@@ -153,7 +153,7 @@ def test_bad_input_is_one_line(
 
 
 def test_number_of_graphs(tmp_path: Path, digits: Path) -> None:
-    with pytest.raises(ValueError, match='graphs must be at least 1'):
+    with pytest.raises(ValueError, match=r'^graphs: got 0; accepted are whole numbers from 1'):
         inspect(digits, QUIET, graphs=0, out=tmp_path)
 
 
@@ -165,6 +165,22 @@ def test_without_matplotlib_there_is_a_table(
     assert 'pyg_topomask with its extra [viz]' in capsys.readouterr().err
     assert (tmp_path / digits.stem / 'inspect.md').exists()
     assert not (tmp_path / digits.stem / 'inspect.png').exists()
+
+
+def test_files_stand_beside_the_runs_and_are_whole(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ['name_tag', 'tagged', *QUIET]
+    inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert [path.name for path in tmp_path.iterdir()] == [f'{digits.stem}-tagged']
+    before = {path.name: path.read_bytes() for path in (tmp_path / f'{digits.stem}-tagged').iterdir()}
+    assert sorted(before) == ['inspect.csv', 'inspect.md', 'inspect.png']
+
+    def fail(*args: object) -> None:
+        raise OSError('the disk is full')
+
+    monkeypatch.setattr('pyg_topomask.graphgym.checkpoint.os.replace', fail)
+    with pytest.raises(OSError, match='the disk is full'):
+        inspect(digits, [*options, 'topomask.GRF.num_walks', '2'], graphs=1, out=tmp_path, num_rows=4)
+    assert {path.name: path.read_bytes() for path in (tmp_path / f'{digits.stem}-tagged').iterdir()} == before
 
 
 def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,7 +236,7 @@ def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: p
 
 @pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
 def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: str) -> None:
-    with pytest.raises(ValueError, match=r"unknown local layer .* 'Foo'; known|gt.layer_type must read"):
+    with pytest.raises(ValueError, match=r"^gt.layer_type(, before '\+': got 'Foo'; accepted are|: got 'GRF'; accepted is) "):
         inspect(digits, ['gt.layer_type', layer_type, *QUIET], graphs=1, out=tmp_path)
 
 

@@ -51,7 +51,7 @@ def test_transform_of_a_subset(configure: Callable[..., None]) -> None:
 
 
 def test_dataset_on_disk_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'held in memory, given list'):
+    with pytest.raises(ValueError, match=r'got a dataset of type list; accepted are datasets held in memory'):
         apply_in_memory([], double)
 
 
@@ -221,16 +221,16 @@ def test_transforms_from_yaml() -> None:
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
-        ('Nonsense', "unknown transform .*'Nonsense'; known: .*AddGraphRandomFeatures"),
+        ('Nonsense', "topomask.transforms: got 'Nonsense'; accepted are .*AddGraphRandomFeatures"),
         (
             {'AddGraphRandomFeatures': {'nonsense': 2}},
             'for AddGraphRandomFeatures: got .*nonsense.*; accepted are the arguments',
         ),
         ({'AddRandomWalkPE': {}}, "accepted are the arguments .*'walk_length'.*: missing a required argument: 'walk_length'"),
         ({'AddGraphRandomFeatures': {'p_halt': 'abc'}}, "got .*'p_halt': 'abc'.*, of which a value is of a type that is not"),
-        ({'AddGraphRandomFeatures': 3}, 'takes names and'),
-        ({'A': {}, 'B': {}}, 'takes names and'),
-        (3, 'takes names and'),
+        ({'AddGraphRandomFeatures': 3}, 'accepted are names and'),
+        ({'A': {}, 'B': {}}, 'accepted are names and'),
+        (3, 'accepted are names and'),
     ],
 )
 def test_bad_transforms(entry: Any, message: str) -> None:
@@ -241,8 +241,8 @@ def test_bad_transforms(entry: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ('format', 'name', 'message'),
     [
-        ('topomask', 'nonsense', "unknown dataset.name .*'nonsense'; known: cifar10-pixels, cloth, digits"),
-        ('nonsense', 'x', "unknown dataset.format 'nonsense'; known: topomask, PyG, PyG-Planetoid"),
+        ('topomask', 'nonsense', "dataset.name, for .*: got 'nonsense'; accepted are cifar10-pixels, cloth, digits"),
+        ('nonsense', 'x', "dataset.format: got 'nonsense'; accepted are topomask, PyG, PyG-Planetoid"),
     ],
 )
 def test_unknown_dataset(configure: Callable[..., None], format: str, name: str, message: str) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import torch
+from graphs import ring
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import network_dict
 
 from pyg_topomask.datasets import ClothRollouts, load_images, moving_digits
+from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.composed_mask import MASKS
 from pyg_topomask.graphgym.models import MODELS
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.walks import sample_walks
 
 CONFIGS = {name: next((Path(__file__).parents[2] / 'graphgps_configs').glob(f'*-{name}.yaml')) for name in MODELS}
 #: Makes the data of each configuration small enough for a test.
@@ -65,7 +70,7 @@ def test_pixels_are_images() -> None:
 
 def test_pixels_are_videos() -> None:
     videos = moving_digits(num_frames=4)['test'][0][:3]
-    network = build('ViViT', 4, 10, 'topomask.model.num_frames', '4')
+    network = build('ViViT', 4, 10, 'topomask.model.num_frames', '4').eval()
     scores, _ = network(graphs_of(videos.flatten(1, 2)))
     torch.testing.assert_close(scores, network.model(videos))
 
@@ -93,11 +98,24 @@ def test_gkat_on_nodes_predicts_those_of_the_split() -> None:
     assert labels.tolist() == [3, 0]
 
 
-def test_layers_have_masks_of_their_own() -> None:
-    network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', '{sum: [{GRF: {seed: 5}}, Adjacency]}')
-    walks = [part for part in network.modules() if isinstance(part, GRFMask)]
-    assert [mask.seed for mask in walks] == [5, 6]
-    assert [mask.heads for mask in walks] == [4, 4]
+@pytest.mark.parametrize('name', ['GRF', 'RWGNK', 'Expander'])
+def test_layers_have_masks_of_their_own(name: str) -> None:
+    """Also where the heads of a layer have neighboring seeds."""
+    tree = f'{{heads: [{{{name}: {{seed: 0}}}}, {{{name}: {{seed: 1}}}}]}}'
+    network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', tree)
+    masks = [part for part in network.modules() if isinstance(part, MASKS[name])]
+    assert [mask.heads for mask in masks] == [2, 2, 2, 2]
+    matrices = [mask(Graph.from_tensors(ring(30), 30)).to_dense() for mask in masks]
+    assert not any(torch.equal(one, other) for one, other in combinations(matrices, 2))
+
+
+def test_walks_of_later_layers_are_those_of_either_backend() -> None:
+    network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', '{GRF: {num_walks: 8}}')
+    last = [part for part in network.modules() if isinstance(part, GRFMask)][-1]
+    graph = Graph.from_tensors(ring(9), 9)
+    torch_walks, numba_walks = (sample_walks(graph, last.walk_settings, last.seed, own) for own in ('torch', 'numba'))
+    assert torch.equal(torch_walks.visited, numba_walks.visited)
+    torch.testing.assert_close(torch_walks.load, numba_walks.load)
 
 
 def test_no_mask(tmp_path: Path) -> None:
@@ -118,7 +136,7 @@ def test_no_mask(tmp_path: Path) -> None:
         ('TopologicalViT', ('topomask.model.width', '3'), r'accepted are the arguments .*image_size'),
         ('TopologicalViT', ('topomask.model.in_channels', '3'), r'accepted are the arguments'),
         ('TopologicalViT', ('topomask.model.heads', 'many'), r'heads'),
-        ('TopologicalViT', ('topomask.mask', 'Unknown'), r'unknown mask'),
+        ('TopologicalViT', ('topomask.mask', 'Unknown'), r"topomask.mask: got 'Unknown'; accepted are"),
         ('TopologicalViT', ('topomask.dataset.side', '3'), r'topomask.dataset, for digits: got .*accepted are the arguments'),
         ('TopologicalViT', ('topomask.dataset.split', 'train'), r'topomask.dataset, for digits: got'),
         ('ViViT', ('topomask.model.num_frames', '3'), r'num_frames 3 for 8 features of a pixel'),

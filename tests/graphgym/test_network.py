@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.network import TopoGPSModel
 from pyg_topomask.graphgym.optim import create_optimizer
 from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.walks import sample_ensembles
 
 CONFIGS = sorted((Path(__file__).parents[2] / 'graphgps_configs').glob('*-GPS+*.yaml'))
 
@@ -81,14 +83,14 @@ def test_shipped_configuration_takes_a_step(cfg_file: Path) -> None:
     assert len(unchanged) <= len(attention) // 4, unchanged
 
 
-@pytest.mark.parametrize('attention', [*ATTENTIONS, *ATTN_TYPES])
-@pytest.mark.parametrize('local', ['None', 'GINE'])
-def test_every_attention(configure: Callable[..., None], local: str, attention: str) -> None:
-    if (local, attention) == ('None', 'None'):
-        return
-    configure(f'gt.layer_type {local}+{attention}')
+NAMES = [f'{local}+{attention}' for local in ('None', 'GINE') for attention in (*ATTENTIONS, *ATTN_TYPES)]
+
+
+@pytest.mark.parametrize('layer_type', [name for name in NAMES if name != 'None+None'])
+def test_every_attention(configure: Callable[..., None], layer_type: str) -> None:
+    configure(f'gt.layer_type {layer_type}')
     cfg.topomask.Toeplitz.shape_dims = 1
-    if attention == 'Masked':
+    if layer_type.endswith('+Masked'):
         cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'PowerSeries': {'order': 2}}]})
     batch = make_batch()
     prediction, label = predict(TopoGPSModel(3, 10), batch)
@@ -176,7 +178,7 @@ def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) 
 @pytest.mark.parametrize('layer_type', ['None+Transformer', 'None+Performer', 'GCN+Transformer'])
 def test_heads_that_do_not_divide_the_channels(configure: Callable[..., None], layer_type: str) -> None:
     configure(f'gt.layer_type {layer_type} gt.n_heads 3 gt.dim_hidden 8 dataset.edge_encoder False')
-    with pytest.raises(ValueError, match=r'gt.n_heads must divide gt.dim_hidden, given n_heads=3 and dim_hidden=8'):
+    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for gt.dim_hidden 8; accepted are divisors'):
         TopoGPSModel(8, 3)
 
 
@@ -195,7 +197,7 @@ def test_inductive_node_head(configure: Callable[..., None]) -> None:
 def test_type_encoders(configure: Callable[..., None]) -> None:
     configure('dataset.node_encoder_name TypeDictNode dataset.edge_encoder_name TypeDictEdge')
     batch = make_batch()
-    with pytest.raises(ValueError, match=r'dataset.node_encoder_num_types must be a positive number'):
+    with pytest.raises(ValueError, match=r'^dataset.node_encoder_num_types: got 0; accepted are'):
         TopoGPSModel(3, 10)
     cfg.dataset.node_encoder_num_types, cfg.dataset.edge_encoder_num_types = 3, 2
     batch.x = torch.arange(batch.num_nodes).view(-1, 1) % 3
@@ -206,18 +208,18 @@ def test_type_encoders(configure: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ('gt.layer_type None+None', 'leaves nothing to compute'),
-        ('gt.layer_type GRF', "must read '<local layer>\\+<attention>'"),
-        ('gt.layer_type GINE+GRF+GRF', 'must read'),
-        ('gt.layer_type GINE+GRX', "unknown attention .*'GRX'; known: .*GRF.*Performer"),
-        ('gt.layer_type GINX+GRF', "unknown local layer .*'GINX'; known: .*GCN"),
-        ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner .* given 16, 8 and 8'),
-        ('gt.layer_norm True', 'gt.layer_norm and gt.batch_norm are both True'),
-        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads must divide gt.dim_hidden'),
-        ('gnn.head nonsense', "unknown gnn.head 'nonsense'; known: .*graph.*san_graph"),
-        ('gnn.act nonsense', "unknown gnn.act 'nonsense'; known: .*relu"),
-        ('dataset.node_encoder_name nonsense', "unknown dataset.node_encoder_name 'nonsense'; known: .*LinearNode"),
-        ('dataset.edge_encoder_name nonsense', "unknown dataset.edge_encoder_name 'nonsense'; known: .*LinearEdge"),
+        ('gt.layer_type None+None', "gt.layer_type: got 'None\\+None'; accepted are a local layer"),
+        ('gt.layer_type GRF', "gt.layer_type: got 'GRF'; accepted is '<local layer>\\+<attention>'"),
+        ('gt.layer_type GINE+GRF+GRF', "gt.layer_type: got 'GINE\\+GRF\\+GRF'; accepted is"),
+        ('gt.layer_type GINE+GRX', "gt.layer_type, after '\\+': got 'GRX'; accepted are .*GRF.*Performer"),
+        ('gt.layer_type GINX+GRF', "gt.layer_type, before '\\+': got 'GINX'; accepted are .*GCN"),
+        ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner: got 16 and 8 for 8 channels'),
+        ('gt.layer_norm True', 'gt.layer_norm, gt.batch_norm: got True for both'),
+        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads: got 3 for gt.dim_hidden'),
+        ('gnn.head nonsense', "gnn.head: got 'nonsense'; accepted are .*graph.*san_graph"),
+        ('gnn.act nonsense', "gnn.act: got 'nonsense'; accepted are .*relu"),
+        ('dataset.node_encoder_name nonsense', "dataset.node_encoder_name: got 'nonsense'; accepted are .*LinearNode"),
+        ('dataset.edge_encoder_name nonsense', "dataset.edge_encoder_name: got 'nonsense'; accepted are .*LinearEdge"),
     ],
 )
 def test_bad_configuration(configure: Callable[..., None], options: str, message: str) -> None:
@@ -230,7 +232,7 @@ def test_bad_configuration(configure: Callable[..., None], options: str, message
 def test_edge_encoder_without_edge_features(configure: Callable[..., None]) -> None:
     configure()
     cfg.share.dim_in, cfg.share.dim_edge = 3, 0
-    with pytest.raises(ValueError, match=r"needs edge features, but the dataset 'digits' has none"):
+    with pytest.raises(ValueError, match=r"the dataset 'digits' has no edge features"):
         TopoGPSModel(3, 10)
 
 
@@ -246,3 +248,24 @@ def test_plain_graphgym_layer(configure: Callable[..., None], name: str) -> None
     compute_loss(prediction, label)[0].backward()
     create_optimizer(model.parameters()).step()
     assert any(not torch.equal(before[name], model.get_parameter(name)) for name in before)
+
+
+def test_plain_graphgym_layers_walk_once_per_forward(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(
+        'dataset.node_encoder False gnn.layer_type grf_attention gnn.layers_mp 3 gnn.att_heads 2 dataset.edge_encoder False'
+    )
+    cfg.topomask.GRF.resample = 'forward'
+    walked = []
+
+    def walk(*args: Any) -> Any:
+        walked.append(args)
+        return sample_ensembles(*args)
+
+    monkeypatch.setattr('pyg_topomask.masks.grf.sample_ensembles', walk)
+    batch = make_batch()
+    model = network_dict['gnn'](dim_in=3, dim_out=10)
+    x = batch.x
+    for forward in range(2):
+        batch.x = x
+        model(batch)
+        assert len(walked) == forward + 1

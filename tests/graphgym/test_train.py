@@ -193,7 +193,7 @@ def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.Ca
     assert (run_dir(tmp_path, 1) / 'metrics.csv').exists()
     again = train(digits, [*options, 'seed', '1'], out=tmp_path / 'again')
     assert again == results[1:]
-    with pytest.raises(ValueError, match=r'repeat must be at least 1, given 0'):
+    with pytest.raises(ValueError, match=r'^repeat: got 0; accepted are whole numbers from 1'):
         train(digits, options, repeat=0, out=tmp_path)
 
 

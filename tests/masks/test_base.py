@@ -1,9 +1,13 @@
+from collections.abc import Callable
+
 import pytest
 import torch
-from graphs import small_digraph, small_graph
+from graphs import small_digraph, small_graph, uneven_graphs
+from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.testing import assert_mask_operator
 
 
 class CountingMask(PackingMask):
@@ -98,9 +102,26 @@ def test_masks_of_other_numbers_of_heads_do_not_combine() -> None:
         PackingMask(2) * PackingMask(3)
 
 
-def test_masks_without_a_low_rank_part_have_no_entrywise_product() -> None:
-    with pytest.raises(ValueError, match='low'):
-        (AdjacencyMask() * GRFMask())(small_graph())
+@pytest.mark.parametrize('make', [small_graph, small_digraph, lambda: Batch.from_data_list(uneven_graphs())])
+def test_product_of_sparse_masks(make: Callable[[], Data]) -> None:
+    data, walks = make(), GRFMask(2, num_walks=3).double()
+    torch.nn.init.uniform_(walks.modulation)
+    edges = AdjacencyMask().double()
+    expected = edges(data).to_dense() * walks(data).to_dense()
+    product = edges * walks
+    assert_mask_operator(product, data)
+    torch.testing.assert_close(product(data).to_dense(), expected)
+    product(data).to_dense().square().sum().backward()
+    found = walks.modulation.grad
+    walks.modulation.grad = None
+    (edges(data).to_dense() * walks(data).to_dense()).square().sum().backward()
+    torch.testing.assert_close(found, walks.modulation.grad)
+
+
+@pytest.mark.parametrize('mask', [DenseMask(matrix=torch.ones(6, 6)) * AdjacencyMask(), GRFMask() * HeatKernelMask()])
+def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(mask: Mask) -> None:
+    with pytest.raises(ValueError, match=r'^mask: got the entrywise product of .* and .*two sparse masks'):
+        mask(small_graph())
 
 
 @pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2)])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
-from oracles import as_numpy, power_series, same_graph, weight_matrix
+from oracles import as_numpy, grf_loads, power_series, same_graph, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -68,20 +68,35 @@ def adjacency(self_loop: float | None, normalization: str | None) -> Case:
     return Case(lambda data: AdjacencyMask(2, self_loop, normalization), matrix)
 
 
-def grf(**settings: object) -> Case:
-    return Case(lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, **settings), grf_matrix)
+def grf(normalization: str | None = 'sym', independent: bool = False) -> Case:
+    def matrix(mask: Mask, data: Data) -> Matrix:
+        query, key = (grf_features(data, normalization=normalization, keys=own) for own in (False, independent))
+        return query @ key.transpose(0, 2, 1)
+
+    settings = {'normalization': normalization, 'independent_ensembles': independent}
+    return Case(lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, **settings), matrix)
+
+
+def grf_features(data: Data, modulation: Tensor = MODULATION, **settings: object) -> Matrix:
+    return np.einsum('hl,lij->hij', modulation.double().numpy(), grf_loads(data, 3, 0.3, 2, **settings))
 
 
 def grf_matrix(mask: Mask, data: Data) -> Matrix:
-    state = mask.prepare(Graph.from_data(data))
-    query, key = (features(walks) for walks in (state.query, state.key))
-    return query @ key.transpose(0, 2, 1)
+    own = grf_features(data)
+    return own @ own.transpose(0, 2, 1)
 
 
-def features(walks: object, modulation: torch.Tensor = MODULATION) -> Matrix:
-    loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
-    np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
-    return np.einsum('hl,lij->hij', modulation.double().numpy(), loads)
+def of_its_walks(**settings: object) -> Case:
+    """A mask of walks that are taken from it, and that the tests of walks are about."""
+
+    def matrix(mask: Mask, data: Data) -> Matrix:
+        walks = mask.prepare(Graph.from_data(data)).query
+        loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
+        np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
+        own = np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
+        return own if settings.get('asymmetric') else own @ own.transpose(0, 2, 1)
+
+    return Case(lambda data: GRFMask(2, 4, 0.3, 2, MODULATION, **settings), matrix)
 
 
 def grf_pairs(data: Data) -> Mask:
@@ -92,8 +107,7 @@ def grf_pairs(data: Data) -> Mask:
 
 
 def grf_pairs_matrix(mask: Mask, data: Data) -> Matrix:
-    walks = mask.prepare(Graph.from_data(data)).query
-    return features(walks) @ features(walks, MODULATION.flip(1)).transpose(0, 2, 1)
+    return grf_features(data) @ grf_features(data, MODULATION.flip(1)).transpose(0, 2, 1)
 
 
 def power_series_matrix(mask: Mask, data: Data) -> Matrix:
@@ -120,21 +134,21 @@ CASES = {
     'low_rank': Case(low_rank, lambda mask, data: low_rank_matrix(data)),
     'learned': Case(lambda data: LearnedFeaturesMask(2, 30, 3), learned_matrix),
     'grf': grf(),
-    'grf_independent': grf(independent_ensembles=True, normalization=None),
-    'grf_rw': grf(normalization='rw'),
+    'grf_independent': grf(None, independent=True),
+    'grf_rw': grf('rw'),
     'grf_one_hot_keys': Case(
-        lambda data: GRFMask(2, 4, 0.3, 2, MODULATION, asymmetric=True, sampler='antithetic'),
-        lambda mask, data: features(mask.prepare(Graph.from_data(data)).query),
+        lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, asymmetric=True), lambda mask, data: grf_features(data)
     ),
     'grf_pairs': Case(grf_pairs, grf_pairs_matrix),
-    'grf_repelling': grf(sampler='repelling'),
-    'grf_weight': grf(transition='weight', walk_length='poisson:1.5'),
-    'grf_counts': grf(importance=False),
+    'grf_antithetic': of_its_walks(asymmetric=True, sampler='antithetic'),
+    'grf_repelling': of_its_walks(sampler='repelling'),
+    'grf_weight': of_its_walks(transition='weight', walk_length='poisson:1.5'),
+    'grf_counts': of_its_walks(importance=False),
     'power_series': Case(lambda data: PowerSeriesMask(2, 2, MODULATION), power_series_matrix),
     'power_series_f': Case(
-        lambda data: PowerSeriesMask(2, 2, torch.tensor([[1.0, 0.5], [2.0, -0.3]]), 'f', 'rw'),
+        lambda data: PowerSeriesMask(2, 2, torch.tensor([[1.0, 0.5], [4.0, -1.0]]), 'f', 'rw'),  # the first numbers of f * f
         lambda mask, data: np.stack(
-            [power_series(weight_matrix(data, 'rw'), own) for own in mask.alpha.detach().double().numpy()]
+            [power_series(weight_matrix(data, 'rw'), np.convolve(f, f)) for f in ([1.0, 0.25], [2.0, -0.25])]
         ),
     ),
     'transposed_power_series': Case(
@@ -143,7 +157,7 @@ CASES = {
     ),
     'transposed_grf_one_hot_keys': Case(
         lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, asymmetric=True).T,
-        lambda mask, data: features(mask.parts[0].prepare(Graph.from_data(data)).query).transpose(0, 2, 1),
+        lambda mask, data: grf_features(data).transpose(0, 2, 1),
     ),
     'sum': Case(
         lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
@@ -157,9 +171,11 @@ CASES = {
     'transposed': Case(lambda data: AdjacencyMask(2, None).T, lambda mask, data: np.stack([weight_matrix(data, None).T] * 2)),
     'transposed_grf': Case(
         lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, True).T,
-        lambda mask, data: grf_matrix(mask.parts[0], data).transpose(0, 2, 1),
+        lambda mask, data: (
+            grf_features(data, keys=True) @ grf_features(data).transpose(0, 2, 1)  # of independent ensembles
+        ),
     ),
-    'hadamard': Case(composed_hadamard, lambda mask, data: grf_matrix(mask.parts[0], data) * low_rank_matrix(data)),
+    'hadamard': Case(composed_hadamard, lambda mask, data: grf_matrix(mask, data) * low_rank_matrix(data)),
     'hadamard_low_rank': Case(
         lambda data: low_rank(data) * low_rank(data).T,
         lambda mask, data: low_rank_matrix(data) * low_rank_matrix(data).transpose(0, 2, 1),
@@ -205,6 +221,7 @@ MADE_FROM_THE_GRAPH = [
     'grf_rw',
     'grf_one_hot_keys',
     'grf_pairs',
+    'grf_antithetic',
     'grf_repelling',
     'grf_weight',
     'grf_counts',

@@ -204,7 +204,7 @@ def test_parameters_are_those_given_and_a_stays_below_zero() -> None:
     torch.testing.assert_close(mask.a, torch.tensor([-1e-6, -1.0, -100.0]))
     assert mask.b.tolist() == [0.5, 0.5, 0.5]
     with torch.no_grad():
-        mask.alpha.fill_(-1.0)
+        mask.raw_a.fill_(-1.0)
     assert (mask.a < 0).all()
     mask.reset_parameters()
     torch.testing.assert_close(mask.a, torch.tensor([-1e-6, -1.0, -100.0]))
@@ -287,7 +287,7 @@ def test_fft_on_many_nodes() -> None:
         ({'kind': 'distance', 'backend': 'torch'}, r"^backend: got 'torch' for kind=\"distance\""),
         ({'max_distance': 3}, r'^max_distance: got 3 for kind="exp"; accepted is 16, or kind="distance"'),
         ({'method': 'fft'}, r"^method: got 'fft' for kind=\"exp\""),
-        ({'max_distance': -1}, r'^max_distance: got -1; accepted are numbers from 0'),
+        ({'max_distance': -1}, r'^max_distance: got -1; accepted are whole numbers from 0'),
         ({'heads': 0}, r'^heads: got 0'),
     ],
 )

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import ring
+from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.nn import GCNConv
 
 import pyg_topomask.nn
 from pyg_topomask import Graph
-from pyg_topomask.masks import ExpanderMask
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
     GatedGCNConv,
@@ -24,13 +25,14 @@ from pyg_topomask.nn import (
     MaskedSoftmaxAttention,
     RWGNKAttention,
     SinDegreeAttention,
+    ToeplitzAttention,
     TopoGPSConv,
 )
 
 CHANNELS, HEADS, SMALL, LARGE = 16, 2, 100, 20_000
+#: Nodes of a large graph in which k-MIP attention finds them all for each, which takes seconds.
+FULL = 1_000
 TYPES = [torch.bfloat16, torch.float16]
-#: In eps, for eight roundings of eps / 2 each: input, weights, queries, keys, values, what they give, bias and output.
-BOUND = 4
 
 # Positive features: where ReLU leaves a query next to nothing, rounding decides about the output, in any type.
 LAYERS: dict[str, Callable[[], Module]] = {
@@ -42,18 +44,36 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'expander': lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask(degree=4)),
     'rwgnk': lambda: RWGNKAttention(CHANNELS, HEADS, feature_map='elu'),
     'sin_degree': lambda: SinDegreeAttention(CHANNELS, HEADS),
-    'kmip': lambda: KMIPAttention(CHANNELS, HEADS, k=SMALL),
+    'toeplitz': lambda: ToeplitzAttention(CHANNELS, HEADS, feature_map='elu'),
+    'kmip': lambda: KMIPAttention(CHANNELS, HEADS, k=FULL),
     'gps': lambda: TopoGPSConv(
         CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=GRFAttention(CHANNELS, HEADS, feature_map='elu'), norm='layer_norm'
     ),
     'gated_gcn': lambda: GatedGCNConv(CHANNELS),
 }
-#: The search of k-MIP attention in a large graph would take minutes, and finds as many pairs a row in any graph.
-GROWING = [name for name in LAYERS if name != 'kmip']
+#: Those that sum along the edges alone, of which the hub of a star has as many as there are nodes.
+ALONG_EDGES: dict[str, Callable[[], Module]] = {
+    'adjacency_edges': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='edges'),
+    'adjacency_features': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='features'),
+    'adjacency_softmax': lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, AdjacencyMask()),
+    'gated_gcn': LAYERS['gated_gcn'],
+}
 
 
-def run(layer: Module, x: Tensor) -> Tensor:
-    edges = ring(x.size(0))
+def star(num_nodes: int) -> Tensor:
+    hub = torch.stack([torch.zeros(num_nodes - 1, dtype=torch.long), torch.arange(1, num_nodes)])
+    return torch.cat([hub, hub.flip(0)], dim=1)
+
+
+def two_halves(num_nodes: int) -> Tensor:
+    """A sum of 20,000 terms in the short type would stand still at 256 (bfloat16) or 2,048 (float16) of them, and miss the
+    second half of the nodes, which has another mean.
+    """
+    return torch.randn(num_nodes, CHANNELS) + torch.tensor([1.0, -1.0]).repeat_interleave(num_nodes // 2).unsqueeze(1)
+
+
+def run(layer: Module, x: Tensor, edges: Tensor | None = None) -> Tensor:
+    edges = ring(x.size(0)) if edges is None else edges
     if isinstance(layer, GatedGCNConv):
         nodes: Tensor = layer(x, edges, x[edges[0]])[0]
         return nodes
@@ -61,13 +81,12 @@ def run(layer: Module, x: Tensor) -> Tensor:
     return out
 
 
-def error(layer: Module, x: Tensor, dtype: torch.dtype) -> float:
-    r"""Returns the error of autocast relative to the largest output, against float64."""
+def error(layer: Module, x: Tensor, dtype: torch.dtype, edges: Tensor | None = None) -> float:
+    r"""Returns the error of autocast."""
     with torch.no_grad():
-        expected = run(copy.deepcopy(layer).double(), x.double())
+        expected = run(copy.deepcopy(layer).double(), x.double(), edges)
         with torch.autocast('cpu', dtype):
-            actual = run(layer, x)
-    return float((actual.double() - expected).abs().max() / expected.abs().max())
+            return relative_error(run(layer, x, edges), expected)
 
 
 def test_all_layers_are_here() -> None:
@@ -85,13 +104,16 @@ def test_error_is_that_of_rounding_a_few_times(name: str, dtype: torch.dtype) ->
 
 
 @pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', GROWING)
+@pytest.mark.parametrize('name', LAYERS)
 def test_error_does_not_grow_with_the_graph(name: str, dtype: torch.dtype) -> None:
-    """A sum of 20,000 terms in the short type would stand still at 256 (bfloat16) or 2,048 (float16) of them, and miss the
-    second half of the nodes, which has another mean.
-    """
-    x = torch.randn(LARGE, CHANNELS) + torch.tensor([1.0, -1.0]).repeat_interleave(LARGE // 2).unsqueeze(1)
+    x = two_halves(FULL if name == 'kmip' else LARGE)
     assert error(LAYERS[name](), x, dtype) < BOUND * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', ALONG_EDGES)
+def test_error_does_not_grow_with_the_degree(name: str, dtype: torch.dtype) -> None:
+    assert error(ALONG_EDGES[name](), two_halves(LARGE), dtype, star(LARGE)) < BOUND * torch.finfo(dtype).eps
 
 
 @pytest.mark.parametrize('dtype', TYPES)
@@ -125,8 +147,6 @@ def test_layers_of_a_short_type(name: str, dtype: torch.dtype) -> None:
     short = layer.to(dtype)
     out = run(short, x.to(dtype))
     assert out.dtype == dtype
-    assert (
-        float((out.double() - expected).detach().abs().max() / expected.detach().abs().max()) < BOUND * torch.finfo(dtype).eps
-    )
+    assert relative_error(out, expected) < BOUND * torch.finfo(dtype).eps
     out.float().square().mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in short.parameters() if parameter.grad is not None)

@@ -40,6 +40,7 @@ from pyg_topomask.nn import (
     MaskedSoftmaxAttention,
     RWGNKAttention,
     SinDegreeAttention,
+    ToeplitzAttention,
     TopoGPSConv,
 )
 from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
@@ -113,7 +114,7 @@ WHOLE = {
 #: the graph before the combine step.
 IN_PARTS = {
     'heat_kernel': Case(lambda: linear(HeatKernelMask(HEADS))),
-    'toeplitz': Case(lambda: linear(ToeplitzMask(HEADS, shape_dims=1))),
+    'toeplitz': Case(lambda: ToeplitzAttention(CHANNELS, HEADS)),
     'toeplitz_transposed': Case(lambda: linear(ToeplitzMask(HEADS, 1, window=3, initial=torch.arange(7.0), periodic=True).T)),
     'tree_distances': Case(lambda: linear(TreeMask(HEADS, 'distance', max_distance=5, method='fft')), edges=path),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),

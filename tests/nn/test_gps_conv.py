@@ -173,15 +173,6 @@ def test_reset_resets_the_attention() -> None:
     assert layer.attn.mask.modulation.any()
 
 
-def test_autocast() -> None:
-    data, x = small_graph(), features(6)
-    layer = TopoGPSConv(8, GCNConv(8, 8), norm='layer_norm', attn=attention())
-    expected = layer(x, data.edge_index)
-    with torch.autocast('cpu', torch.bfloat16):
-        out = layer(x, data.edge_index)
-    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.15)
-
-
 def test_inside_sequential() -> None:
     data = GRAPHS['batch']()
     call = 'x, edge_index, batch -> x'

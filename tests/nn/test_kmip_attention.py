@@ -318,15 +318,6 @@ def test_explainer_finds_the_coefficients() -> None:
     assert (mask > 0).any()
 
 
-def test_autocast_accumulates_in_float32() -> None:
-    layer, x = KMIPAttention(CHANNELS, HEADS, k=16), torch.randn(64, CHANNELS)
-    expected = layer(x, no_edges())
-    with torch.autocast('cpu', torch.bfloat16):
-        out = layer(x, no_edges())
-    assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.float(), expected, rtol=0.1, atol=0.1)
-
-
 def test_inside_a_gps_layer_it_learns() -> None:
     torch.manual_seed(0)
     data = Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in (3, 8, 21)])

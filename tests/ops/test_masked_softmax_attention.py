@@ -14,7 +14,8 @@ from softmax_masks import MASKS, ROUTES, bound, inputs, with_positive_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.masks import AdjacencyMask, GRFMask
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
 from pyg_topomask.operators import Entries
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -187,6 +188,20 @@ def test_the_scale_of_the_mask_cancels(route: str, scale: float) -> None:
     mask = AdjacencyMask(2)(data)
     expected = masked_softmax_attention(q, k, v, mask, route=route)
     torch.testing.assert_close(masked_softmax_attention(q, k, v, mask * scale, route=route), expected)
+
+
+@pytest.mark.parametrize('route', ROUTES)
+def test_sums_of_entries_may_be_out_of_range(route: str) -> None:
+    (q, k, v), graph = (tensor.float() for tensor in inputs(6)), Graph.from_data(small_graph())
+    matrix = AdjacencyMask(normalization=None)(graph).to_dense().detach()
+    expected, _ = softmax_attention(*(tensor.double().numpy() for tensor in (q, k, v)), matrix.sign().double().numpy())
+    found = masked_softmax_attention(q, k, v, sparse_operator(graph, *huge_entries(matrix)), route=route)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def huge_entries(matrix: Tensor) -> tuple[SparsePattern, Tensor]:
+    row, col = matrix[0].nonzero().unbind(1)
+    return SparsePattern.from_sorted(row, col, *matrix.shape[1:]), torch.full((1, row.numel()), 3e38)
 
 
 # Dropout --------------------------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -6,7 +7,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.ops import tree as tree_module
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.ops.tree import TreeDistanceStructure, choose_method, plan_distance, plan_exp
 
@@ -175,7 +175,7 @@ def test_unknown_names_are_refused(choose: Callable[[Forest], object]) -> None:
 
 
 def test_numba_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_module, 'find_spec', lambda name: None)
+    monkeypatch.setitem(sys.modules, 'numba', None)
     forest = Forest.from_edges(path(3), 3)
     assert not plan_exp(forest, CPU)[0].compiled
     with pytest.raises(ImportError, match=r'install pyg_topomask with its extra \[numba\]'):

@@ -61,7 +61,7 @@ def test_natural_values(tmp_path: Path, key: str, word: str, expected: object) -
         ('recommend.baselines', '[BPRMF', 'recommend.baselines is not YAML: '),
         ('recommend.BPRMF', '3', "recommend.BPRMF: got '3'; accepted are keys and their values"),
         ('recommend.k.x', '3', "recommend.k: got {'x': '3'}; accepted are values of type int"),
-        ('seed', '-1', 'seed: got -1; accepted are integers of at least 0'),
+        ('seed', '-1', 'seed: got -1; accepted are whole numbers from 0'),
     ],
 )
 def test_other_values_are_refused(tmp_path: Path, key: str, word: str, message: str) -> None:

@@ -123,7 +123,7 @@ def test_bad_arguments() -> None:
         with pytest.raises(ValueError, match=f't: got {t}'):
             DirectAULoss(t=t)
     for weight in (-0.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f'weight: got {weight}; accepted are finite numbers of at least 0'):
+        with pytest.raises(ValueError, match=f'weight: got {weight}; accepted are finite numbers from 0'):
             DirectAULoss(weight)
     with pytest.raises(ValueError, match=r'temperature: got 0'):
         info_nce(x, x, 0)

@@ -117,5 +117,5 @@ def test_cutoffs_that_are_none(k: object) -> None:
 @pytest.mark.parametrize('size', [0, -1])
 def test_chunks_of_no_users(size: int) -> None:
     pair = torch.tensor([[0], [0]])
-    with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted are integers of at least 1$'):
+    with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted are whole numbers from 1$'):
         evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=1, chunk_size=size)

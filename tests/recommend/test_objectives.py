@@ -153,7 +153,7 @@ def test_bad_arguments(pairs: Tensor) -> None:
         (lambda: SimGCLObjective(sampler, weight=-1.0), 'weight: got'),
         (lambda: SimGCLObjective(sampler, noise=0.0), 'noise: got'),
         (lambda: SGLObjective(sampler, dropout=1.0), 'dropout: got'),
-        (lambda: MFEncoder(2, 3, init_std=math.nan), 'init_std: got nan; accepted are finite numbers of at least 0'),
+        (lambda: MFEncoder(2, 3, init_std=math.nan), 'init_std: got nan; accepted are finite numbers from 0'),
         (lambda: SimGCLObjective(sampler, temperature=0.0), 'temperature: got 0.0; accepted are finite numbers above 0'),
         (lambda: SGLObjective(sampler, temperature=math.inf), 'temperature: got inf'),
         (lambda: SGLObjective(sampler, l2=math.nan), 'l2: got nan'),

@@ -224,13 +224,13 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.batch_size', '0'], 'recommend.batch_size: got 0'),
         (['train', 'recommend.patience', '-1'], 'recommend.patience: got -1'),
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
-        (['train', 'recommend.SGL.layer', '2'], 'unknown option: recommend.SGL.layer; known keys of recommend.SGL: dropout'),
-        (['train', 'recommend.k'], 'options are pairs'),
+        (['train', 'recommend.SGL.layer', '2'], 'SGL.layer: got an unknown option; accepted in recommend.SGL are dropout'),
+        (['train', 'recommend.k'], 'accepted are pairs of a key'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),
-        (['train', '--repeat', '0'], 'repeat must be at least 1'),
+        (['train', '--repeat', '0'], 'repeat: got 0'),
         (
             ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.svd_dim', '-1'],
-            'recommend.MGFormer.svd_dim: got -1; accepted are numbers from 0',
+            'recommend.MGFormer.svd_dim: got -1; accepted are whole numbers from 0',
         ),
         (
             ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.mask', 'foo'],
@@ -242,11 +242,11 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         ),
         (
             ['train', 'recommend.model', 'MGFormer', 'recommend.MGFormer.max_degree', '-1'],
-            'recommend.MGFormer.max_degree: got -1; accepted are numbers from 0',
+            'recommend.MGFormer.max_degree: got -1; accepted are whole numbers from 0',
         ),
         (
             ['train', 'recommend.model', 'LightGCN', 'recommend.LightGCN.layers', '0'],
-            'recommend.LightGCN.layers: got 0; accepted are integers of at least 1',
+            'recommend.LightGCN.layers: got 0; accepted are whole numbers from 1',
         ),
         (['train', 'recommend.BPRMF.l2', '-1'], 'recommend.BPRMF.l2: got -1.0; accepted are finite numbers'),
     ],
@@ -331,7 +331,7 @@ def test_what_is_a_recommendation(tmp_path: Path, text: str, expected: bool) -> 
 
 def test_broken_yaml(run_cfg: Path) -> None:
     run_cfg.write_text(run_cfg.read_text() + '  nonsense: 1\n')
-    with pytest.raises(ValueError, match=r'unknown option: recommend.nonsense; known keys of recommend: BPRMF'):
+    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted in recommend are BPRMF'):
         load_config(run_cfg)
     run_cfg.write_text('recommend: [\n')
     with pytest.raises(ValueError, match='is not YAML'):

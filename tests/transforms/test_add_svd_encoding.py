@@ -203,7 +203,7 @@ def test_batches_of_encoded_graphs() -> None:
     assert torch.equal(batch.svd_encoding, torch.cat([data.svd_encoding for data in graphs]))
     kept = graphs[1].subgraph(torch.arange(4))
     assert torch.equal(kept.svd_encoding, graphs[1].svd_encoding[:4])
-    with pytest.raises(ValueError, match=r'^data: got a batch of 3 graphs'):
+    with pytest.raises(ValueError, match=r'^data: got a batch'):
         transform(batch)
 
 

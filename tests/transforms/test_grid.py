@@ -59,7 +59,7 @@ def test_bad_data_is_named() -> None:
         AddGridShape((2, 4))(Data(num_nodes=6))
     with pytest.raises(ValueError, match=r'^data: got HeteroData'):
         AddGridShape((2,))(HeteroData())
-    with pytest.raises(ValueError, match=r'^data: got a batch of 2 graphs'):
+    with pytest.raises(ValueError, match=r'^data: got a batch'):
         AddGridShape((2,))(Batch.from_data_list([Data(num_nodes=1)] * 2))
     for wrong in (torch.rand(3), torch.rand(1, 1, 1, 1, 1)):
         with pytest.raises(ValueError, match=r'^data: got shape'):

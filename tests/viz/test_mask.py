@@ -18,6 +18,17 @@ def test_a_mask_and_its_distances_are_drawn() -> None:
     assert heights == pytest.approx([1 / 3, 2 / 3, 0, 0])
 
 
+def test_a_mask_is_multiplied_by_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    forward = PackingMask.forward
+    monkeypatch.setattr(PackingMask, 'forward', lambda *given: calls.append(given) or forward(*given))
+    data = Data(edge_index=ring(6), num_nodes=6)
+    plot_mask(PackingMask(), data)
+    assert len(calls) == 1
+    plot_mask(PackingMask(), data, nodes=torch.tensor([3]))
+    assert len(calls) == 3
+
+
 def test_negative_entries_have_a_colour_of_their_own() -> None:
     matrix = torch.tensor([[[0.5, -2.0], [1.0, 0.0]]])
     (image,) = plot_mask(DenseMask(1, matrix), Data(edge_index=ring(2), num_nodes=2)).axes[0].images

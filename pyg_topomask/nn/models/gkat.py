@@ -3,18 +3,18 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import MLP, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import MLP, BatchNorm, global_add_pool, global_max_pool, global_mean_pool
 
+from pyg_topomask.checks import check_probability, check_whole, is_whole
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_probability
+from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.walks import WalkLength
@@ -111,22 +111,16 @@ class GKAT(torch.nn.Module):
         walk_length: WalkLength | str | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(heads, Sequence) or not heads or not all(isinstance(own, Integral) and own > 0 for own in heads):
+        if not isinstance(heads, Sequence) or not heads or not all(is_whole(own, 1) for own in heads):
             raise ValueError(f'heads: got {heads}; accepted are numbers of heads from 1, one for each layer, as (8, 1)')
-        for name, number in (
-            ('in_channels', in_channels),
-            ('hidden_channels', hidden_channels),
-            ('out_channels', out_channels),
-            ('readout_channels', 1 if readout_channels is None else readout_channels),
-            ('lin_channels', 1 if lin_channels is None else lin_channels),
-        ):
-            if number < 1:
-                raise ValueError(f'{name}: got {number}; accepted are numbers from 1')
+        check_whole(1, in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
+        check_whole(1, lin_channels=in_channels if lin_channels is None else lin_channels)
         if readout is not None and readout not in READOUTS:
             raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
         if readout_channels is not None and readout not in ('mf', 'dm'):
             raise ValueError(f'readout_channels: got {readout_channels} for readout={readout!r}; accepted is None')
         readout_channels = 32 if readout_channels is None else readout_channels
+        check_whole(1, readout_channels=readout_channels)
         if num_features is not None and feature_map != 'favor':
             raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
         direct = readout is None and not project
@@ -139,7 +133,8 @@ class GKAT(torch.nn.Module):
         self.readout = readout
         self.dropout = dropout
         self.dynamic = dynamic
-        self.norm = torch.nn.BatchNorm1d(in_channels) if norm else torch.nn.Identity()
+        # A batch of one node has no variance to normalize by.
+        self.norm = BatchNorm(in_channels, allow_single_element=True) if norm else torch.nn.Identity()
         self.lin_in = None if lin_channels is None else torch.nn.Linear(in_channels, lin_channels)
         channels = in_channels if lin_channels is None else lin_channels
         self.layers = torch.nn.ModuleList()
@@ -151,15 +146,15 @@ class GKAT(torch.nn.Module):
             attention = (_ExplicitAttention if explicit else RWGNKAttention)(
                 channels,
                 own,
-                num_walks,
-                p_halt,
-                max_walk_length,
-                lam,
-                alpha,
-                learnable,
-                independent_ensembles,
-                sampler,
-                transition,
+                num_walks=num_walks,
+                p_halt=p_halt,
+                max_walk_length=max_walk_length,
+                lam=lam,
+                alpha=alpha,
+                learnable=learnable,
+                independent_ensembles=independent_ensembles,
+                sampler=sampler,
+                transition=transition,
                 resample=resample,
                 seed=seed + layer if dynamic else seed,
                 walk_length=walk_length,

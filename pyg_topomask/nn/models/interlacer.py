@@ -8,9 +8,11 @@ from torch.nn import LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
 from torch_geometric.nn.inits import reset
 from torch_geometric.utils import scatter
 
+from pyg_topomask.checks import check_above_zero, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.ops.knn import knn_graph
 
 __all__ = ['Interlacer']
@@ -78,22 +80,11 @@ class Interlacer(Module):
         step_scale: float = 0.025,
     ) -> None:
         super().__init__()
-        for name, value in (
-            ('in_channels', in_channels),
-            ('channels', channels),
-            ('out_channels', out_channels),
-            ('num_layers', num_layers),
-            ('num_neighbors', num_neighbors),
-            ('num_walks', num_walks),
-            ('num_hops', num_hops),
-        ):
-            if value < 1:
-                raise ValueError(f'{name}: got {value}; accepted are numbers from 1')
+        check_whole(1, in_channels=in_channels, channels=channels, out_channels=out_channels, num_layers=num_layers)
+        check_whole(1, num_neighbors=num_neighbors, num_walks=num_walks, num_hops=num_hops)
         if local not in ('grf', 'message_passing', None):
             raise ValueError(f'local: got {local!r}; accepted are "grf", "message_passing" and None')
-        for name, length in (('max_step', max_step), ('step_scale', step_scale)):
-            if not 0.0 < length < float('inf'):
-                raise ValueError(f'{name}: got {length}; accepted are positive numbers')
+        check_above_zero(max_step=max_step, step_scale=step_scale)
         self.in_channels = in_channels
         self.channels = channels
         self.out_channels = out_channels
@@ -109,10 +100,10 @@ class Interlacer(Module):
             if local == 'grf':
                 layer = GRFAttention(
                     channels,
-                    1,
-                    num_walks,
-                    0.0,
-                    num_hops,
+                    heads=1,
+                    num_walks=num_walks,
+                    p_halt=0.0,
+                    max_walk_length=num_hops,
                     asymmetric=True,
                     sampler='repelling',
                     normalization='rw',
@@ -145,6 +136,7 @@ class Interlacer(Module):
         for name, value, size in (('x', x, self.in_channels), ('pos', pos, self.out_channels)):
             if value.shape != (pos.size(0), size):
                 raise ValueError(f'{name}: got shape {tuple(value.shape)}; accepted is [{pos.size(0)}, {size}]')
+        check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
         if self.local is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
         else:
@@ -171,9 +163,9 @@ class Interlacer(Module):
         Returns:
             torch.Tensor: The positions after each step, :obj:`[N, steps, out_channels]`.
         """
-        if steps < 1:
-            raise ValueError(f'steps: got {steps}; accepted are numbers from 1')
+        check_whole(1, steps=steps)
         constant = [] if x is None else [x]
+        check_dtype(self.lin_in.weight.dtype, pos=pos, history=history, **({} if x is None else {'x': x}))
         remaining = self.in_channels - sum(value.size(-1) for value in constant)
         if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:
             raise ValueError(

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -16,7 +17,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.nn.multi_head import check_mask, check_probability
+from pyg_topomask.nn.multi_head import check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['MGFormer']
@@ -52,7 +53,7 @@ class MGFormer(torch.nn.Module):
             unmasked attention, or any mask, which the layers share. (default: :obj:`"sin_degree"`)
         max_degree (int): The largest degree with an embedding of its own, of the mask of that name. (default: :obj:`512`)
         residual (bool): Add its input to the output of each layer. Eq. 12 has none; but without it, every output is an average
-            over all nodes, near to equal ones as long as scores are, from which training hardly gets away.
+            over all nodes, nearly the same for all until the scores differ, so that training is very slow.
             (default: :obj:`True`)
         dropout (float): Dropout probability of the input. (default: :obj:`0.0`)
         sign_flip (bool): In each training step, multiply every pair of singular vectors in the structural encodings by a random
@@ -92,13 +93,10 @@ class MGFormer(torch.nn.Module):
     ) -> None:
         super().__init__()
         svd_dim = embedding_dim if svd_dim is None else svd_dim
-        least = {'num_users': (num_users, 0), 'num_items': (num_items, 0), 'embedding_dim': (embedding_dim, 1)}
-        for name, (number, smallest) in (least | {'svd_dim': (svd_dim, 0), 'layers': (layers, 1)}).items():
-            if number < smallest:
-                raise ValueError(f'{name}: got {number}; accepted are numbers from {smallest}')
+        check_whole(1, embedding_dim=embedding_dim, layers=layers)
+        check_whole(0, num_users=num_users, num_items=num_items, svd_dim=svd_dim)
         channels = embedding_dim + svd_dim
-        if heads < 1 or channels % heads != 0:
-            raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        check_heads(heads, channels)
         check_probability(dropout=dropout)
         self.num_users = num_users
         self.num_items = num_items
@@ -130,8 +128,7 @@ class MGFormer(torch.nn.Module):
                 of a batch of interactions: :obj:`torch.cat([users, num_users + items])`. Under a mask of low rank, the last
                 layer has no other queries. (default: :obj:`None`)
         """
-        if not isinstance(graph, Graph):
-            graph = Graph.from_data(graph)
+        graph = Graph.of(graph)
         if graph.num_nodes != self.num_users + self.num_items:
             raise ValueError(
                 f'graph: got {graph.num_nodes} nodes; accepted are {self.num_users} users and then {self.num_items} items'
@@ -158,10 +155,12 @@ class MGFormer(torch.nn.Module):
         return cast('list[_KernelAttention]', list(self.layers))
 
     def _encoding(self, graph: Graph) -> Tensor:
-        encoding: Tensor | None = getattr(graph.data, 'svd_encoding', None)
+        encoding = getattr(graph.data, 'svd_encoding', None)
         shape = (graph.num_nodes, self.svd_dim)
-        if encoding is None or encoding.shape != shape:
-            got = 'data without svd_encoding' if encoding is None else f'svd_encoding of shape {tuple(encoding.shape)}'
+        if not isinstance(encoding, Tensor) or encoding.shape != shape:
+            got = 'data without a tensor svd_encoding'
+            if isinstance(encoding, Tensor):
+                got = f'svd_encoding of shape {tuple(encoding.shape)}'
             raise ValueError(
                 f'svd_dim: got {self.svd_dim} for {got}; accepted is one of shape {list(shape)}, which '
                 f'AddSVDEncoding(rank={self.svd_dim}, num_users={self.num_users}) stores, and svd_dim=0'

@@ -3,7 +3,7 @@ r"""A vision Transformer whose attention knows the grid of patches."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,10 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_probability, check_whole, is_whole
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.multi_head import check_positive
+from pyg_topomask.nn.models.checks import check_dtype
+from pyg_topomask.nn.multi_head import check_heads
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 
@@ -89,10 +91,19 @@ class TopologicalViT(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        check_positive(num_classes=num_classes)
+        check_whole(1, num_classes=num_classes)
         self.embedding = PatchEmbedding(image_size, patch_size, in_channels, channels)
         self.encoder = GridEncoder(
-            *self.embedding.grid, channels, depth, heads, mlp_channels, mask, feature_map, attention, dropout, dense_limit
+            *self.embedding.grid,
+            channels=channels,
+            depth=depth,
+            heads=heads,
+            mlp_channels=mlp_channels,
+            mask=mask,
+            feature_map=feature_map,
+            attention=attention,
+            dropout=dropout,
+            dense_limit=dense_limit,
         )
         self.head = torch.nn.Linear(channels, num_classes)
 
@@ -124,13 +135,13 @@ class PatchEmbedding(torch.nn.Module):
         self, image_size: int | tuple[int, int], patch_size: int | tuple[int, int], in_channels: int, channels: int
     ) -> None:
         super().__init__()
-        height, width = _pair(image_size)
-        rows, columns = _pair(patch_size)
-        if min(height, width, rows, columns) < 1 or height % rows != 0 or width % columns != 0:
+        height, width = _pair('image_size', image_size)
+        rows, columns = _pair('patch_size', patch_size)
+        if height % rows != 0 or width % columns != 0:
             raise ValueError(
-                f'patch_size: got {patch_size} for image_size={image_size}; accepted are sizes from 1 that divide the images'
+                f'patch_size: got {patch_size} for image_size={image_size}; accepted are sizes that divide the images'
             )
-        check_positive(in_channels=in_channels, channels=channels)
+        check_whole(1, in_channels=in_channels, channels=channels)
         self.shape = (in_channels, height, width)
         self.grid: tuple[int, int] = (height // rows, width // columns)
         self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
@@ -142,6 +153,7 @@ class PatchEmbedding(torch.nn.Module):
         r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
         if images.shape[1:] != self.shape:
             raise ValueError(f'images: got shape {tuple(images.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+        check_dtype(self.conv.weight.dtype, images=images)
         tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
         return tokens
 
@@ -174,9 +186,9 @@ class GridEncoder(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        check_positive(depth=depth, mlp_channels=mlp_channels)
-        if not 0.0 <= dropout <= 1.0:
-            raise ValueError(f'dropout: got {dropout}; accepted are probabilities in [0, 1]')
+        check_whole(1, depth=depth, mlp_channels=mlp_channels)
+        check_whole(0, dense_limit=dense_limit)
+        check_probability(dropout=dropout)
         if isinstance(mask, Mask):
             raise ValueError('mask: got a Mask; accepted is a function that makes one for each layer, or None')
         self.shape = (height, width)
@@ -244,8 +256,7 @@ class GridAttention(torch.nn.Module):
         dense_limit: int,
     ) -> None:
         super().__init__()
-        if heads < 1 or channels < 1 or channels % heads != 0:
-            raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        check_heads(heads, channels)
         if attention not in ('linear', 'softmax'):
             raise ValueError(f'attention: got {attention!r}; accepted are "linear" and "softmax"')
         if mask is not None:
@@ -355,5 +366,8 @@ def _grid_edges(height: int, width: int) -> Tensor:
     return torch.cat([edges, edges.flip(0)], dim=1)
 
 
-def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
-    return (size, size) if isinstance(size, int) else size
+def _pair(name: str, size: int | tuple[int, int]) -> tuple[int, int]:
+    pair = size if isinstance(size, Sequence) else (size, size)
+    if len(pair) != 2 or not all(is_whole(own, 1) for own in pair):
+        raise ValueError(f'{name}: got {size!r}; accepted are a whole number from 1, and height and width')
+    return pair

@@ -8,9 +8,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
-from pyg_topomask.nn.multi_head import check_positive
 
 __all__ = ['ViViT']
 
@@ -78,11 +79,12 @@ class ViViT(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        if tubelet_frames < 1 or num_frames < 1 or num_frames % tubelet_frames != 0:
+        check_whole(1, num_frames=num_frames, tubelet_frames=tubelet_frames, in_channels=in_channels)
+        check_whole(1, num_classes=num_classes, temporal_depth=temporal_depth)
+        if num_frames % tubelet_frames != 0:
             raise ValueError(
                 f'tubelet_frames: got {tubelet_frames} for num_frames={num_frames}; accepted are numbers that divide the frames'
             )
-        check_positive(num_classes=num_classes)
         self.num_indices = num_frames // tubelet_frames
         # A tubelet is a patch of an image whose channels are those of its frames.
         self.embedding = PatchEmbedding(image_size, patch_size, tubelet_frames * in_channels, channels)
@@ -110,6 +112,7 @@ class ViViT(torch.nn.Module):
         r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
         if videos.shape[1:] != self.shape:
             raise ValueError(f'videos: got shape {tuple(videos.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+        check_dtype(self.head.weight.dtype, videos=videos)
         images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
         frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))
         logits: Tensor = self.head(self.temporal(frames))

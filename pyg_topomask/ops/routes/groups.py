@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.ops.padding import next_power_of_two
+
 __all__ = ['Group', 'Groups']
 
 
@@ -59,7 +61,7 @@ class Groups:
         #: The number of nodes of the largest graph, or 1.
         self.largest = int(count.max()) if batch.numel() > 0 else 1
         # Widths of 4, 6, 8, 12, 16, 24 and so on: padding at most half of a graph.
-        power = 2 ** torch.frexp((count.clamp(min=4) - 1).double()).exponent.long()
+        power = next_power_of_two(count.clamp(min=4))
         width = torch.where(4 * count <= 3 * power, 3 * power // 4, power).clamp(max=self.largest)
         width, first, count = (x[count > 0] for x in (width, first, count))
         self.groups: list[Group] = []

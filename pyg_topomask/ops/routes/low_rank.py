@@ -37,8 +37,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tup
 
 
 def scale_of_shared(left: Tensor, right: Tensor) -> Tensor | None:
-    r"""Returns what each head multiplies a mask of ones with, :obj:`[H, 1]`, where all nodes share their factors, as the ones
-    of unmasked attention.
+    r"""Returns the value of a constant mask, :obj:`[H, 1]`: all nodes share their factors, as the ones of unmasked attention.
+    :obj:`None` for other masks.
     """
     if all(factor.size(0) > 1 and factor.stride(0) == 0 for factor in (left, right)):
         return (left[0] * right[0]).sum(-1, keepdim=True)

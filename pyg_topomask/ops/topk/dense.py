@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.ops.padding import by_width
 from pyg_topomask.ops.topk.select import select_top
 
 __all__ = ['search']
@@ -25,12 +26,10 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
     """
     heads, num_nodes, _ = q.shape
     cells = max(1, memory // q.element_size())
-    size = 2 ** torch.frexp((count - 1).double()).exponent.long()
-    for width in size.unique().tolist():
-        own = size == width
+    for width, own in by_width(count):
         num = min(found.size(2), width)
         slot = torch.arange(width, device=q.device)
-        graphs = min(max(1, cells // (heads * width**2)), int(own.sum()))
+        graphs = min(max(1, cells // (heads * width**2)), own.numel())
         queries = min(max(1, cells // (heads * width * graphs)), width)
         # One block of memory for all scores: new pages cost more than the products.
         buffer = q.new_empty(heads * graphs * queries * width)

@@ -12,6 +12,7 @@ import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
 import pyg_topomask.ops.topk.keops as keops
 import pyg_topomask.ops.topk.tree as tree
+from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
 __all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
@@ -36,8 +37,8 @@ def topk_inner_product(
     deterministic: bool = False,
     memory: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Finds for each query the :obj:`num` keys of its graph with the largest inner products, exactly, from `"Bringing k-MIP
-    Attention to Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis, Sec. 4.2).
+    r"""Finds for each query the :obj:`num` keys of its graph with the largest inner products, exactly, from `"k-MIP Attention
+    and the Expressive Power of Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis of its author: Sec. 4.2).
 
     No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
     choice: recompute the scores of the keys found. For cosines and distances, search with
@@ -195,16 +196,15 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
             f'k: got shape {tuple(k.shape)} of {k.dtype} on {k.device}; accepted is what q has, {tuple(q.shape)} of {q.dtype} '
             f'on {q.device}'
         )
-    if num < 1:
-        raise ValueError(f'num: got {num}; accepted are numbers from 1')
+    check_whole(1, num=num)
+    if memory is not None:
+        check_whole(1, memory=memory)
     if backend not in BACKENDS:
         raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
     if backend in ('faiss', 'tree') and q.device.type != 'cpu':
         raise ValueError(f'backend: got {backend!r} with tensors on {q.device}; accepted there are auto, dense, chunked, keops')
     if backend in _LOAD and not torch.compiler.is_compiling():
         _LOAD[backend]()
-    if memory is not None and memory < 1:
-        raise ValueError(f'memory: got {memory}; accepted are numbers of bytes from 1')
 
 
 def _check_ptr(ptr: Tensor, q: Tensor) -> None:

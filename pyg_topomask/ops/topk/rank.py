@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.topk.select import select_top
+from pyg_topomask.ops.padding import by_width
+from pyg_topomask.ops.topk.select import select_in_order
 
 __all__ = ['EXTRA', 'rank_found']
 
@@ -66,9 +67,7 @@ def _search_all(
 ) -> None:
     r"""Overwrites some rows by the best of all keys of their graphs."""
     num_nodes = q.size(1)
-    size = 2 ** torch.frexp((count[row] - 1).double()).exponent.long()
-    for width in size.unique().tolist():
-        own = size == width
+    for width, own in by_width(count[row]):
         num = min(ranked.size(2), width)
         slot = torch.arange(width, device=q.device)
         rows = max(1, memory // (q.element_size() * width))
@@ -80,12 +79,6 @@ def _search_all(
                 score += q[heads, nodes, channel].unsqueeze(1) * keys
             beyond = slot >= count[nodes].unsqueeze(1)
             score.masked_fill_(beyond, -torch.inf)
-            # Of the scores equal to the last one taken, the first ones fill the places left.
-            last = select_top(score, num)[0][:, -1:]
-            above, equal = score > last, score == last
-            taken = above | (equal & (equal.cumsum(1) <= num - above.sum(1, keepdim=True)))
-            position = taken.nonzero()[:, 1].view(-1, num)
-            order = score.gather(1, position).sort(dim=1, descending=True, stable=True).indices
-            position = position.gather(1, order)
+            position = select_in_order(score, num)
             node = (first[nodes].unsqueeze(1) + position).masked_fill_(position >= count[nodes].unsqueeze(1), -1)
             ranked[heads, nodes, :num] = node

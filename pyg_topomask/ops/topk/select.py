@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ['select_top']
+__all__ = ['select_in_order', 'select_top']
 
 # The most scores of which the first pass keeps the maximum.
 _GROUP = 16
@@ -38,3 +38,20 @@ def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
     candidate = torch.cat([(best.unsqueeze(1) + offset.unsqueeze(1)).flatten(1), rest], dim=1)
     largest, chosen = score.gather(1, candidate).topk(num, dim=1)
     return largest, candidate.gather(1, chosen)
+
+
+def select_in_order(score: Tensor, num: int) -> Tensor:
+    r"""Returns the positions of the largest scores of each row, descending, on any device the same: of equal scores the first
+    ones are taken and come first. Arguments are those of :func:`select_top`.
+    """
+    largest, position = select_top(score, num)
+    last = largest[:, -1:]
+    tied = ((score == last).sum(1) > (largest == last).sum(1)).nonzero()[:, 0]
+    if tied.numel() > 0:
+        # Which of the scores equal to the last one are taken is not specified: the first ones fill the places left.
+        own, bound = score[tied], last[tied]
+        equal, above = own == bound, own > bound
+        taken = above | (equal & (equal.cumsum(1) <= num - above.sum(1, keepdim=True)))
+        position[tied] = taken.nonzero()[:, 1].view(-1, num)
+    position = position.sort(1).values
+    return position.gather(1, score.gather(1, position).sort(dim=1, descending=True, stable=True).indices)

@@ -170,13 +170,21 @@ def test_dropout_is_of_the_inputs_in_training() -> None:
     assert torch.equal(run(blind, data), run(blind, changed))
 
 
+def test_one_node_is_trained_on() -> None:
+    data = Data(x=torch.randn(1, 5), edge_index=torch.empty(2, 0, dtype=torch.long))
+    model = GKAT(5, 4, 3, feature_map='elu', norm=True)
+    out = run(model.train(), data)
+    torch.testing.assert_close(out, run(model.eval(), data))
+    out.sum().backward()
+
+
 def test_walks_of_each_layer_follow_its_attention() -> None:
     data, model = with_features()[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True)
     graph = Graph.from_data(data)
-    means = model.norm.running_mean.clone()
+    means = model.norm.module.running_mean.clone()
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
     assert model.training
-    assert torch.equal(means, model.norm.running_mean)
+    assert torch.equal(means, model.norm.module.running_mean)
     states = [layer.mask.prepared(graph) for layer in model.layers]
     assert states[0] is not states[1]
     own = Graph.from_data(data)

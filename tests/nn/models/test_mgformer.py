@@ -252,6 +252,8 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
 def test_data_that_does_not_fit_is_named() -> None:
     with pytest.raises(ValueError, match=r'^svd_dim: got 3 for data without .* AddSVDEncoding\(rank=3, num_users=4\)'):
         model()(interactions(0))
+    with pytest.raises(ValueError, match=r'^svd_dim: got 3 for data without a tensor svd_encoding'):
+        model()(Data(edge_index=interactions(0).edge_index, num_nodes=10, svd_encoding=[[0.0] * 3] * 10))
     with pytest.raises(ValueError, match=r'^svd_dim: got 3 for svd_encoding of shape \(10, 2\)'):
         model()(interactions(2))
     with pytest.raises(ValueError, match=r'^graph: got 10 nodes; accepted are 4 users and then 5 items'):

@@ -1,0 +1,30 @@
+r"""Datasets whose graphs are made in memory, with fixed splits."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+
+__all__ = ['GeneratedDataset']
+
+
+class GeneratedDataset(InMemoryDataset):
+    r"""Graphs that the constructor of a subclass makes and hands to :meth:`hold`; nothing is written.
+
+    Args:
+        root (str, optional): Accepted as by other datasets. (default: :obj:`None`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+    """
+
+    _split_indices: dict[str, Tensor]
+
+    def hold(self, graphs: list[Data], split_indices: dict[str, Tensor]) -> None:
+        r"""Holds the graphs of the dataset, or of the part asked for, and the indices of each part in the whole dataset."""
+        graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
+        self.data, self.slices = self.collate(graphs)
+        self._split_indices = split_indices
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the graphs of each split within the whole dataset."""
+        return self._split_indices

@@ -1,0 +1,24 @@
+r"""What transforms accept alike."""
+
+from __future__ import annotations
+
+from torch_geometric.data import Data
+from torch_geometric.data.data import BaseData
+
+__all__ = ['check_homogeneous', 'check_unbatched']
+
+
+def check_homogeneous(data: Data) -> None:
+    r"""Raises a :class:`ValueError` for what is not :class:`~torch_geometric.data.Data`, as heterogeneous data."""
+    if not isinstance(data, Data):
+        raise ValueError(
+            f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+        )
+
+
+def check_unbatched(data: BaseData) -> None:
+    r"""Raises a :class:`ValueError` for a batch, also of one graph: what is stored on it or removed from it, its slices and
+    pointers do not know.
+    """
+    if 'batch' in data:
+        raise ValueError('data: got a batch; accepted are single graphs: apply the transform before batching')

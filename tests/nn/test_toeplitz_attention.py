@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+import torch
+from scipy.linalg import toeplitz
+from torch_geometric.data import Data
+
+from pyg_topomask.nn import ToeplitzAttention
+from pyg_topomask.testing import assert_batch_invariant
+from pyg_topomask.transforms import AddGridShape
+
+NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+
+
+def expected(layer: ToeplitzAttention, x: torch.Tensor, table: np.ndarray) -> np.ndarray:
+    """Linear attention with ReLU features on a line, from its definition, head by head."""
+    offset = np.arange(len(x))
+    window = table.shape[1] // 2
+    parts = []
+    q, k, v = (lin(x).detach().numpy().reshape(len(x), 2, -1) for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
+    for head in range(2):
+        column = table[head][np.clip(offset, -window, window) + window]
+        row = table[head][np.clip(-offset, -window, window) + window]
+        weight = toeplitz(column, row) * (np.maximum(q[:, head], 0) @ np.maximum(k[:, head], 0).T)
+        total = weight.sum(1, keepdims=True)
+        parts.append(weight @ v[:, head] / np.where(total == 0, 1, total))  # rows without weight are zero
+    return layer.lin_out(torch.from_numpy(np.concatenate(parts, axis=1))).detach().numpy()
+
+
+def test_sequences_of_a_batch_are_lines() -> None:
+    table = torch.rand(2, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) + 0.1
+    layer = ToeplitzAttention(8, heads=2, window=3, initial=table).double()
+    x = torch.randn(12, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    batch = torch.tensor([0] * 7 + [2] * 5)
+    found = layer(x, NO_EDGES, batch=batch).detach().numpy()
+    parts = [expected(layer, own, table.numpy()) for own in (x[:7], x[7:])]
+    np.testing.assert_allclose(found, np.concatenate(parts), rtol=1e-9, atol=1e-12)
+
+
+def test_batch_invariance() -> None:
+    sizes = (1, 4, 0, 9)
+    graphs = [Data(x=torch.randn(size, 8), edge_index=NO_EDGES, num_nodes=size) for size in sizes]
+    assert_batch_invariant(ToeplitzAttention(8, 2), graphs, tolerance=1e-5)
+
+
+def test_grids() -> None:
+    data = AddGridShape((2, 3))(Data(x=torch.randn(6, 8), edge_index=NO_EDGES))
+    layer = ToeplitzAttention(8, 2, shape_dims=2)
+    assert layer(data.x, NO_EDGES, graph=data).shape == (6, 8)
+    with pytest.raises(ValueError, match=r'^grid_shape: got a graph without it'):
+        layer(data.x, NO_EDGES)
+
+
+def test_gradients_reach_every_parameter() -> None:
+    layer = ToeplitzAttention(8, 2, window=2)
+    layer(torch.randn(5, 8), NO_EDGES).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments'), [('heads', {'heads': 3}), ('kind', {'kind': 'up'}), ('shape_dims', {'shape_dims': 0})]
+)
+def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=f'^{name}: got'):
+        ToeplitzAttention(**{'channels': 8} | arguments)

@@ -1,0 +1,210 @@
+"""Whole numbers that are given as arguments: of every public class and function, refused by name where they are others."""
+
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from graphs import small_graph
+
+from pyg_topomask.checks import (
+    check_above_zero,
+    check_even,
+    check_not_negative,
+    check_probability,
+    check_whole,
+    is_whole,
+)
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask
+from pyg_topomask.walks import WalkSettings
+
+MODULES = (
+    'datasets',
+    'diagnostics',
+    'feature_maps',
+    'masks',
+    'nn',
+    'nn.models',
+    'ops',
+    'transforms',
+    'viz',
+    'walks',
+)
+
+VECTORS = {name: torch.rand(6, 1, 2) for name in 'qkv'}
+PAIRS = {'edge_index': torch.tensor([[0, 1], [1, 0]]), 'alpha': torch.ones(2, 1)}
+VIT = {'image_size': 8, 'patch_size': 4, 'in_channels': 1, 'num_classes': 3, 'channels': 4, 'depth': 1, 'heads': 2}
+
+# What else is to be given.
+GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    'AddGridShape': lambda: {'shape': (2, 3)},
+    'AsymmetricGRFAttention': lambda: {'channels': 4},
+    'ClothRollouts': lambda: {'num_rollouts': 1, 'num_steps': 9, 'side': 3},
+    'DenseMask': lambda: {'matrix': torch.ones(6, 6)},
+    'FarthestSampling': lambda: {'num': 2},
+    'FixedLength': lambda: {'hops': 2},
+    'GKAT': lambda: {'in_channels': 3, 'hidden_channels': 4, 'out_channels': 2, 'readout': 'mf'},
+    'GRFAttention': lambda: {'channels': 4},
+    'GRFSoftmaxAttention': lambda: {'channels': 4},
+    'GatedGCNConv': lambda: {'channels': 4},
+    'InducedCycles': lambda: {'num_pairs': 2, 'size': 6},
+    'Interlacer': lambda: {'in_channels': 3, 'channels': 4},
+    'KMIPAttention': lambda: {'channels': 4},
+    'MGFormer': lambda: {'num_users': 2, 'num_items': 4},
+    'MaskedLinearAttention': lambda: {'channels': 4},
+    'MaskedSoftmaxAttention': lambda: {'channels': 4, 'heads': 1, 'mask': AdjacencyMask()},
+    'MotifGraphs': lambda: {'num_pairs': 2, 'size': 12},
+    'MovingDigits': lambda: {'num_frames': 2},
+    'RWGNKAttention': lambda: {'channels': 4},
+    'RandomSampling': lambda: {'num': 2},
+    'SinDegreeAttention': lambda: {'channels': 4},
+    'TopoGPSConv': lambda: {'channels': 4, 'conv': None},
+    'TopologicalViT': lambda: VIT | {'mlp_channels': 8},
+    'ViViT': lambda: VIT | {'mlp_channels': 8, 'num_frames': 2, 'tubelet_frames': 1, 'temporal_depth': 1},
+    'WalkSettings': lambda: {'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 2},
+    'attention_degrees': lambda: PAIRS | {'num_nodes': 2},
+    'color_refinement': lambda: {'edge_index': PAIRS['edge_index'], 'num_nodes': 2},
+    'counter_uniform': lambda: {'seed': 0, 'local_id': torch.arange(3), 'num_walks': 2},
+    'cumulative_attention': lambda: PAIRS | {'ks': [1], 'num_nodes': 2},
+    'cumulative_full_attention': lambda: {name: VECTORS[name] for name in 'qk'} | {'ks': [1]},
+    'deviation_bound': lambda: {'t': 1.0, 'num_walks': 2, 'c': 1.0},
+    'distance_to_full_attention': lambda: VECTORS | {'ks': [1]},
+    'guaranteed_deviation': lambda: {'num_walks': 2, 'delta': 0.5, 'c': 1.0},
+    'feature_map_of_name': lambda: {'name': 'relu', 'channels': 4},
+    'kernel_series': lambda: {'name': 'heat', 'order': 2},
+    'knn_graph': lambda: {'pos': torch.rand(6, 2), 'k': 2},
+    'mask_error': lambda: {'mask': GRFMask(), 'graph': small_graph()},
+    'modulation': lambda: {'name': 'heat', 'max_walk_length': 2},
+    'moving_digits': lambda: {'num_frames': 2},
+    'expander_edges': lambda: {'graph': Graph.from_data(small_graph()), 'degree': 2},
+    'neighborhood': lambda: {'graph': Graph.from_data(small_graph()), 'node': 2},
+    'plot_attention_degrees': lambda: {'degrees': [torch.ones(2, 1)]},
+    'plot_attention_graphs': lambda: {'attention': [tuple(PAIRS.values())], 'pos': torch.rand(2, 2)},
+    'plot_inspection': lambda: {'mask': GRFMask(), 'graph': small_graph(), 'node': 2, 'num_walks': [2]},
+    'plot_mask': lambda: {'mask': AdjacencyMask(), 'graph': small_graph(), 'node': 2},
+    'plot_mask_rows': lambda: {
+        'masks': {'one': AdjacencyMask()},
+        'graph': small_graph(),
+        'node': 2,
+        'pos': torch.rand(6, 2),
+    },
+    'sample_ensembles': lambda: {
+        'graph': Graph.from_data(small_graph()),
+        'settings': WalkSettings(2, 0.5, 2),
+        'seed': 1,
+    },
+    'sample_walks': lambda: {'graph': Graph.from_data(small_graph()), 'settings': WalkSettings(2, 0.5, 2), 'seed': 1},
+    'sparsity_bound': lambda: {'num_walks': 2, 'p_halt': 0.5, 'delta': 0.5},
+    'topk_inner_product': lambda: {name: VECTORS[name] for name in 'qk'} | {'num': 2},
+    'weight_by_hops': lambda: {'mask': AdjacencyMask(), 'graph': small_graph()},
+    'wl_equivalent': lambda: {'first': small_graph(), 'second': small_graph()},
+}
+
+# Results, not arguments; numbers that are compared or drawn alone; files are read first, see their own tests.
+OTHERS = {
+    ('MaskError', 'num_rows'),
+    ('WalkFeatures', 'num_nodes'),
+    ('WalkFeatures', 'max_walk_length'),
+    ('choose_route', 'num_features'),
+    ('choose_route', 'num_channels'),
+    ('choose_topk_backend', 'num_nodes'),
+    ('choose_topk_backend', 'dim'),
+    ('plot_cumulative_attention', 'ks'),
+    ('plot_distance_to_full_attention', 'ks'),
+    ('sparse_operator', 'heads'),
+    ('CIFAR10Pixels', 'pool'),
+    ('MNISTPixels', 'pool'),
+    ('SceneBlocks', 'max_points'),
+}
+
+
+def arguments() -> dict[str, tuple[Callable[..., Any], str, str]]:
+    """The arguments of public classes and functions that are whole numbers, with their annotation."""
+    found = {}
+    for module in MODULES:
+        public = importlib.import_module(f'pyg_topomask.{module}')
+        for name in public.__all__:
+            made = getattr(public, name)
+            if not callable(made) or inspect.isabstract(made):
+                continue
+            for argument in inspect.signature(made).parameters.values():
+                kind = str(argument.annotation)
+                if re.search(r'\bint\b', kind.replace('Callable[[int]', '')) and (name, argument.name) not in OTHERS:
+                    found[f'{name}-{argument.name}'] = (made, argument.name, kind)
+    return found
+
+
+ARGUMENTS = arguments()
+
+
+@pytest.mark.parametrize('value', [2, np.int64(2), np.uint8(2)])
+def test_whole_numbers(value: Any) -> None:
+    assert is_whole(value)
+    assert is_whole(value, 2)
+    assert not is_whole(value, 3)
+    check_whole(2, 2, num=value)
+    check_even(num=value)
+
+
+@pytest.mark.parametrize('value', [2.0, np.float32(2), True, np.True_, '2', None, math.nan, torch.tensor(2)])
+def test_other_values_are_no_whole_numbers(value: Any) -> None:
+    assert not is_whole(value)
+    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are whole numbers$'):
+        check_whole(num=value)
+    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are even numbers from 2$'):
+        check_even(num=value)
+
+
+@pytest.mark.parametrize(
+    ('check', 'accepted'),
+    [
+        (lambda: check_whole(1, first=1, num=0), '0; accepted are whole numbers from 1'),
+        (lambda: check_whole(0, 4, num=5), '5; accepted are whole numbers from 0 to 4'),
+        (lambda: check_even(first=2, num=3), '3; accepted are even numbers from 2'),
+        (lambda: check_even(num=0), '0; accepted are even numbers from 2'),
+        (lambda: check_probability(first=1, num=1.5), r'1.5; accepted are probabilities in \[0, 1\]'),
+        (lambda: check_probability(num=math.nan), r'nan; accepted are probabilities in \[0, 1\]'),
+        (lambda: check_above_zero(first=1e-9, num=0.0), '0.0; accepted are finite numbers above 0'),
+        (lambda: check_above_zero(num=math.inf), 'inf; accepted are finite numbers above 0'),
+        (lambda: check_not_negative(first=0, num=-1.0), '-1.0; accepted are finite numbers from 0'),
+        (lambda: check_not_negative(num=math.nan), 'nan; accepted are finite numbers from 0'),
+    ],
+)
+def test_errors_name_what_was_given_and_what_is_accepted(check: Callable[[], None], accepted: str) -> None:
+    with pytest.raises(ValueError, match=rf'^num: got {accepted}$'):
+        check()
+
+
+def given(made: Callable[..., Any]) -> dict[str, Any]:
+    name = made.__name__
+    if name in GIVEN:
+        return GIVEN[name]()
+    return {'channels': 4} if 'channels' in inspect.signature(made).parameters else {}
+
+
+@pytest.mark.parametrize('name', ARGUMENTS)
+def test_every_whole_number_is_checked_by_its_name(name: str) -> None:
+    made, argument, kind = ARGUMENTS[name]
+    values: list[Any] = [2.5, 2.0, True, '2', math.nan]
+    if kind == 'Sequence[int]':
+        values = [[value] for value in values]
+    for value in values:
+        with pytest.raises(ValueError, match=rf'^{argument}: got '):
+            made(**given(made) | {argument: value})
+
+
+@pytest.mark.parametrize('name', ARGUMENTS)
+def test_integers_of_numpy_are_whole_numbers(name: str) -> None:
+    made, argument, _ = ARGUMENTS[name]
+    own = given(made)
+    value = own.get(argument, inspect.signature(made).parameters[argument].default)
+    if value is None:
+        value = 4
+    value = [np.int64(part) for part in value] if isinstance(value, (tuple, list)) else np.int64(value)
+    made(**own | {argument: value})

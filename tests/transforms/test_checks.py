@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.transforms import (
+    AddForest,
+    AddGraphRandomFeatures,
+    AddGridShape,
+    AddNormals,
+    AddRandomWalkKernel,
+    AddSVDEncoding,
+    FarthestSampling,
+    KNNGraph,
+    RandomSampling,
+)
+
+SINGLE = [
+    AddForest(),
+    AddGraphRandomFeatures(),
+    AddGridShape((3,)),
+    AddRandomWalkKernel(),
+    AddSVDEncoding(rank=1),
+    FarthestSampling(2),
+    RandomSampling(2),
+]
+
+
+def path() -> Data:
+    return Data(edge_index=torch.tensor([[0, 1], [1, 2]]), pos=torch.randn(3, 2))
+
+
+@pytest.mark.parametrize('transform', SINGLE, ids=lambda transform: type(transform).__name__)
+@pytest.mark.parametrize('count', [1, 2])
+def test_batches_are_refused_whatever_their_size(transform: BaseTransform, count: int) -> None:
+    batch = Batch.from_data_list([path()] * count)
+    with pytest.raises(ValueError, match=r'^data: got a batch; accepted are single graphs: .* before batching'):
+        transform(batch)
+    vector = Data(edge_index=batch.edge_index, pos=batch.pos, batch=batch.batch)
+    with pytest.raises(ValueError, match=r'^data: got a batch'):
+        transform(vector)
+
+
+def test_batches_of_heterogeneous_data_are_refused() -> None:
+    data = HeteroData()
+    data['user'].num_nodes = data['item'].num_nodes = 2
+    data['user', 'likes', 'item'].edge_index = torch.tensor([[0, 1], [0, 1]])
+    assert AddSVDEncoding(rank=1)(data)['item'].svd_encoding.shape == (2, 1)
+    with pytest.raises(ValueError, match=r'^data: got a batch'):
+        AddSVDEncoding(rank=1)(Batch.from_data_list([data, data]))
+
+
+@pytest.mark.parametrize(
+    'transform',
+    [transform for transform in (*SINGLE, AddNormals(), KNNGraph()) if not isinstance(transform, AddSVDEncoding)],
+    ids=lambda transform: type(transform).__name__,
+)
+def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
+    with pytest.raises(ValueError, match=r'^data: got HeteroData; accepted is torch_geometric.data.Data'):
+        transform(HeteroData())
