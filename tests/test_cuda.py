@@ -3,19 +3,18 @@
 TOPOMASK_DEVICE=cpu runs these tests without a GPU, which compares the CPU with itself.
 """
 
-import copy
 import inspect
-import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+from devices import CPU, DEVICE, assert_alike, batch, cubes, forest, symmetric, to, with_gradients
 from fuzz.strategies import CHANNELS, attributed, edges, random
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch
 from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import BaseTransform
 
@@ -23,80 +22,20 @@ from pyg_topomask import Graph, feature_maps, masks, nn, transforms
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import models
 from pyg_topomask.ops import attend_softmax, knn_graph, masked_linear_attention, masked_softmax_attention, topk_inner_product
-from pyg_topomask.testing import assert_batch_invariant
+from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.walks import SAMPLERS, WalkSettings, sample_ensembles, sample_walks
 
-CPU, DEVICE = torch.device('cpu'), torch.device(os.environ.get('TOPOMASK_DEVICE', 'cuda'))
 pytestmark = pytest.mark.skipif(
     DEVICE.type == 'cuda' and not torch.cuda.is_available(), reason='no GPU; TOPOMASK_DEVICE=cpu runs these tests without one'
 )
 
 HEADS = 2
-#: In eps of the largest number, how far two devices may be apart. Here no result of a CPU is more than 7 from that in float64.
-ROUNDINGS = 32
-
-Thing = TypeVar('Thing', Tensor, Data, Module)
 
 
 @pytest.fixture(autouse=True)
 def _single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     """Convolutions are in TensorFloat-32 by default, which has ten bits; products of matrices are not."""
     monkeypatch.setattr(torch.backends.cudnn, 'allow_tf32', False)
-
-
-def to(device: torch.device, thing: Thing) -> Thing:
-    """A copy on a device."""
-    return copy.deepcopy(thing).to(device)
-
-
-def assert_alike(run: Callable[[torch.device], Sequence[Tensor]]) -> None:
-    """What is computed on the device is there, and is what is computed on the CPU: numbers up to rounding, relative to the
-    largest of them, and all else exactly.
-    """
-    results = []
-    for device in (CPU, DEVICE):
-        torch.manual_seed(0)
-        results.append(run(device))
-    assert len(results[0]) == len(results[1]) > 0
-    for expected, actual in zip(*results, strict=True):
-        assert actual.device.type == DEVICE.type
-        assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
-        actual, expected = actual.detach().cpu(), expected.detach()
-        if not expected.is_floating_point():
-            assert torch.equal(actual, expected)
-        elif expected.numel() > 0:
-            assert expected.any()
-            assert relative_error(actual, expected) <= ROUNDINGS * torch.finfo(expected.dtype).eps
-
-
-def with_gradients(out: Tensor, leaves: Iterable[Tensor]) -> list[Tensor]:
-    """The output, and the gradient of a weighted sum of it in all the leaves, of which some may be zero but for rounding."""
-    weight = random(9, *out.shape).to(out)
-    grads = torch.autograd.grad((out * weight).sum(), list(leaves), allow_unused=True)
-    return [out, torch.cat([grad.flatten() for grad in grads if grad is not None])]
-
-
-def batch(kinds: Sequence[str] = ('random', 'parallel', 'none'), sizes: Sequence[int] = (12, 7, 1, 0)) -> Batch:
-    """Graphs with all attributes that masks and layers read, one of them without edges and one without nodes."""
-    graphs = []
-    for seed, size in enumerate(sizes):
-        data = attributed(edges(kinds[seed % len(kinds)], size, seed), size, seed)
-        # By their ends, so that both directions of an edge weigh the same.
-        data.edge_weight = 0.3 + ((data.edge_index.sum(0) * 7 + data.edge_index.prod(0)) % 5).float()
-        graphs.append(data)
-    return Batch.from_data_list(graphs)
-
-
-def symmetric() -> Batch:
-    return batch(('ring', 'star', 'none'))
-
-
-def forest() -> Batch:
-    return batch(('tree', 'star', 'none'))
-
-
-def cubes() -> Batch:
-    return batch(sizes=(4, 4))
 
 
 # Masks and routes -----------------------------------------------------------------------------------------------------
@@ -180,6 +119,14 @@ def test_products_and_entries_of_masks(name: str) -> None:
         return results
 
     assert_alike(run)
+
+
+@pytest.mark.parametrize('name', MASKS)
+def test_operators_behave_as_their_matrix(name: str) -> None:
+    own = MASKS[name]
+    data = own.data().apply(lambda value: value.double() if value.is_floating_point() else value)
+    alone = name not in ('dense', 'grf_fresh')  # of all nodes, drawn anew
+    assert_mask_operator(own.make(data.num_nodes), to(DEVICE, data), alone=alone)
 
 
 @pytest.mark.parametrize('name', MASKS)

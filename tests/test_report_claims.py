@@ -319,10 +319,13 @@ def test_what_the_package_measures_of_itself(tmp_path):
     verdict, sentence = decide(tmp_path, 'GraphGPS', 'graphgps')
     assert verdict == MEASURED
     assert 'in the median 0.5 times as long as with Transformer (0.5) and 1.2 times as long as with Performer' in sentence
-    rows = [('GRF, edges route', 4.0, 6.0), ('KMIP', 'nan', 'nan'), ('RWGNK', 'inf', 'nan'), ('GATConv', 8.0, 9.0)]
-    write(tmp_path, 'scale', table('attention|GiB|seconds', *rows))
+    grf, kmip, rwgnk = 'GRF, edges route', 'KMIP', 'RWGNK'
+    rows = [(grf, 4.0, 6.0), (kmip, 'nan', 'nan'), (rwgnk, 'inf', 'nan'), ('GATConv', 8.0, 9.0)]
+    rows = [(name, 'training', *own) for name, *own in rows] + [(grf, 'forward', 3.0, 2.0), (kmip, 'forward', 'nan', 'nan')]
+    write(tmp_path, 'scale', table('attention|step|GiB|seconds', *rows))
     sentence = decide(tmp_path, 'All attentions', 'scale')[1]
     assert sentence.startswith('1 of 3 attentions were trained on 1,000,000 nodes, in 4.0 GiB and 6.0 seconds of a core')
+    assert 'a forward pass alone takes 3.0 GiB and 2.0 seconds' in sentence
     write(
         tmp_path,
         'recommend_speed',

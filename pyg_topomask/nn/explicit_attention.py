@@ -128,8 +128,8 @@ class ExplicitAttention(MessagePassing, ABC):
         pairs = torch.stack([col, row])
         # An explainer reads off what belongs to the edges in their order: they go first, the other pairs follow.
         first, rest = _split(pairs, graph.edge_index)
-        order = torch.cat([first.clamp(min=0), rest])
-        shown = alpha[order] * torch.cat([(first >= 0).to(alpha.dtype), alpha.new_ones(rest.numel())]).unsqueeze(1)
+        order = torch.cat([first, rest])
+        shown = torch.nn.functional.pad(alpha, (0, 0, 0, 1))[order]  # -1 is the row of zeros
         ends = torch.cat([graph.edge_index.long(), pairs[:, rest].flip(0)], dim=1)
         out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes)).to(v.dtype)
         out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)

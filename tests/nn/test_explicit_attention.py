@@ -322,3 +322,11 @@ def test_large_graphs_and_many_small_ones(name: str, settings: dict, looked_at: 
     assert out.shape == x.shape
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
     assert layer.lin_q.weight.grad.any()
+
+
+def test_what_is_not_finite_stays_in_its_graph_where_edges_repeat() -> None:
+    x, batch = torch.randn(2, 8), torch.tensor([0, 1])
+    x[0] = float('nan')
+    layer = AsymmetricGRFAttention(8, 2, max_walk_length=0)
+    out, _ = layer(x, torch.tensor([[1, 1], [1, 1]]), batch=batch, return_attention_weights=True)
+    assert out[1].isfinite().all()

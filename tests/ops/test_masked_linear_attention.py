@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
@@ -63,6 +63,20 @@ def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int
     for route in ('features', 'edges'):
         out = masked_linear_attention(q, k, v, mask, route).detach().numpy()
         np.testing.assert_allclose(out, expected, rtol=1e-8, atol=1e-8, err_msg=route)
+
+
+@pytest.mark.parametrize(
+    ('mask', 'route'),
+    [(AdjacencyMask(), 'features'), (AdjacencyMask(), 'blocks'), (AdjacencyMask(), 'edges'), (PackingMask(), 'low_rank')],
+)
+def test_gradients_of_one_node_with_one_head(mask: Mask, route: str) -> None:
+    """It attends to itself, and takes its own value whatever the query and key."""
+    leaves = [tensor.requires_grad_() for tensor in inputs(1, heads=1)]
+    out = masked_linear_attention(*leaves, mask.double()(Data(num_nodes=1)), route)
+    torch.testing.assert_close(out, leaves[2])
+    weight = numbers(*out.shape)
+    for actual, expected in zip(torch.autograd.grad((out * weight).sum(), leaves), (0.0, 0.0, weight), strict=True):
+        torch.testing.assert_close(actual, torch.as_tensor(expected, dtype=torch.float64).expand_as(actual))
 
 
 def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,8 @@ class GKAT(torch.nn.Module):
         norm (bool): Normalise the input over the batch. (default: :obj:`False`)
         lin_channels (int, optional): The channels of a ReLU layer before the attention. (default: :obj:`None`, no such layer)
         explicit (bool): Form mask and attention as matrices: GKAT-0, the brute-force reference of Table 3, in
-            :math:`O(N^2)`, with equal parameters and outputs. (default: :obj:`False`)
+            :math:`O(N^2)`, with equal parameters and outputs, but for NaN, which spreads to all graphs of the batch.
+            (default: :obj:`False`)
         dynamic (bool): Each layer has walks of its own, for :meth:`resample`. (default: :obj:`False`)
         project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
             as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
