@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_masks import MASKS, inputs, low_rank, numbers
@@ -69,10 +69,12 @@ def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int
     ('mask', 'route'),
     [(AdjacencyMask(), 'features'), (AdjacencyMask(), 'blocks'), (AdjacencyMask(), 'edges'), (PackingMask(), 'low_rank')],
 )
-def test_gradients_of_one_node_with_one_head(mask: Mask, route: str) -> None:
+@pytest.mark.parametrize('sizes', [[1], [1, 0]])
+def test_gradients_of_one_node_with_one_head(sizes: list[int], mask: Mask, route: str) -> None:
     """It attends to itself, and takes its own value whatever the query and key."""
+    data = Batch.from_data_list([Data(edge_index=no_edges(), num_nodes=size) for size in sizes])
     leaves = [tensor.requires_grad_() for tensor in inputs(1, heads=1)]
-    out = masked_linear_attention(*leaves, mask.double()(Data(num_nodes=1)), route)
+    out = masked_linear_attention(*leaves, mask.double()(data), route)
     torch.testing.assert_close(out, leaves[2])
     weight = numbers(*out.shape)
     for actual, expected in zip(torch.autograd.grad((out * weight).sum(), leaves), (0.0, 0.0, weight), strict=True):
