@@ -124,7 +124,8 @@ def _attend_blocks_backward(
         grad_rows = grad_rows[:-1]
         grads = list(pull(grad_rows.sum(1, keepdim=True) if heads == 1 else grad_rows))
     parts = found[:-1].split([q.size(2), q.size(2), v.size(2)], dim=-1)
-    return [*(part.contiguous() for part in parts), *grads]
+    # Copies, also where a part is contiguous as it is: outputs of an operator share no memory.
+    return [*(part.clone(memory_format=torch.contiguous_format) for part in parts), *grads]
 
 
 @_attend_blocks_backward.register_fake

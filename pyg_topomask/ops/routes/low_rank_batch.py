@@ -110,7 +110,8 @@ def _attend_backward(
                 grad_rows.append((query * own_query).sum(-1, keepdim=True))
                 grad_columns.append((key * own_key).sum(-1, keepdim=True))
         group.put(found, torch.cat([grad_query, grad_key, grad_value, *grad_rows, *grad_columns], dim=-1))
-    return [part.contiguous() for part in _split(found[:-1], *results)]
+    # Copies, also where a part is contiguous as it is: outputs of an operator share no memory.
+    return [part.clone(memory_format=torch.contiguous_format) for part in _split(found[:-1], *results)]
 
 
 @_attend_backward.register_fake
