@@ -129,6 +129,7 @@ class HeatKernelMask(Mask):
     def settings(self) -> Hashable:
         return type(self), self.kind
 
+    @torch.compiler.disable  # the compiler would keep the radius of an earlier graph
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # Every diagonal entry has a place in the pattern.
         state = AdjacencyMask(1, 1.0, None).prepare(graph)

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import shutil
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from unittest import mock
@@ -208,3 +209,16 @@ def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None
     operators = [str(node.target) for module in found.graphs for node in module.graph.nodes if node.op == 'call_function']
     assert sum(target.startswith('pyg_topomask.attend_') for target in operators) == 1
     assert not [reason for reason in found.break_reasons if reason.user_stack[-1].filename.endswith(COMBINE)]
+
+
+@pytest.mark.skipif(shutil.which('g++') is None, reason='the compiler of torch.compile needs g++')
+def test_numbers_of_a_graph_are_not_those_of_an_earlier_one() -> None:
+    """With the default compiler, which treats numbers that are read off tensors otherwise than the others do."""
+    layer = linear(HeatKernelMask(HEADS))
+    compiled = torch.compile(layer)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for size in (40, 12, 15, 20):
+            ends = torch.randint(size, (2, 3 * size), generator=generator)
+            edge_index, x = torch.cat([ends, ends.flip(0)], dim=1), torch.randn(size, CHANNELS, generator=generator)
+            torch.testing.assert_close(compiled(x, edge_index), layer(x, edge_index))
