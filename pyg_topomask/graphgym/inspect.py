@@ -136,6 +136,8 @@ def inspect(
 
 def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
+    if option == 'model.type':
+        raise ValueError(f'model.type: got {value!r}; accepted by inspect are TopoGPSModel and gnn, whose layers a YAML names')
     check_attention(name)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)

@@ -243,3 +243,9 @@ def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: 
 def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
     with pytest.raises(ValueError, match=r'cycle .*; forests come from the data set: .* AddForest'):
         inspect(digits, ['gt.layer_type', 'GINE+Tree', 'topomask.transforms', '[]', *QUIET], graphs=1, out=tmp_path)
+
+
+def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
+    config = Path(__file__).parents[2] / 'graphgps_configs' / 'digits-TopologicalViT.yaml'
+    with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT'; accepted by inspect are TopoGPSModel and gnn"):
+        inspect(config, QUIET, out=tmp_path)
