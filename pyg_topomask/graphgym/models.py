@@ -93,7 +93,7 @@ class VideoModel(Module):
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
         frames = decoded(cfg.topomask.model.get('num_frames', 1))
-        if not isinstance(frames, int) or frames < 1 or dim_in % frames != 0:
+        if not is_whole(frames, 1) or dim_in % frames != 0:
             raise ValueError(
                 f'topomask.model, for {cfg.model.type}: got num_frames {frames!r} for {dim_in} features of a pixel; accepted '
                 f'are divisors of that'

@@ -24,10 +24,10 @@ def shared_graph(batch: Data, user: Module) -> Graph:
         batch (torch_geometric.data.Data): The batch.
         user (torch.nn.Module): The layer that asks.
     """
-    kept: tuple[Graph | None, set[int]] = batch.__dict__.pop(_SHARED, (None, set()))
+    kept: tuple[Graph | None, set[Module]] = batch.__dict__.pop(_SHARED, (None, set()))
     graph, users = kept
-    if graph is None or graph.edge_index is not batch.edge_index or id(user) in users:
+    if graph is None or graph.edge_index is not batch.edge_index or user in users:
         # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
         graph, users = Graph.from_data(copy.copy(batch)), set()
-    batch.__dict__[_SHARED] = (graph, users | {id(user)})
+    batch.__dict__[_SHARED] = (graph, users | {user})
     return graph

@@ -191,7 +191,6 @@ def warn_of_growth(graph: Graph, state: AdjacencyState, series: Tensor) -> None:
 
 
 @torch.no_grad()
-@torch.compiler.disable  # the compiler would keep that of an earlier graph
 def spectral_radius(pattern: SparsePattern, weight: Tensor, iterations: int = 50) -> float:
     r"""Returns the spectral radius of :math:`|\mathbf{W}|`, which bounds that of :math:`\mathbf{W}`, by power iteration.
 

@@ -16,6 +16,7 @@ from torch_geometric.graphgym.register import network_dict
 from pyg_topomask.datasets import ClothRollouts, load_images, moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.attentions import OTHER_MODELS
 from pyg_topomask.graphgym.composed_mask import MASKS
 from pyg_topomask.graphgym.models import MODELS
 from pyg_topomask.graphgym.settings import load_config
@@ -58,6 +59,10 @@ def graphs_of(images: torch.Tensor) -> Batch:
     batch = Batch.from_data_list([Data(x=x, edge_index=no_edges, y=torch.tensor([0])) for x in pixels])
     batch.split = 'train'
     return batch
+
+
+def test_models_read_no_attention_of_gps() -> None:
+    assert set(MODELS) <= set(OTHER_MODELS)
 
 
 def test_pixels_are_images() -> None:
