@@ -1,10 +1,16 @@
-r"""The choice between tensors and machine code by Numba."""
+r"""Machine code by Numba: the choice between it and tensors, and its threads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
 import torch
 
-__all__ = ['BACKENDS', 'uses_numba']
+__all__ = ['BACKENDS', 'in_threads', 'uses_numba']
+
+T = TypeVar('T')
 
 BACKENDS = ('auto', 'torch', 'numba')
 
@@ -33,3 +39,25 @@ def uses_numba(backend: str, device: torch.device) -> bool:
             return False
         raise ImportError(f'backend="numba" needs Numba: install pyg_topomask with its extra [numba] ({error})') from error
     return True
+
+
+def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list[T]:
+    r"""Calls a function that runs without the interpreter's lock once for each set of arguments, as :func:`map` does, in as
+    many threads as torch uses. The calling thread is one of them: two new ones may be put on one core. None is kept for later,
+    since it would survive no fork.
+    """
+    results: dict[int, T] = {}
+    tasks = list(enumerate(zip(*arguments, strict=True)))
+    left = iter(tasks)
+
+    def work() -> None:
+        for place, own in left:
+            results[place] = function(*own)
+
+    helpers = min(torch.get_num_threads(), len(tasks)) - 1
+    with ThreadPoolExecutor(max(helpers, 1)) as pool:
+        others = [pool.submit(work) for _ in range(helpers)]
+        work()
+    for other in others:
+        other.result()
+    return [results[place] for place in range(len(tasks))]

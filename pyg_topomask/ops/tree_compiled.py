@@ -2,12 +2,11 @@ r"""The two passes over trees as machine code, where Numba is installed."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-
 import torch
 from numba import njit
 from torch import Tensor
+
+from pyg_topomask.ops.numba_backend import in_threads
 
 __all__ = ['sweep']
 
@@ -48,7 +47,6 @@ def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tenso
     """
     product = torch.empty_like(x)
     num_nodes, heads, channels = x.shape
-    num_threads = min(torch.get_num_threads(), heads) if x.numel() > _ALONE else 1
     given = [own.numpy() for own in (parent, decay.squeeze(-1), gain.squeeze(-1), x, product)]
 
     def work(head: int) -> None:
@@ -56,7 +54,9 @@ def sweep(x: Tensor, decay: Tensor, gain: Tensor, parent: Tensor) -> tuple[Tenso
         sums = torch.empty(num_nodes, channels, dtype=torch.float64)
         _sweep(*given, head, sums.numpy())
 
-    # Threads of Python serve: the passes run without the interpreter's lock.
-    with ThreadPoolExecutor(num_threads) if num_threads > 1 else nullcontext() as pool:
-        list((pool.map if pool else map)(work, range(heads)))
+    if x.numel() > _ALONE:
+        in_threads(work, range(heads))
+    else:
+        for head in range(heads):
+            work(head)
     return x, product

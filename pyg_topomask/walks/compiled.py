@@ -2,9 +2,8 @@ r"""Random walks as machine code, where Numba is installed: the same walks and t
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from itertools import pairwise
+from ctypes import memmove
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from numba import njit
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.ops.numba_backend import in_threads
 from pyg_topomask.walks.samplers import APART, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
@@ -104,12 +104,6 @@ def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
         else:
             low = middle + 1
     return low - row
-
-
-@_compile
-def _shift(column, source, target, size):  # type: ignore[no-untyped-def]
-    for place in range(size):
-        column[target + place] = column[source + place]
 
 
 @_compile
@@ -249,6 +243,12 @@ def _walk(  # type: ignore[no-untyped-def]
     return np.int64(used) - opening
 
 
+def _move(column: np.ndarray, source: int, target: int, size: int) -> None:
+    # NumPy would copy what overlaps twice.
+    begin, width = column.ctypes.data, column.itemsize
+    memmove(begin + target * width, begin + source * width, size * width)
+
+
 def walk(
     graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -283,24 +283,19 @@ def walk(
     shares = list(pairwise(bounds))
 
     def count(share: tuple[int, int]) -> int:
-        if graph.num_nodes * width <= _UNTOUCHED:
-            return (share[1] - share[0]) * width
         return int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], sampler.antithetic, offset))
 
     def run(share: tuple[int, int], place: int) -> int:
         return int(_walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, place, *columns))
 
-    # Threads of Python serve: the kernels run without the interpreter's lock, and a pool kept for later would survive no fork.
-    with ThreadPoolExecutor(num_threads) if num_threads > 1 else nullcontext() as pool:
-        spread = map if pool is None else pool.map
-        # Every thread has room for all its visits; what merging leaves over is never touched, and given back.
-        room = np.cumsum([0, *spread(count, shares)])
-        columns = [np.empty(room[-1], dtype) for dtype in (index, index, index, arrays[2].dtype)]
-        used = np.cumsum([0, *spread(run, shares, room)])
+    # Every thread has room for all its visits; what merging leaves over is never touched, and given back.
+    most = [(end - begin) * width for begin, end in shares]
+    room = list(accumulate(most if sum(most) <= _UNTOUCHED else in_threads(count, shares), initial=0))
+    columns = [np.empty(room[-1], dtype) for dtype in (index, index, index, arrays[2].dtype)]
+    used = list(accumulate(in_threads(run, shares, room[:-1]), initial=0))
     for column in columns:
-        for source, target, size in zip(room[1:-1], used[1:-1], np.diff(used)[1:], strict=True):
-            if source != target:
-                _shift(column, source, target, size)
-        column.resize(int(used[-1]), refcheck=False)
+        for source, (target, end) in zip(room[1:-1], list(pairwise(used))[1:], strict=True):
+            _move(column, source, target, end - target)
+        column.resize(used[-1], refcheck=False)
     start, visited, length, load = (torch.from_numpy(column) for column in columns)
     return start, visited, length, load

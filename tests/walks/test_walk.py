@@ -1,5 +1,5 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -220,18 +220,27 @@ def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float
         assert getattr(found, column).dtype == getattr(expected, column).dtype
 
 
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize('counts', [False, True], ids=['room', 'counts'])
 @pytest.mark.parametrize('sampler', SAMPLERS)
-def test_compiled_walks_of_many_nodes_and_threads(sampler: str) -> None:
+def test_compiled_walks_of_many_threads(
+    sampler: str, counts: bool, three_threads: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip('numba', reason='Numba is not installed')
     edges = torch.randint(5000, (2, 40000), generator=torch.Generator().manual_seed(0))
     graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(6, 0.2, 30, sampler=sampler)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        found = sample_walks(graph, settings, 3, 'numba')
-    finally:
-        torch.set_num_threads(threads)
     expected = sample_walks(graph, settings, 3, 'torch')
+    monkeypatch.setattr('pyg_topomask.walks.compiled._ALONE', 0)
+    if counts:
+        monkeypatch.setattr('pyg_topomask.walks.compiled._UNTOUCHED', 0)
+    found = sample_walks(graph, settings, 3, 'numba')
     assert all(torch.equal(getattr(found, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
 
 
