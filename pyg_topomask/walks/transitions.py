@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.sparse_pattern import stable_argsort
 
 __all__ = ['TRANSITIONS', 'Transitions', 'as_factor']
 
@@ -49,7 +48,7 @@ class Transitions:
     @torch.no_grad()
     def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
         order = _order_of_edges(graph)
-        source, target = graph.edge_index[:, order].long()
+        source, target = (end.index_select(0, order) for end in graph.edge_index.long())
         weight = graph.normalized_weight(normalization)[order]
         degree = torch.bincount(source, minlength=graph.num_nodes)
         start = degree.cumsum(0) - degree
@@ -69,7 +68,8 @@ class Transitions:
         first = torch.stack([start, degree], dim=1).to(torch.int32 if small else torch.int64)
         narrow = small and factor.dtype == torch.float32
         bits = factor.view(torch.int32) if narrow else factor.double().view(torch.int64)
-        edges = torch.cat([target.unsqueeze(1), first[target], bits.unsqueeze(1)], dim=1).to(bits.dtype)
+        columns = target.unsqueeze(1), first.index_select(0, target), bits.unsqueeze(1)
+        edges = torch.cat([column.to(bits.dtype) for column in columns], dim=1)
         return cls(first, edges, cumulative)
 
     def choose(self, position: Tensor, uniform: Tensor) -> Tensor:
@@ -84,13 +84,12 @@ def _order_of_edges(graph: Graph) -> Tensor:
     r"""Sorts edges by source and target, and parallel ones by weight: equal graphs are walked alike, however their edges are
     listed.
     """
-    source, target = graph.edge_index
+    source, target = graph.edge_index.long()
+    pair = source * graph.num_nodes + target
     if graph.edge_weight is None:
-        order = stable_argsort(target)
-    else:
-        order = graph.edge_weight.argsort()
-        order = order[stable_argsort(target[order])]
-    return order[stable_argsort(source[order])]
+        return torch.argsort(pair, stable=True)
+    order = graph.edge_weight.argsort()
+    return order[torch.argsort(pair[order], stable=True)]
 
 
 def as_factor(bits: Tensor) -> Tensor:
