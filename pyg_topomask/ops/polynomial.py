@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.ops.sparse import product, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['polynomial_action']
@@ -82,6 +82,8 @@ def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
     matrix = torch.sparse_csr_tensor(rowptr, col, own, (size, size), check_invariants=False)
 
     def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+        if beta == 0.0 and alpha == 1.0:
+            return product(matrix, u, torch.empty_like(u) if spare is None else spare)
         return torch.addmm(w, matrix, u, beta=beta, alpha=alpha, out=spare)
 
     return step

@@ -14,7 +14,7 @@ from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['MAX_ENTRIES', 'SparseStructure', 'entries_of', 'multiply', 'sample', 'sddmm', 'spmm']
+__all__ = ['MAX_ENTRIES', 'SparseStructure', 'entries_of', 'multiply', 'product', 'sample', 'sddmm', 'spmm']
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
@@ -82,6 +82,13 @@ def multiply(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, out: Tensor 
     if col.numel() == 0 or out.numel() == 0:
         return out.zero_()
     matrix = torch.sparse_csr_tensor(rowptr, col, value, (num_rows, x.size(0)), check_invariants=False)
+    return product(matrix, x, out)
+
+
+def product(matrix: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    r"""Writes the product of a CSR tensor with a dense matrix to :obj:`out`, whatever that holds. Not differentiable."""
+    if x.device.type == 'cpu' and torch.backends.mkl.is_available():
+        return out.addmm_(matrix, x, beta=0.0)  # torch.mm makes a matrix of zeros first, and copies it
     return torch.mm(matrix, x, out=out)
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyg_topomask.ops import sddmm, spmm
-from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.ops.sparse import SparseStructure, multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
 
@@ -47,6 +47,22 @@ def test_products_are_those_of_dense_matrices(
     a, b = numbers(rows, heads, channels), numbers(cols, heads, channels)
     scores = torch.einsum('nhc,khc->hnk', a, b)[:, pattern.row.long(), pattern.col.long()]
     torch.testing.assert_close(sddmm(pattern, a, b), scores)
+
+
+@pytest.mark.parametrize('layout', ['rows', 'columns', 'every other column'])
+@pytest.mark.parametrize('channels', [1, 3, 16])
+def test_products_do_not_depend_on_what_is_written_over(channels: int, layout: str) -> None:
+    pattern = random_pattern(40, 30)
+    rowptr = torch.cat([pattern.rowptr, pattern.rowptr[-1:]])  # the last row is empty
+    value, x = numbers(pattern.nnz), numbers(30, channels)
+    given = torch.full((41, 2 * channels), float('nan'), dtype=x.dtype)
+    out = {'rows': given[:, :channels], 'columns': given.t().reshape(2 * channels, 41)[:channels].t()}.get(
+        layout, given[:, ::2]
+    )
+    found = multiply(rowptr, pattern.col, value, x, out=out)
+    expected = torch.cat([matrix(pattern, value, 1)[0], torch.zeros(1, 30, dtype=x.dtype)]) @ x
+    assert found is out
+    torch.testing.assert_close(out, expected)
 
 
 @pytest.mark.parametrize('transpose', [False, True])
