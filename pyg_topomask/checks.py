@@ -3,10 +3,23 @@ r"""Checks of numbers that are given as arguments. Errors name the argument, wha
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from collections.abc import Sequence
+from numbers import Integral, Real
 from typing import TypeGuard
 
-__all__ = ['check_above_zero', 'check_even', 'check_not_negative', 'check_probability', 'check_whole', 'is_whole']
+from torch import Tensor
+
+__all__ = [
+    'check_above_zero',
+    'check_even',
+    'check_finite',
+    'check_not_negative',
+    'check_numbers',
+    'check_probability',
+    'check_whole',
+    'is_number',
+    'is_whole',
+]
 
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
@@ -31,22 +44,42 @@ def check_even(**given: object) -> None:
             raise ValueError(f'{name}: got {value!r}; accepted are even numbers from 2')
 
 
-def check_probability(**given: float) -> None:
-    r"""Raises a :class:`ValueError` for a number outside :math:`[0, 1]`, by its name."""
+def is_number(value: object) -> TypeGuard[float]:
+    r"""Returns whether a value is a number, of Python or NumPy, but not a boolean."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def check_numbers(**given: object) -> None:
+    r"""Raises a :class:`ValueError` for what is neither a number, nor a tensor, nor a sequence of these, by its name."""
     for name, value in given.items():
-        if not 0.0 <= value <= 1.0:
-            raise ValueError(f'{name}: got {value}; accepted are probabilities in [0, 1]')
+        parts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        if not all(isinstance(part, Tensor) or is_number(part) for part in parts):
+            raise ValueError(f'{name}: got {value!r}; accepted are numbers, and tensors and sequences of them')
 
 
-def check_above_zero(**given: float) -> None:
+def check_finite(**given: object) -> None:
+    r"""Raises a :class:`ValueError` for what is not a finite number, by its name."""
+    for name, value in given.items():
+        if not (is_number(value) and math.isfinite(value)):
+            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers')
+
+
+def check_probability(**given: object) -> None:
+    r"""Raises a :class:`ValueError` for what is not a number in :math:`[0, 1]`, by its name."""
+    for name, value in given.items():
+        if not (is_number(value) and 0.0 <= value <= 1.0):
+            raise ValueError(f'{name}: got {value!r}; accepted are probabilities in [0, 1]')
+
+
+def check_above_zero(**given: object) -> None:
     r"""Raises a :class:`ValueError` for what is not a finite number above 0, by its name."""
     for name, value in given.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f'{name}: got {value}; accepted are finite numbers above 0')
+        if not (is_number(value) and 0 < value < math.inf):
+            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers above 0')
 
 
-def check_not_negative(**given: float) -> None:
+def check_not_negative(**given: object) -> None:
     r"""Raises a :class:`ValueError` for what is not a finite number from 0, by its name."""
     for name, value in given.items():
-        if not 0 <= value < math.inf:
-            raise ValueError(f'{name}: got {value}; accepted are finite numbers from 0')
+        if not (is_number(value) and 0 <= value < math.inf):
+            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers from 0')

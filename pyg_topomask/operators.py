@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import is_whole
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
     HadamardLowRankStructure,
@@ -181,6 +182,10 @@ class MaskOperator:
             factors=factors,
             **_joint_entries((self, other), join),
         )
+
+    def __radd__(self, other: object) -> MaskOperator:
+        # What sum() begins with.
+        return self if is_whole(other) and other == 0 else NotImplemented
 
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
         if isinstance(other, MaskOperator):

@@ -1,4 +1,4 @@
-"""Whole numbers that are given as arguments: of every public class and function, refused by name where they are others."""
+"""Numbers that are given as arguments: of every public class and function, refused by name where they are others."""
 
 import importlib
 import inspect
@@ -100,6 +100,9 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
         'seed': 1,
     },
     'sample_walks': lambda: {'graph': Graph.from_data(small_graph()), 'settings': WalkSettings(2, 0.5, 2), 'seed': 1},
+    'masked_softmax_attention': lambda: VECTORS | {'mask': AdjacencyMask()(small_graph())},
+    'suggest_num_walks': lambda: {'t': 1.0, 'delta': 0.5, 'c': 1.0},
+    'ScaledMask': lambda: {'mask': AdjacencyMask(), 'scale': 2.0},
     'sparsity_bound': lambda: {'num_walks': 2, 'p_halt': 0.5, 'delta': 0.5},
     'topk_inner_product': lambda: {name: VECTORS[name] for name in 'qk'} | {'num': 2},
     'weight_by_hops': lambda: {'mask': AdjacencyMask(), 'graph': small_graph()},
@@ -124,8 +127,16 @@ OTHERS = {
 }
 
 
-def arguments() -> dict[str, tuple[Callable[..., Any], str, str]]:
-    """The arguments of public classes and functions that are whole numbers, with their annotation."""
+#: Keywords of another argument, and what public functions check before.
+NAMED_OTHERWISE = {
+    ('attend_softmax', 'dropout'),
+    ('kernel_series', 'parameters'),
+    ('modulation', 'parameters'),
+}
+
+
+def arguments(number: str, others: set[tuple[str, str]]) -> dict[str, tuple[Callable[..., Any], str, str]]:
+    """The arguments of public classes and functions that are numbers of a type, with their annotation."""
     found = {}
     for module in MODULES:
         public = importlib.import_module(f'pyg_topomask.{module}')
@@ -135,12 +146,13 @@ def arguments() -> dict[str, tuple[Callable[..., Any], str, str]]:
                 continue
             for argument in inspect.signature(made).parameters.values():
                 kind = str(argument.annotation)
-                if re.search(r'\bint\b', kind.replace('Callable[[int]', '')) and (name, argument.name) not in OTHERS:
+                if re.search(rf'\b{number}\b', kind.replace('Callable[[int]', '')) and (name, argument.name) not in others:
                     found[f'{name}-{argument.name}'] = (made, argument.name, kind)
     return found
 
 
-ARGUMENTS = arguments()
+ARGUMENTS = arguments('int', OTHERS)
+FLOATS = arguments('float', NAMED_OTHERWISE)
 
 
 @pytest.mark.parametrize('value', [2, np.int64(2), np.uint8(2)])
@@ -195,6 +207,14 @@ def test_every_whole_number_is_checked_by_its_name(name: str) -> None:
     if kind == 'Sequence[int]':
         values = [[value] for value in values]
     for value in values:
+        with pytest.raises(ValueError, match=rf'^{argument}: got '):
+            made(**given(made) | {argument: value})
+
+
+@pytest.mark.parametrize('name', FLOATS)
+def test_every_number_is_checked_by_its_name(name: str) -> None:
+    made, argument, kind = FLOATS[name]
+    for value in [math.nan] if 'str' in kind else [math.nan, 'a']:
         with pytest.raises(ValueError, match=rf'^{argument}: got '):
             made(**given(made) | {argument: value})
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.checks import check_finite, check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
@@ -170,6 +170,7 @@ def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, wid
     num_nodes, heads, dim = q.shape
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long, device=q.device), num_nodes, batch=batch)
     scale = dim**-0.5 if scale is None else scale
+    check_finite(scale=scale)
     sizes = [num_nodes] if graph.batch is None else torch.bincount(graph.batch).tolist()
     start = 0
     for size in sizes:

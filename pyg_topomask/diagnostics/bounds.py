@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.checks import check_above_zero, check_numbers, check_whole, is_number
 from pyg_topomask.diagnostics.accepted import check_estimates
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -230,12 +230,13 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
 
 
 def _as_constant(c: Tensor | float) -> Tensor:
+    check_numbers(c=c)
     constant = torch.as_tensor(c, dtype=torch.float64)
     if not bool((constant >= 0).all()):
         raise ValueError(f'c: got {constant.tolist()}; accepted are numbers from 0')
     return constant
 
 
-def _check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f'delta: got {delta}; accepted are probabilities above 0 and below 1')
+def _check_delta(delta: object) -> None:
+    if not (is_number(delta) and 0 < delta < 1):
+        raise ValueError(f'delta: got {delta!r}; accepted are probabilities above 0 and below 1')

@@ -14,6 +14,7 @@ import pyg_topomask.transforms
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.composed_mask import MASKS
 from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
 from pyg_topomask.masks import KERNELS
 from pyg_topomask.walks import SAMPLERS
@@ -55,8 +56,11 @@ def _sentences(things: Mapping[str, Any]) -> dict[str, str]:
     return {name: first_sentence(thing) for name, thing in things.items()}
 
 
-def _public(module: Any) -> dict[str, Any]:
-    return {name: getattr(module, name) for name in module.__all__ if _is_concrete(getattr(module, name))}
+def _public(module: Any, without: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    r"""Returns the classes of a module that can be made, without those that have other names."""
+    known = [] if without is None else list(without.values())
+    own = {name: getattr(module, name) for name in module.__all__}
+    return {name: thing for name, thing in own.items() if _is_concrete(thing) and thing not in known}
 
 
 def _is_concrete(thing: Any) -> bool:
@@ -70,7 +74,8 @@ def catalog() -> dict[str, dict[str, str]]:
     return {
         'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
         'local layers': {'None': 'No local layer: the layer is its attention alone.', **_sentences(convs)},
-        'masks': _sentences(_public(pyg_topomask.masks)),
+        'masks': _sentences(MASKS),
+        'masks in Python': _sentences(_public(pyg_topomask.masks, MASKS)),
         'transforms': _sentences(_public(pyg_topomask.transforms)),
         'feature maps': _sentences(FEATURE_MAPS),
         'samplers': _sentences(SAMPLERS),

@@ -154,7 +154,8 @@ def _read_yaml(name: str, text: str, accepted: str) -> Any:
 
 
 def yaml_overrides(words: Sequence[str]) -> list[str]:
-    r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask` and :obj:`topomask.transforms` are YAML.
+    r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask`, :obj:`topomask.transforms`,
+    :obj:`topomask.dataset` and :obj:`topomask.model` are YAML.
 
     The mask, a group that yacs replaces by no value, is given to the option :obj:`topomask.Masked.mask`, which takes its place;
     the transforms become a list as Python writes it, and :obj:`null` becomes :obj:`None`.
@@ -182,6 +183,9 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
         elif key == 'topomask.transforms':
             entries = _read_yaml(key, value, 'lists in YAML, as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
             words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
+        elif key in ('topomask.dataset', 'topomask.model'):
+            arguments = _read_yaml(key, value, 'arguments in YAML, as {heads: 2}')
+            words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
     return words
 
 

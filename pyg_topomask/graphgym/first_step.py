@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state
@@ -44,7 +46,9 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
         # Not by iterating over the loader, which would start its workers, and draw from its own generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
         batch.split = 'train'
-        compute_loss(*network(batch))
+        pred, true = network(batch)
+        compute_loss(pred, true)
+        _check_labels(true)
     except torch.OutOfMemoryError:
         raise
     except ValueError as error:
@@ -59,3 +63,12 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
             f'{", ".join(SUSPECTS)}: got {", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends '
             f'in {type(error).__name__}: {first_line(error)}; accepted is what fits the data set'
         ) from error
+
+
+def _check_labels(true: Tensor) -> None:
+    # A loss of one score takes any numbers; the metrics of two classes would end the first epoch.
+    if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
+        raise ValueError(
+            f'dataset.task_type: got {cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}; '
+            f'accepted are the labels 0 and 1, and for more of them classification_multi'
+        )

@@ -21,6 +21,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
 from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
+from yacs.config import CfgNode
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
@@ -178,18 +179,29 @@ def _warn_of_unused_options() -> None:
     readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
     readers['gt.sparse'] = ('SparseAttention' in used, layers)
-    readers['gt'] = (cfg.model.type not in MODELS, f'{layers}, whose arguments are topomask.model')
+    whose = f'{layers}, whose arguments are topomask.model'
+    readers['gt'] = readers['model.graph_pooling'] = (cfg.model.type not in MODELS, whose)
+    readers['dataset.node_encoder'] = (cfg.model.type not in MODELS or cfg.model.type == 'GKAT', whose)
     before = defaults()
     for path, (is_read, where) in readers.items():
-        default = option(path, before)
-        changed = [key for key, value in option(path).items() if key not in default or value != default[key]]
+        changed = _changed(option(path), option(path, before))
         if changed and not is_read:
             warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
+    for name in transforms:
+        if name in PREPARES_FOR and cfg.model.type in MODELS and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
+            warnings.warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}', stacklevel=3)
     if cfg.topomask.redraw_period:
         warnings.warn(
             f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads',
             stacklevel=3,
         )
+
+
+def _changed(value: Any, default: Any) -> list[str]:
+    r"""Returns the options of a group that differ from their defaults, or the value of an option that does."""
+    if not isinstance(value, CfgNode):
+        return [] if value == default else [repr(value)]
+    return [key for key, own in value.items() if key not in default or own != default[key]]
 
 
 def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:

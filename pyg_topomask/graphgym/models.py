@@ -59,6 +59,12 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
             f'topomask.model, for {cfg.model.type}: got image_size {[height, width]} for a graph of {int(wrong[0])} nodes; '
             f'accepted is the height and the width of the grid that every graph is, one node for each pixel, row by row'
         )
+    shapes = batch.grid_shape.unique(dim=0).tolist() if 'grid_shape' in batch else []
+    if any(shape != [height, width] for shape in shapes):
+        raise ValueError(
+            f'topomask.model, for {cfg.model.type}: got image_size {[height, width]} for grids of the shapes {shapes}; '
+            f'accepted is the height and the width of every grid'
+        )
     images: Tensor = batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
     return images
 

@@ -2,13 +2,13 @@ r"""The adjacency matrix as a mask."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_finite
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.sparse import sparse_operator
@@ -49,8 +49,8 @@ class AdjacencyMask(Mask):
     def __init__(self, heads: int = 1, self_loop: float | None = 1.0, normalization: str | None = None) -> None:
         super().__init__(heads)
         check_normalization(normalization)
-        if self_loop is not None and not math.isfinite(self_loop):
-            raise ValueError(f'self_loop: got {self_loop}; accepted are finite numbers and None')
+        if self_loop is not None:
+            check_finite(self_loop=self_loop)
         self.normalization = normalization
         self.initial = self_loop
         self.self_loop = None if self_loop is None else torch.nn.Parameter(torch.empty(heads))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_numbers, check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_product
 from pyg_topomask.operators import MaskOperator
@@ -99,6 +99,10 @@ class Mask(torch.nn.Module, ABC):
 
     def __add__(self, other: Mask) -> Mask:
         return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
+
+    def __radd__(self, other: object) -> Mask:
+        # What sum() begins with.
+        return self if is_whole(other) and other == 0 else NotImplemented
 
     def __mul__(self, other: Mask | Tensor | float) -> Mask:
         return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
@@ -219,6 +223,7 @@ class ScaledMask(_ComposedMask):
 
     def __init__(self, mask: Mask, scale: Tensor | float) -> None:
         super().__init__(mask)
+        check_numbers(scale=scale)
         if not isinstance(scale, Tensor):
             scale = torch.tensor(float(scale))
         if scale.dim() > 1 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):

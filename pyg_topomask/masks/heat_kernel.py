@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from pyg_topomask.checks import check_numbers, is_number
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
@@ -41,6 +42,7 @@ class HeatState:
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
     r"""Checks :math:`\lambda > 0`, and returns the parameter whose softplus it is, :obj:`[heads]`."""
+    check_numbers(lam=lam)
     given = torch.as_tensor(lam, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)):
         raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}]')
@@ -108,8 +110,8 @@ class HeatKernelMask(Mask):
         super().__init__(heads)
         if kind not in KINDS:
             raise ValueError(f'kind: got {kind!r}; accepted are {list(KINDS)}')
-        if not 1e-15 <= tolerance < 1:
-            raise ValueError(f'tolerance: got {tolerance}; accepted are numbers from 1e-15 to below 1')
+        if not (is_number(tolerance) and 1e-15 <= tolerance < 1):
+            raise ValueError(f'tolerance: got {tolerance!r}; accepted are numbers from 1e-15 to below 1')
         self.kind = kind
         self.tolerance = tolerance
         self.register_buffer('initial', inverse_softplus(lam, heads), persistent=False)

@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.checks import check_not_negative, check_whole
+from pyg_topomask.checks import check_not_negative, check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -158,6 +158,7 @@ class RWGNKMask(Mask):
         check_not_negative(alpha=alpha)
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
+        check_numbers(lam=lam)
         given = torch.as_tensor(lam, dtype=torch.get_default_dtype()).detach()
         if given.shape not in ((), (heads,)):
             raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}], one for each head')

@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_finite, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -56,8 +56,7 @@ class StochasticRPEMask(Mask):
         super().__init__(heads)
         check_whole(1, num_sines=num_sines, num_features=num_features)
         check_whole(seed=seed)
-        if not math.isfinite(gain):
-            raise ValueError(f'gain: got {gain}; accepted are finite numbers')
+        check_finite(gain=gain)
         self.initial_gain = gain
         self.gain = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.frequency = torch.nn.Parameter(torch.empty(heads, num_sines))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
@@ -281,6 +281,7 @@ def _refuse_unused(
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
+    check_numbers(**{name: given})
     given = torch.as_tensor(given).detach()
     given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
     if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):

@@ -12,7 +12,7 @@ from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.utils import to_dense_batch
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.multi_head import check_heads
 
@@ -71,6 +71,7 @@ class TopoGPSConv(GPSConv):
         attn: Module | None = None,
     ) -> None:
         check_whole(1, channels=channels, heads=heads)
+        check_probability(dropout=dropout)
         if attn is not None and not isinstance(attn, Module):
             raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
         found = getattr(attn, 'out_channels', channels)

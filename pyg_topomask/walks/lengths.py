@@ -3,13 +3,14 @@ r"""How long walks are: the survival probabilities that also weigh what they dep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.checks import check_above_zero, check_whole, is_number
 
 __all__ = ['WALK_LENGTHS', 'FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'walk_length']
 
@@ -60,8 +61,8 @@ class GeometricLength(WalkLength):
     p_halt: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p_halt < 1:
-            raise ValueError(f'p_halt: got {self.p_halt}; accepted are numbers in [0, 1)')
+        if not (is_number(self.p_halt) and 0 <= self.p_halt < 1):
+            raise ValueError(f'p_halt: got {self.p_halt!r}; accepted are numbers in [0, 1)')
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (1.0 - self.p_halt) ** hops
@@ -131,10 +132,10 @@ class SurvivalLength(WalkLength):
     given: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, 'given', tuple(float(value) for value in self.given))
-        pairs = zip(self.given, self.given[1:], strict=False)
-        if not self.given or self.given[0] != 1 or any(not 0 <= later <= earlier for earlier, later in pairs):
-            raise ValueError(f'given: got {self.given}; accepted are probabilities that start at 1 and do not ascend')
+        given = tuple(self.given) if isinstance(self.given, Iterable) else ()
+        if given[:1] != (1,) or not all(map(is_number, given)) or any(not 0 <= b <= a for a, b in pairwise(given)):
+            raise ValueError(f'given: got {self.given!r}; accepted are probabilities that start at 1 and do not ascend')
+        object.__setattr__(self, 'given', tuple(map(float, given)))
 
     def probabilities(self, hops: Tensor) -> Tensor:
         result = torch.zeros_like(hops)

@@ -16,6 +16,7 @@ from torch_geometric.graphgym.config import cfg
 import pyg_topomask
 from pyg_topomask.__main__ import main
 from pyg_topomask.graphgym.catalog import catalog, first_sentence
+from pyg_topomask.graphgym.composed_mask import MASKS
 
 ROOT = Path(pyg_topomask.__file__).parents[1]
 
@@ -50,6 +51,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'attentions',
         'local layers',
         'masks',
+        'masks in Python',
         'transforms',
         'feature maps',
         'samplers',
@@ -58,6 +60,8 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'data sets in Python',
         'models',
     }
+    assert set(sections['masks']) == set(MASKS)
+    assert {'DenseMask', 'SumMask'} <= set(sections['masks in Python'])
     for section, lines in sections.items():
         assert f'{section}:' in printed
         for name, line in lines.items():

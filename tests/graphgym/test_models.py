@@ -158,6 +158,14 @@ def test_what_does_not_fit_is_refused(name: str, options: tuple[str, ...], messa
     assert not list(tmp_path.rglob('*.pt'))
 
 
+@pytest.mark.parametrize('group', ['model', 'dataset'])
+def test_arguments_are_replaced_by_a_line_of_yaml(group: str) -> None:
+    load_config(CONFIGS['ViViT'], [f'topomask.{group}', '{heads: 2, size: [4, 8], norm: null, kind: focused}'])
+    assert cfg.topomask[group] == {'heads': 2, 'size': [4, 8], 'norm': None, 'kind': 'focused'}
+    with pytest.raises(ValueError, match=rf"^topomask.{group}: got '{{heads: '; accepted are arguments in YAML"):
+        load_config(CONFIGS['ViViT'], [f'topomask.{group}', '{heads: '])
+
+
 def test_missing_arguments_are_named(tmp_path: Path) -> None:
     path = tmp_path / 'bare.yaml'
     path.write_text(CONFIGS['TopologicalViT'].read_text().replace('    image_size: 8\n', ''))
@@ -174,6 +182,23 @@ def test_arguments_that_nothing_reads_are_warned_of(tmp_path: Path, digits: Path
 
 
 @pytest.mark.usefixtures('few_digits')
-def test_options_of_gps_are_warned_of(tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match=r"^gt: got layers, which nothing reads with model.type 'TopologicalViT', whose"):
-        train(CONFIGS['TopologicalViT'], [*ONE_EPOCH, 'gt.layers', '5'], out=tmp_path)
+@pytest.mark.parametrize(
+    ('option', 'value', 'warned'),
+    [
+        ('gt.layers', '5', 'gt: got layers, which'),
+        ('model.graph_pooling', 'mean', "model.graph_pooling: got 'mean', which"),
+        ('dataset.node_encoder', 'True', 'dataset.node_encoder: got True, which'),
+        ('topomask.transforms', "['AddGraphRandomFeatures']", 'topomask.transforms: got AddGraphRandomFeatures, whose walks'),
+    ],
+)
+def test_options_of_other_models_are_warned_of(option: str, value: str, warned: str, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match=f"^{warned} nothing reads with model.type 'TopologicalViT'"):
+        train(CONFIGS['TopologicalViT'], [*ONE_EPOCH, option, value], out=tmp_path)
+
+
+@pytest.mark.usefixtures('few_digits')
+def test_images_of_another_shape_are_refused(tmp_path: Path) -> None:
+    options = ['topomask.transforms', "[{'AddGridShape': {'shape': [4, 16]}}]"]
+    with pytest.raises(ValueError, match=r'got image_size \[8, 8\] for grids of the shapes \[\[4, 16\]\]; accepted'):
+        train(CONFIGS['TopologicalViT'], [*ONE_EPOCH, *options], out=tmp_path)
+    assert list(tmp_path.iterdir()) == []

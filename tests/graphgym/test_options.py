@@ -52,6 +52,7 @@ pytestmark = pytest.mark.usefixtures('few_digits')
         ('model.loss_fun', 'foo'),
         ('gnn.head', 'node'),
         ('dataset.task', 'node'),
+        ('dataset.task_type', 'classification_binary'),
     ],
 )
 def test_a_mistake_leaves_the_earlier_run_as_it_is(
@@ -64,7 +65,8 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
         path.write_text(text)
     names = "'(unknown|mae|auto|LinearNode)'"
     with pytest.raises(
-        ValueError, match=rf'(?i)got ({names}|0|-1|None)|heads|forest|AddGridShape|^model.loss_fun|^dataset.task, gnn.head'
+        ValueError,
+        match=rf'(?i)got ({names}|0|-1|None)|heads|forest|AddGridShape|^model.loss_fun|^dataset.task(_type: |, gnn.head)',
     ):
         train(digits, [*small, *wrong], out=tmp_path)
     assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept

@@ -157,8 +157,17 @@ def test_differences_and_quotients() -> None:
     torch.testing.assert_close(
         (mask(data) / torch.tensor([2.0, 4.0])).to_dense(), dense / torch.tensor([2.0, 4.0]).view(2, 1, 1)
     )
-    with pytest.raises(TypeError):
-        mask - 1.0
+    for wrong in (1.0, 1, 'mask'):
+        with pytest.raises(TypeError):
+            mask - wrong
+        with pytest.raises(TypeError):
+            wrong + mask
+
+
+def test_sum_of_a_list() -> None:
+    data, masks = small_graph(), [AdjacencyMask(2, 3.0), PackingMask(2), AdjacencyMask(2)]
+    torch.testing.assert_close(sum(masks)(data).to_dense(), sum(mask(data).to_dense() for mask in masks))
+    torch.testing.assert_close(sum(mask(data) for mask in masks).to_dense(), sum(mask(data).to_dense() for mask in masks))
 
 
 def test_reset_restores_a_learned_scale() -> None:
