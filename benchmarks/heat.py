@@ -83,14 +83,15 @@ def _generator(edge_index: Tensor, size: int, kind: str, state: HeatState) -> An
     adjacency: Any = csr_array((np.ones(edge_index.size(1)), edge_index.numpy()), shape=(size, size))
     adjacency.sum_duplicates()
     degree = adjacency.sum(0)
-    inverse = np.divide(1.0, degree, out=np.zeros(size), where=degree > 0)
+    # The pseudo-inverse: a node without edges keeps its heat.
+    inverse, connected = np.divide(1.0, degree, out=np.zeros(size), where=degree > 0), diags_array((degree > 0).astype(float))
     if kind == 'laplacian':
         return (adjacency - diags_array(degree)).tocsr()
     if kind == 'random_walk_laplacian':
-        return (adjacency @ diags_array(inverse) - diags_array(np.ones(size))).tocsr()
+        return (adjacency @ diags_array(inverse) - connected).tocsr()
     if kind == 'normalized_laplacian':
         half = diags_array(np.sqrt(inverse))
-        return (half @ adjacency @ half - diags_array(np.ones(size))).tocsr()
+        return (half @ adjacency @ half - connected).tocsr()
     # The shift of each connected component, as the mask has chosen it.
     on_diagonal = state.pattern.row == state.pattern.col
     shift = (1.0 - state.value[on_diagonal].numpy()) * state.radius + adjacency.diagonal()
