@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import is_whole
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
     HadamardLowRankStructure,
@@ -185,7 +184,7 @@ class MaskOperator:
 
     def __radd__(self, other: object) -> MaskOperator:
         # What sum() begins with.
-        return self if is_whole(other) and other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
         if isinstance(other, MaskOperator):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_numbers, check_whole, is_whole
+from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_product
 from pyg_topomask.operators import MaskOperator
@@ -102,7 +102,7 @@ class Mask(torch.nn.Module, ABC):
 
     def __radd__(self, other: object) -> Mask:
         # What sum() begins with.
-        return self if is_whole(other) and other == 0 else NotImplemented
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, other: Mask | Tensor | float) -> Mask:
         return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
