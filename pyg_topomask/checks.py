@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import TypeGuard
 
+import numpy as np
 from torch import Tensor
 
 __all__ = [
@@ -50,11 +51,11 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_numbers(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is neither a number, nor a tensor, nor a sequence of these, by its name."""
+    r"""Raises a :class:`ValueError` for what is neither a number, nor an array, nor a sequence of these, by its name."""
     for name, value in given.items():
         parts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        if not all(isinstance(part, Tensor) or is_number(part) for part in parts):
-            raise ValueError(f'{name}: got {value!r}; accepted are numbers, and tensors and sequences of them')
+        if not all(isinstance(part, Tensor | np.ndarray) or is_number(part) for part in parts):
+            raise ValueError(f'{name}: got {value!r}; accepted are numbers, and sequences and tensors of them')
 
 
 def check_finite(**given: object) -> None:

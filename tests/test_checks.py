@@ -15,7 +15,9 @@ from graphs import small_graph
 from pyg_topomask.checks import (
     check_above_zero,
     check_even,
+    check_finite,
     check_not_negative,
+    check_numbers,
     check_probability,
     check_whole,
     is_whole,
@@ -186,6 +188,13 @@ def test_other_values_are_no_whole_numbers(value: Any) -> None:
         (lambda: check_above_zero(num=math.inf), 'inf; accepted are finite numbers above 0'),
         (lambda: check_not_negative(first=0, num=-1.0), '-1.0; accepted are finite numbers from 0'),
         (lambda: check_not_negative(num=math.nan), 'nan; accepted are finite numbers from 0'),
+        (lambda: check_finite(first=-1, num=math.inf), 'inf; accepted are finite numbers'),
+        (lambda: check_finite(num=True), 'True; accepted are finite numbers'),
+        (
+            lambda: check_numbers(first=[1, np.ones(2), torch.ones(2)], num='1'),
+            "'1'; accepted are numbers, and sequences and.*",
+        ),
+        (lambda: check_numbers(num=[1.0, None]), r'\[1.0, None\]; accepted are numbers, and sequences and tensors of them'),
     ],
 )
 def test_errors_name_what_was_given_and_what_is_accepted(check: Callable[[], None], accepted: str) -> None:

@@ -82,7 +82,6 @@ class ImageModel(Module):
         super().__init__()
         self.model: TopologicalViT = _build(TopologicalViT, in_channels=dim_in, num_classes=dim_out, mask=_layer_mask())
 
-    @named_remedies()
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         return self.model(_images(batch, *self.model.embedding.shape[1:])), batch.y
 
@@ -106,7 +105,6 @@ class VideoModel(Module):
             )
         self.model: ViViT = _build(ViViT, in_channels=dim_in // frames, num_classes=dim_out, mask=_layer_mask())
 
-    @named_remedies()
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         frames, channels, *size = self.model.shape
         return self.model(_images(batch, *size).unflatten(1, (frames, channels))), batch.y

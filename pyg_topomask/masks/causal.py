@@ -131,6 +131,8 @@ class CausalMask(Mask):
 
     def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
         super().__init__(heads)
+        if not isinstance(order, str | None):
+            raise ValueError(f'order: got {order!r}; accepted are the name of an attribute of the data and None')
         self.order = order
         self.strict = strict
 

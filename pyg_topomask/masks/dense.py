@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.low_rank import check_finite
+from pyg_topomask.masks.low_rank import check_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
@@ -57,10 +57,12 @@ class DenseMask(Mask):
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
         super().__init__(heads)
-        shape = () if matrix is None else tuple(matrix.shape)
-        if matrix is None or len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
+        if not isinstance(matrix, Tensor):
+            raise ValueError(f'matrix: got {matrix!r}; accepted are tensors of shape [N, N] and [heads, N, N]')
+        shape = tuple(matrix.shape)
+        if len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
-        check_finite('matrix', matrix)
+        check_entries('matrix', matrix)
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix
             self.register_buffer('initial', matrix.detach().clone(), persistent=False)

@@ -14,7 +14,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_finite', 'low_rank_operator']
+__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_entries', 'low_rank_operator']
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     )
 
 
-def check_finite(name: str, given: Tensor) -> None:
+def check_entries(name: str, given: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
     if not bool(given.isfinite().all()):
         at = (~given.isfinite()).nonzero()[0].tolist()
@@ -133,7 +133,9 @@ class LowRankMask(Mask):
             if isinstance(factor, str):
                 self._names[name] = factor
                 continue
-            check_finite(name, factor)
+            if not isinstance(factor, Tensor):
+                raise ValueError(f'{name}: got {factor!r}; accepted are a tensor and the name of an attribute of the data')
+            check_entries(name, factor)
             if isinstance(factor, torch.nn.Parameter):
                 self.register_parameter(name, factor)
                 self.register_buffer(f'initial_{name}', factor.detach().clone(), persistent=False)
@@ -147,7 +149,7 @@ class LowRankMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         for name in self._names:  # once for each graph: a GPU is waited for
-            check_finite(name, self._factor(graph, name))
+            check_entries(name, self._factor(graph, name))
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         left, right = self._factor(graph, 'left'), self._factor(graph, 'right')

@@ -295,7 +295,8 @@ def walk(
     used = list(accumulate(in_threads(run, shares, room[:-1]), initial=0))
     for column in columns:
         for source, (target, end) in zip(room[1:-1], list(pairwise(used))[1:], strict=True):
-            _move(column, source, target, end - target)
+            if source != target:
+                _move(column, source, target, end - target)
         column.resize(used[-1], refcheck=False)
     start, visited, length, load = (torch.from_numpy(column) for column in columns)
     return start, visited, length, load

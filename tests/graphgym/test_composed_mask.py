@@ -64,7 +64,9 @@ def test_compositions() -> None:
         ('Unknown', 'Unknown'),
         ({'GRF': {'walks': 3}}, r"topomask.mask, for GRF: got \{'walks': 3\}; accepted are the arguments \['num_walks'"),
         ({'GRF': 3}, 'topomask.mask, for GRF: got 3; accepted are the arguments'),
-        ({'GRF': {'p_halt': 'abc'}}, "got {'p_halt': 'abc'}, of which a value is of a type that is not accepted: '<='"),
+        ({'GRF': {'p_halt': 'abc'}}, r"topomask.mask, for GRF: p_halt: got 'abc'; accepted are numbers in \[0, 1\)"),
+        ({'Causal': {'order': 5}}, 'topomask.mask, for Causal: order: got 5; accepted are the name of an attribute'),
+        ({'LowRank': {'right': 5}}, 'topomask.mask, for LowRank: right: got 5; accepted are a tensor and the name'),
         ({'scale': [True, 'GRF']}, 'topomask.mask: got scale'),
     ],
 )

@@ -67,7 +67,7 @@ def test_factors_that_are_not_finite_are_named(name: str) -> None:
 
 def test_factors_on_the_data_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, mask, calls = Graph.from_data(pair(3, 0.5)), LowRankMask(), []
-    monkeypatch.setattr('pyg_topomask.masks.low_rank.check_finite', lambda name, given: calls.append(name))
+    monkeypatch.setattr('pyg_topomask.masks.low_rank.check_entries', lambda name, given: calls.append(name))
     for _ in range(2):
         mask(graph)
     assert calls == ['left', 'right']
