@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -129,6 +130,11 @@ class EpochMeter:
         count = sum(batch['true'].shape[0] for batch in batches)
         if count == 0:
             return {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='Precision is ill-defined')  # 0 where a class is never predicted
+            return self._row(batches, count, epoch)
+
+    def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:
         logger = self.logger
         logger.reset()
         for batch in batches:

@@ -40,7 +40,6 @@ def build(name: str, dim_in: int, dim_out: int, *options: str, history: int = 0)
     return network_dict[name](dim_in=dim_in, dim_out=dim_out)
 
 
-@pytest.mark.filterwarnings('ignore:Precision is ill-defined')
 @pytest.mark.usefixtures('few_digits')
 @pytest.mark.parametrize('name', MODELS)
 def test_shipped_configuration_trains_and_is_reproduced(name: str, tmp_path: Path) -> None:
