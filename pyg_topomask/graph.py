@@ -231,6 +231,10 @@ class Graph:
     def _check(self) -> None:
         edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
         integers = (torch.int32, torch.int64)
+        if not isinstance(edge_index, Tensor):
+            raise ValueError(
+                f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]'
+            )
         if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in integers:
             raise ValueError(
                 f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '

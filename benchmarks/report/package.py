@@ -129,7 +129,7 @@ def _sampler(table: Table) -> Finding:
         MEASURED,
         f'With Numba it makes {span(found["walks"])} times as many steps per second, with loads, as '
         f'`torch_sparse.random_walk`, which is compiled and returns no loads, at 200,000 and 1,000,000 nodes, and '
-        f'{span(small)} times as many from fewer; sorted and added up into features {span(found["features"])} times.',
+        f'{span(small)} times as many from fewer nodes; sorted and added up into features {span(found["features"])} times.',
     )
 
 

@@ -73,7 +73,7 @@ def _steps(table: Table) -> str:
     own = table.where({'method': 'walks, Numba'})
     column = 'speed / torch_sparse'
     large, small = own.keep(lambda row: int(row['nodes']) >= 200_000), own.keep(lambda row: int(row['nodes']) < 200_000)
-    return f'{span(large.numbers(column))} times as many steps ({span(small.numbers(column))} from fewer)'
+    return f'{span(large.numbers(column))} times as many steps ({span(small.numbers(column))} from fewer nodes)'
 
 
 def _search(table: Table) -> str:

@@ -254,7 +254,12 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
     options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
-    return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+    try:
+        return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+    except ValueError as error:
+        argument = str(error).partition(':')[0]
+        path = f'topomask.{name}.' if argument in options else 'gt.n_' if argument == 'heads' else f'topomask.{name}: '
+        raise ValueError(f'{path}{error}') from error
 
 
 def check_attention(name: str) -> None:

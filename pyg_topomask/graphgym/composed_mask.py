@@ -12,7 +12,6 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from pyg_topomask.graphgym.arguments import construct, decoded
-from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
@@ -55,6 +54,9 @@ MASKS: dict[str, Callable[..., Mask]] = {
     'Toeplitz': ToeplitzMask,
     'Tree': TreeMask,
 }
+
+#: Words that make a mask of others.
+_COMPOSED = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
 
 
 def build_mask(tree: Any, heads: int) -> Mask:
@@ -112,8 +114,9 @@ def build_mask(tree: Any, heads: int) -> Mask:
             raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
         scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
         return scaled
-    build = lookup('topomask.mask', kind, MASKS)
-    return construct(f'topomask.mask, for {kind}', build, content, heads=heads)
+    if kind not in MASKS:
+        raise ValueError(f'topomask.mask: got {kind!r}; accepted are {", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
+    return construct(f'topomask.mask, for {kind}', MASKS[kind], content, heads=heads)
 
 
 def first_options(tree: Any, name: str) -> dict[str, Any]:

@@ -141,7 +141,8 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
                 f'topomask.transforms: got {name} with num_walks None of {_walks_of(name)[0]}, which asks for the expectation '
                 f'that needs no walks; accepted is to leave the transform out, or num_walks from 1'
             )
-        transforms.append(construct(f'topomask.transforms, for {name}', transform, given))
+        where = 'topomask.transforms' if arguments or name not in PREPARES_FOR else f'topomask.{_walks_of(name)[0]}'
+        transforms.append(construct(f'{where}, for {name}', transform, given))
         if name in PREPARES_FOR:
             _warn_of_contradictions(name, arguments or {})
     return transforms

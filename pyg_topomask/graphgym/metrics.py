@@ -131,7 +131,7 @@ class EpochMeter:
         if count == 0:
             return {}
         with warnings.catch_warnings():
-            warnings.filterwarnings('ignore', message='Precision is ill-defined')  # 0 where a class is never predicted
+            warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 where a class is never predicted
             return self._row(batches, count, epoch)
 
     def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:

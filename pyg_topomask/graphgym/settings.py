@@ -2,6 +2,7 @@ r"""Reading a YAML and overrides into GraphGym's global configuration."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -55,6 +56,12 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         # yacs says "Non-existent config key: gt.layer".
         key = error.args[0].split()[-1]
         raise ValueError(f'{cfg_file}: got the unknown option {key}; accepted {_known_keys(key)}') from error
+    except ValueError as error:
+        mismatch = re.search(r"<class '(\w+)'> vs\. .* vs\. (.*)\) for config key: (\S+)", str(error), re.DOTALL)
+        if mismatch is None:
+            raise
+        accepted, given, key = mismatch.groups()
+        raise ValueError(f'{key}: got {given!r}; accepted are values of type {accepted}') from error
     except AttributeError as error:  # yacs asks a list or a number for its items
         raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:

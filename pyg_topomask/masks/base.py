@@ -126,6 +126,7 @@ class _ComposedMask(Mask):
     r"""A mask made of others, each prepared on its own and so shared on its own."""
 
     def __init__(self, *parts: Mask) -> None:
+        _check_parts(parts, 1)
         heads = {part.heads for part in parts} - {1}
         if len(heads) > 1:
             raise ValueError(f'heads: got masks with {sorted(heads)} heads; accepted are equal numbers, or 1')
@@ -193,8 +194,7 @@ class MultiHeadMask(_ComposedMask):
     """
 
     def __init__(self, *parts: Mask) -> None:
-        if len(parts) < 2:
-            raise ValueError(f'parts: got {len(parts)} masks; accepted are two or more')
+        _check_parts(parts, 2)
         Mask.__init__(self, sum(part.heads for part in parts))
         self.parts = torch.nn.ModuleList(parts)
 
@@ -249,3 +249,9 @@ class ScaledMask(_ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile takes a product with a tensor for one of two tensors.
         return self._bound(graph, state)[0]._scaled(self.scale)
+
+
+def _check_parts(parts: tuple[Any, ...], least: int) -> None:
+    if len(parts) < least or not all(isinstance(part, Mask) for part in parts):
+        found = [type(part).__name__ for part in parts]
+        raise ValueError(f'parts: got {found}; accepted are masks, {least} or more, one after the other')

@@ -56,12 +56,22 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
         left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
         right (torch.Tensor): :math:`\mathbf{B}`, likewise.
 
+    Raises:
+        ValueError: If the factors do not fit each other or the nodes.
+
     Example:
         >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=2)
         >>> low_rank_operator(graph, torch.tensor([[[1.0]], [[2.0]]]), torch.tensor([[[3.0]], [[4.0]]])).to_dense()
         tensor([[[3., 4.],
                  [6., 8.]]])
     """
+    shapes = tuple(left.shape), tuple(right.shape)
+    fit = all(len(shape) == 3 and shape[0] == graph.num_nodes for shape in shapes)
+    if not fit or left.size(2) != right.size(2) or len({left.size(1), right.size(1)} - {1}) > 1:
+        raise ValueError(
+            f'left, right: got shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes; accepted are [N, heads, r] and '
+            f'[N, 1, r], with equal r'
+        )
     return MaskOperator(
         LowRankStructure(),
         (left, right, graph.graph_id, graph.graph_id.new_empty(graph.num_graphs)),

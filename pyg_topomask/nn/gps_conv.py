@@ -72,6 +72,8 @@ class TopoGPSConv(GPSConv):
     ) -> None:
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
+        if conv is not None and not isinstance(conv, Module):
+            raise ValueError(f'conv: got {conv!r}; accepted are None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
             raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
         found = getattr(attn, 'out_channels', channels)

@@ -25,8 +25,8 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each head of each node to the :math:`k` nodes of its own graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
-    <https://arxiv.org/abs/2604.03815>`_ and the thesis "Bringing k-MIP Attention to Graph Transformers", whose sections are
-    cited here (Sec. 4.1, Eq. 4.2 to 4.8):
+    <https://arxiv.org/abs/2604.03815>`_ (Sec. 4.1, Eq. 4.2 to 4.8 of the thesis "Bringing k-MIP Attention to Graph
+    Transformers", whose sections are cited here):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad

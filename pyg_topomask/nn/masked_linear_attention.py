@@ -134,4 +134,6 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
         if feature_map.channels != channels:
             raise ValueError(f'feature_map: got a map of {feature_map.channels} channels; accepted are {channels} per head')
         return feature_map
+    if not isinstance(feature_map, str):
+        raise ValueError(f'feature_map: got {feature_map!r}; accepted are names, as "relu", and a FeatureMap')
     return feature_map_of_name(feature_map, channels)

@@ -47,6 +47,8 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
     r"""Raises a :class:`ValueError` unless node features have so many channels, :obj:`-1` for any number, and the data type of
     the parameters; under autocast, any data type of floating point numbers.
     """
+    if not isinstance(x, Tensor):
+        raise ValueError(f'x: got {x!r}; accepted are the features of the nodes, a tensor [N, channels]')
     known = x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
     if x.dim() != 2 or channels not in (-1, x.size(1)) or not known:
         raise ValueError(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from graphs import small_digraph, small_graph, uneven_graphs
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask, SumMask
 from pyg_topomask.testing import assert_mask_operator
 
 
@@ -162,6 +163,12 @@ def test_differences_and_quotients() -> None:
             mask - wrong
         with pytest.raises(TypeError):
             wrong + mask
+
+
+@pytest.mark.parametrize(('parts', 'found'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
+def test_parts_are_masks(parts: tuple[Any, ...], found: str) -> None:
+    with pytest.raises(ValueError, match=f'^parts: got {found}; accepted are masks, 1 or more, one after the other'):
+        SumMask(*parts)
 
 
 def test_sum_of_a_list() -> None:

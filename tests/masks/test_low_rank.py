@@ -1,9 +1,11 @@
+import re
+
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import LowRankMask
+from pyg_topomask.masks import LowRankMask, low_rank_operator
 
 
 def pair(nodes: int, shift: float) -> Data:
@@ -78,6 +80,17 @@ def test_factors_without_columns_are_refused() -> None:
         ValueError, match=r'^left: got shape \(3, 1, 0\) for 3 nodes and 1 heads; accepted are .* of rank r from 1'
     ):
         LowRankMask(1, torch.rand(3, 0), torch.rand(3, 0))(Data(num_nodes=3))
+
+
+@pytest.mark.parametrize(
+    ('left', 'right'), [((2, 3, 1), (2, 3, 1)), ((3, 1), (3, 1)), ((3, 2, 1), (3, 2, 2)), ((3, 2, 1), (3, 3, 1))]
+)
+def test_operators_of_factors_that_do_not_fit_are_refused(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    graph = Graph.from_data(Data(num_nodes=3))
+    with pytest.raises(
+        ValueError, match=f'^left, right: got shapes {re.escape(f"{left} and {right}")} for 3 nodes; accepted are'
+    ):
+        low_rank_operator(graph, torch.ones(left), torch.ones(right))
 
 
 def test_ranks_that_differ_are_refused() -> None:

@@ -208,6 +208,11 @@ def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> N
         TopoGPSConv(8, None, attn=attn)
 
 
+def test_local_layers_are_modules() -> None:
+    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, as GCNConv\(8, 8\)"):
+        TopoGPSConv(8, 'GCN', attn=GRFAttention(8))
+
+
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> None:
     with pytest.raises(ValueError, match=r'^heads: got 3 for 10 channels; accepted are divisors'):
