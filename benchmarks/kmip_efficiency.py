@@ -59,7 +59,8 @@ def run(quick: bool, folder: Path) -> None:
         f'scaled_dot_product_attention, with queries and keys padded with zeros to the size of the values, without which it '
         f'forms the scores; "matrix" forms them, as the thesis does. The thesis (Fig. 6.1, 6.2, on a GPU) has full attention '
         f'with matrices, k-MIP with matrices (5 times as fast in inference, 10 in training) and with KeOps (two orders of '
-        f'magnitude).'
+        f'magnitude). The search takes nearly all of the time of k-MIP here, and the two columns are measured one after the '
+        f'other, so that training may come out below inference.'
         f'{" Not installed: " + ", ".join(missing) + "." if missing else ""}'
     )
     write_table('kmip_efficiency', 'k-MIP attention against full attention', note, rows, folder)

@@ -55,8 +55,8 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     for own, other in ((left, right), (right, left)):
         if own.entries is None:
             raise ValueError(
-                f'mask: got the entrywise product of {other!r} and {own!r}; accepted are products with a mask of low rank, of '
-                f'two sparse masks, or with a number for all or for each head'
+                f'mask: got the entrywise product of {other!r} and {own!r}; accepted are products with a mask of low rank, '
+                f'as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, for all heads or each'
             )
 
     def entries() -> Entries:
