@@ -257,9 +257,10 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     try:
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
     except ValueError as error:
-        argument = str(error).partition(':')[0]
-        path = f'topomask.{name}.' if argument in options else 'gt.n_' if argument == 'heads' else f'topomask.{name}: '
-        raise ValueError(f'{path}{error}') from error
+        # By the names that a YAML has for the arguments.
+        paths = {'heads': 'gt.n_heads', **{option: f'topomask.{name}.{option}' for option in options}}
+        argument, colon, rest = str(error).partition(':')
+        raise ValueError(f'{paths.get(argument, f"topomask.{name}: {argument}")}{colon}{rest}') from error
 
 
 def check_attention(name: str) -> None:
