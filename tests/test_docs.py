@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import inspect
 import re
 import shlex
@@ -15,6 +16,7 @@ import pytest
 import torch
 import yaml
 from graphs import GRAPHS
+from test_import import API
 
 pytest.importorskip('yacs')
 
@@ -197,3 +199,13 @@ def test_name_of_a_mask_can_be_taken() -> None:
         register_mask('Transformer', masks_module.TreeMask)
     options = inspect.signature(ATTENTIONS['Tree']).parameters
     assert options['kind'].default == 'exp'
+
+
+def test_list_of_public_names_is_what_the_docstrings_say() -> None:
+    spec = importlib.util.spec_from_file_location('generate_api', ROOT / 'docs' / 'generate_api.py')
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert {f'pyg_topomask.{name}' for name in module.MODULES} == set(API) - {'pyg_topomask'}
+    assert module.api() == (ROOT / 'docs' / 'api.md').read_text(), 'run python docs/generate_api.py'

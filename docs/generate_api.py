@@ -1,0 +1,87 @@
+r"""Writes the list of public names, from the docstrings: python docs/generate_api.py"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+from pathlib import Path
+
+__all__ = ['MODULES', 'api', 'write']
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parent
+
+#: In the order in which a reader meets them.
+MODULES = (
+    'nn',
+    'nn.models',
+    'transforms',
+    'graph',
+    'masks',
+    'feature_maps',
+    'walks',
+    'ops',
+    'operators',
+    'structures',
+    'sparse_pattern',
+    'diagnostics',
+    'viz',
+    'datasets',
+    'recommend',
+    'testing',
+)
+
+HEAD = """# Public names
+
+What stands here is public, and nothing else is. Shapes, defaults and errors are in the docstrings, `help(name)`; what a YAML
+can name, `python -m pyg_topomask list` prints. Written by `python docs/generate_api.py`.
+"""
+
+
+def api() -> str:
+    r"""Returns the document."""
+    return '\n'.join([HEAD, *(_section(f'pyg_topomask.{module}') for module in MODULES)])
+
+
+def _section(name: str) -> str:
+    module = importlib.import_module(name)
+    lines = [f'## {name}', '', _sentence(module), '']
+    return '\n'.join([*lines, *(_entry(entry, getattr(module, entry)) for entry in sorted(module.__all__, key=str.lower)), ''])
+
+
+def _entry(name: str, value: object) -> str:
+    if not inspect.isclass(value) and not inspect.isfunction(value):
+        return f'- `{name}`: {", ".join(f"`{key}`" for key in value)}.' if isinstance(value, dict) else f'- `{name}`'
+    path = os.path.relpath(inspect.getsourcefile(value) or '', FOLDER)
+    return f'- [`{name}`]({path})`({_arguments(value)})`: {_sentence(value)}'
+
+
+def _arguments(value: type | object) -> str:
+    signature = inspect.signature(value)  # type: ignore[arg-type]
+    bare = [own.replace(annotation=inspect.Parameter.empty) for own in signature.parameters.values()]
+    return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))[1:-1]
+
+
+def _sentence(value: object) -> str:
+    r"""Returns the first sentence of a docstring, in Markdown."""
+    text = ' '.join((inspect.getdoc(value) or '').split('\n\n')[0].split())
+    text = re.sub(r':math:`([^`]*)`', r'$`\1`$', text)
+    text = re.sub(r'(?<!:)`"([^"`]*)"( <[^>`]*>)?`_*', lambda own: _link(own[1], own[2]), text)
+    text = re.sub(r'`([^<`]*) <([^>`]*)>`_', r'[\1](\2)', text)
+    text = re.sub(r':\w+:`[~.]?(?:\w+\.)*(\w+)`', r'`\1`', text)
+    text = re.sub(r':\w+:`([^`]*)`', r'`\1`', text)
+    return re.split(r'(?<=[.])\s(?=[A-Z:`])', text)[0].rstrip(':.') + '.'
+
+
+def _link(title: str, address: str | None) -> str:
+    return f'[{title}]({address[2:-1]})' if address else f'"{title}"'
+
+
+def write(folder: Path = FOLDER) -> None:
+    (folder / 'api.md').write_text(api())
+
+
+if __name__ == '__main__':
+    write()
