@@ -16,7 +16,6 @@ from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
-from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.walks import WalkLength
 
 __all__ = ['GKAT']
@@ -54,9 +53,8 @@ class GKAT(torch.nn.Module):
         dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
         norm (bool): Normalise the input over the batch. (default: :obj:`False`)
         lin_channels (int, optional): The channels of a ReLU layer before the attention. (default: :obj:`None`, no such layer)
-        explicit (bool): Form mask and attention as matrices: GKAT-0, the brute-force reference of Table 3, in
-            :math:`O(N^2)`, with equal parameters and outputs, but for NaN, which spreads to all graphs of the batch.
-            (default: :obj:`False`)
+        explicit (bool): Form mask and attention of each graph as matrices: GKAT-0, the brute-force reference of Table 3, in
+            :math:`O(N^2)`, with equal parameters and outputs. (default: :obj:`False`)
         dynamic (bool): Each layer has walks of its own, for :meth:`resample`. (default: :obj:`False`)
         project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
             as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
@@ -144,7 +142,7 @@ class GKAT(torch.nn.Module):
             features: str | FeatureMap = feature_map
             if feature_map == 'favor':
                 features = FavorFeatures(width, num_features)
-            attention = (_ExplicitAttention if explicit else RWGNKAttention)(
+            attention = RWGNKAttention(
                 channels,
                 own,
                 num_walks=num_walks,
@@ -160,6 +158,7 @@ class GKAT(torch.nn.Module):
                 seed=seed + layer if dynamic else seed,
                 walk_length=walk_length,
                 feature_map=features,
+                route='blocks' if explicit else 'auto',
                 out_channels=own * width,
             )
             if not project:
@@ -257,24 +256,3 @@ class _Concatenation(torch.nn.Identity):
 
     def reset_parameters(self) -> None:
         r"""Does nothing: there are no parameters."""
-
-
-class _ExplicitAttention(RWGNKAttention):
-    r"""The same layer with mask and attention as matrices."""
-
-    def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
-        graph: Graph | Data | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        assert isinstance(graph, Graph)
-        q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
-        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
-        mask = self.mask(graph, generator)
-        out = dense_linear_attention(q.unsqueeze(0), k.unsqueeze(0), v.unsqueeze(0), mask).squeeze(0)
-        attended: Tensor = self.lin_out(out.flatten(1))
-        return attended
