@@ -42,6 +42,7 @@ class Lines:
 #: What is drawn of each table.
 FIGURES: dict[str, Points | Lines] = {
     'asymmetric': Lines('nodes', 'forward + backward', 'method', 'graph'),
+    'before_after': Points(('path',), 'before / after', relative=True),
     'digits': Points(('gt.layer_type',), 'test accuracy'),
     'gkat_depth': Points(('model', 'layers'), 'validation accuracy'),
     'gkat_equal_time': Points(('model',), 'validation accuracy', 'task'),

@@ -113,6 +113,11 @@ def _hot_paths(table: Table) -> Finding:
     )
 
 
+def _before_after(table: Table) -> Finding:
+    parts = [f'{row["path"]}: {times(float(row["before / after"]))}' for row in table.rows]
+    return Finding(MEASURED, f'Time before the passes over speed, over that of today. {"; ".join(parts)}.')
+
+
 def _sampler(table: Table) -> Finding:
     column = 'speed / torch_sparse'
     found = {
@@ -273,6 +278,7 @@ PACKAGE = Section(
         Claim('Asymmetric GRF attention', 'Time beside GATConv', 'asymmetric', _asymmetric),
         Claim('Combine step', 'Memory beside plain autograd', 'memory', _combine),
         Claim('Hot paths', 'Time beside plain versions', 'hot_paths', _hot_paths),
+        Claim('Hot paths', 'Time beside an earlier commit', 'before_after', _before_after),
         Claim('Walk sampler', 'Speed beside torch_sparse', 'sampler', _sampler),
         Claim('Graph random features', 'Speed beside fast-graph-gp and SciPy', 'grf_features', _features),
         Claim('Heat kernels', 'Speed beside expm_multiply', 'heat', _heat),

@@ -25,12 +25,14 @@ __all__ = ['HeatKernelMask', 'inverse_softplus']
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
+# Up to which Taylor's series is taken where all its terms are positive, and so none of its digits cancels.
+_POSITIVE = 1e3
 
 
 @dataclass(frozen=True)
 class HeatState:
     r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with the sparse :math:`\mathbf{B}` whose spectrum lies
-    in the unit interval or disc, and a bound of the entries of its powers.
+    in the unit interval or disc, a bound of the entries of its powers, and whether no entry is negative.
     """
 
     pattern: SparsePattern
@@ -38,6 +40,7 @@ class HeatState:
     radius: float
     method: str
     growth: float
+    positive: bool
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
@@ -71,10 +74,12 @@ class HeatKernelMask(Mask):
     :math:`e^{-\lambda \rho}` keeps the entries representable, and cancels in normalised attention.
 
     The matrix is never formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
-    degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Chebyshev where :math:`\mathbf{A}` has to be or is
-    symmetric, else Taylor, on directed graphs with as many more terms as powers of :math:`\mathbf{A}` may grow before they
-    decay. Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph; rows of attention that weigh less
-    count as rows without weight. In float32 the relative error also grows with :math:`\lambda` times the largest degree.
+    degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Taylor's series for :obj:`"adjacency"` without negative
+    weights up to :math:`\lambda \rho = 1000`, since its terms are all positive, and small rows beside large ones keep their
+    digits; else Chebyshev where :math:`\mathbf{A}` has to be or is symmetric, and Taylor where it is not, on directed graphs
+    with as many more terms as powers of :math:`\mathbf{A}` may grow before they decay. The error of Chebyshev's is relative to
+    the largest entry of :math:`\mathbf{x}` in the graph; rows of attention that weigh less count as rows without weight, as do
+    rows too small for the data type. In float32 the relative error also grows with :math:`\lambda` times the largest degree.
     Gradients flow to :math:`\lambda` and to edge weights that require them.
 
     Args:
@@ -170,18 +175,22 @@ class HeatKernelMask(Mask):
                 weight = weight / inverse[row].sqrt() / inverse[col].sqrt()
             weight = weight - loop * used[col]
         radius = radius or 1.0
-        return HeatState(pattern, weight / radius + loop, radius, 'chebyshev' if chebyshev else 'powers', growth)
+        value = weight / radius + loop
+        # Rows of very different sizes, as those of sparse parts beside dense ones, are those of the adjacency alone.
+        positive = self.kind == 'adjacency' and not bool((value < 0).any())
+        return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive)
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
         if not bool((lam <= limit).all()):
             raise ValueError(f'lam: got {lam.tolist()}; accepted on this graph are numbers up to {limit:.6g}')
-        make = chebyshev_coefficients if state.method == 'chebyshev' else taylor_coefficients
+        method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
+        make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
         value, graphs = state.value.to(lam.dtype).unsqueeze(0), graph.graph_id.new_empty(graph.num_graphs)
         return MaskOperator(
-            ExpActionStructure(state.method, self.tolerance),
+            ExpActionStructure(method, self.tolerance),
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.graph_id, graphs),
             graph.num_nodes,
             self.heads,

@@ -96,6 +96,25 @@ def test_operator_behaves_as_its_matrix(kind: str, graph: str) -> None:
         assert_mask_operator(mask.T, data)
 
 
+def clique(size: int) -> list[tuple[int, int]]:
+    return [(i, j) for j in range(size) for i in range(j)]
+
+
+@pytest.mark.parametrize(('dtype', 'tolerance'), [(torch.float32, 1e-4), (torch.float64, 1e-7)])
+@pytest.mark.parametrize('alone', [True, False])
+def test_sparse_parts_beside_dense_ones_keep_their_attention(alone: bool, dtype: torch.dtype, tolerance: float) -> None:
+    # Along the path rows of the kernel are smaller by up to e^-29 than in the clique.
+    path = [(node, node + 1) for node in range(29, 59)]
+    lollipop = Data(edge_index=undirected(clique(30) + path), num_nodes=60)
+    larger = Data(edge_index=undirected(clique(60)), num_nodes=60)
+    batch = Batch.from_data_list([lollipop] if alone else [lollipop, larger])
+    q, k, v = torch.rand(3, batch.num_nodes, 1, 4, dtype=dtype).unbind(0)
+    out = masked_linear_attention(q, k, v, HeatKernelMask(1, 'adjacency').to(dtype)(batch))[:60, 0].detach().numpy()
+    query, key, value = (tensor[:60, 0].double().numpy() for tensor in (q, k, v))
+    weight = expm(weight_matrix(lollipop, None)) * (query @ key.T)
+    np.testing.assert_allclose(out, weight @ value / weight.sum(1, keepdims=True), rtol=tolerance)
+
+
 @pytest.mark.parametrize('lam', [0.1, 1.0, 25.0])
 @pytest.mark.parametrize('kind', KINDS)
 def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float) -> None:
