@@ -59,7 +59,7 @@ def _features(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
     except ImportError:
         pass
     else:
-        weight = Graph.from_tensors(edge_index, size).normalized_weight('sym')
+        weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
         adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
         sampler = GRFSampler(adjacency, WALKS, P_HALT, MAX_LENGTH + 1, seed=0, use_tqdm=False)
         functions['fast-graph-gp'] = sampler
@@ -75,7 +75,7 @@ def _sample(edge_index: Tensor, size: int, settings: WalkSettings, backend: str)
 
 def _series(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
     graph, alpha = Graph.from_tensors(edge_index, size), [0.5**k for k in range(ORDER + 1)]
-    weight = graph.normalized_weight('sym')
+    weight = graph.normalized_weight('sym').float()
     matrix: Any = csr_array((weight.numpy(), edge_index.numpy()), shape=(size, size))
     x = torch.randn(size, COLUMNS)
     array, mask = x.numpy(), PowerSeriesMask(1, ORDER, torch.tensor(alpha))

@@ -138,7 +138,7 @@ def _blocks(graphs: int) -> tuple[Callable[[], object], Callable[[], object]]:
     mask, graph = PowerSeriesMask(HEADS, 4, positive=False), Graph.from_data(batch)
     q, k, v = _inputs(graph.num_nodes)
     alpha = mask.coefficients
-    weight = to_dense_adj(batch.edge_index, batch.batch, graph.normalized_weight('sym'), SMALL.stop - 1)
+    weight = to_dense_adj(batch.edge_index, batch.batch, graph.normalized_weight('sym').float(), SMALL.stop - 1)
 
     def plain() -> Tensor:
         (queries, real), (keys, _), (values, _) = (to_dense_batch(x, batch.batch, 0.0, SMALL.stop - 1) for x in (q, k, v))
@@ -158,7 +158,7 @@ def _series(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
     mask = PowerSeriesMask(HEADS, 4, positive=False)
     graph = Graph.from_tensors(random_graph(size, DEGREE), size)
     x, alpha = _inputs(size)[0], mask.coefficients
-    values, shape = graph.normalized_weight('sym'), (size, size)
+    values, shape = graph.normalized_weight('sym').float(), (size, size)
     matrix = torch.sparse_coo_tensor(graph.edge_index, values, shape, check_invariants=False).to_sparse_csr()
 
     def plain() -> Tensor:

@@ -3,12 +3,14 @@ r"""The graph that masks are prepared on: connectivity, weights, and which node 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from copy import copy
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import to_edge_index
+from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.ops.splitmix import splitmix
@@ -70,12 +72,17 @@ class Graph:
     @classmethod
     def from_tensors(
         cls,
-        edge_index: Tensor,
+        edge_index: Adj,
         num_nodes: int,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Graph:
-        r"""Makes a graph from what a PyG layer is given."""
+        r"""Makes a graph from what a PyG layer is given; :obj:`edge_index` may also be a sparse :obj:`adj_t`, whose values are
+        the edge weights where :obj:`edge_weight` is not given.
+        """
+        if is_sparse(edge_index):
+            edge_index, value = _edges_of(edge_index)
+            edge_weight = value if edge_weight is None else edge_weight
         return cls(edge_index, num_nodes, edge_weight, batch)
 
     @classmethod
@@ -90,8 +97,7 @@ class Graph:
         edge_index = data.edge_index if 'edge_index' in data else None
         edge_weight = data.edge_weight if 'edge_weight' in data else None
         if edge_index is None and 'adj_t' in data:
-            edge_index, edge_weight = to_edge_index(data.adj_t)
-            edge_index = edge_index.flip(0)
+            edge_index, edge_weight = _edges_of(data.adj_t)
         if edge_index is None:
             device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
@@ -102,6 +108,14 @@ class Graph:
     def of(cls, graph: Graph | Data) -> Graph:
         r"""Returns a graph as it is, and makes one from data by :meth:`from_data`."""
         return graph if isinstance(graph, Graph) else cls.from_data(graph)
+
+    def to(self, device: torch.device | str) -> Graph:
+        r"""Returns the graph on a device; on another one, without what was prepared on it."""
+        if self.device == torch.empty(0, device=device).device:
+            return self
+        weight, batch = (None if own is None else own.to(device) for own in (self.edge_weight, self.batch))
+        data = None if self.data is None else copy(self.data).to(device)
+        return Graph(self.edge_index.to(device), self.num_nodes, weight, batch, self.num_graphs, data)
 
     @property
     def num_edges(self) -> int:
@@ -117,6 +131,12 @@ class Graph:
         if self.edge_weight is not None:
             return self.edge_weight
         return torch.ones(self.num_edges, device=self.device)
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        r"""The data type of the edge weights, or float32 where that is shorter."""
+        own = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
+        return torch.promote_types(own, torch.float32)
 
     @property
     def graph_id(self) -> Tensor:
@@ -167,23 +187,22 @@ class Graph:
         return self.data[name]
 
     def normalized_weight(self, normalization: str | None) -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights.
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights; in
+        float64, but for :obj:`None`, which returns the weights in float32 or better.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
                 :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
         """
-        weight = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
         check_normalization(normalization)
         if normalization is None:
-            return weight
-        # Sums in float64: those of many half-precision weights would stand still.
-        source, target = self.edge_index
-        exact = weight.double()
-        scale = self._inverse_degree(source, exact, normalization)
+            return self.weight.to(self.weight_dtype)
+        # Sums of many half-precision weights would stand still.
+        weight, (source, target) = self.weight.double(), self.edge_index
+        scale = self._inverse_degree(source, weight, normalization)
         if normalization == 'sym':
-            scale = scale * self._inverse_degree(target, exact, normalization)
-        return (exact * scale).to(weight.dtype)
+            scale = scale * self._inverse_degree(target, weight, normalization)
+        return weight * scale
 
     def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
         r"""Returns the inverse degree of one end of each edge, or for "sym" its root; 0 where the degree is 0."""
@@ -274,3 +293,8 @@ class Graph:
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
+
+
+def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
+    edge_index, value = to_edge_index(adj_t)
+    return edge_index.flip(0), value

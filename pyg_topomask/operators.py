@@ -141,7 +141,7 @@ class MaskOperator:
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""
-        eye = torch.eye(self.num_nodes, dtype=self._dtype, device=self._device)
+        eye = torch.eye(self.num_nodes, dtype=self.dtype, device=self._device)
         return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
 
     @property
@@ -197,13 +197,13 @@ class MaskOperator:
                 f'rank, a number, or a tensor with one number per head'
             )
         if isinstance(other, (int, float)):
-            other = torch.tensor(float(other), dtype=self._dtype, device=self._device)
+            other = torch.tensor(float(other), dtype=self.dtype, device=self._device)
         return self._scaled(other) if isinstance(other, Tensor) else NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Tensor | float) -> MaskOperator:
-        return self * (1.0 / other)
+        return self * reciprocal(other)
 
     def __neg__(self) -> MaskOperator:
         return self * -1.0
@@ -290,7 +290,8 @@ class MaskOperator:
         return self.tensors[0].device if self.tensors else None
 
     @property
-    def _dtype(self) -> torch.dtype:
+    def dtype(self) -> torch.dtype:
+        r"""The data type of the entries."""
         floating = [tensor.dtype for tensor in self.tensors if tensor.is_floating_point()]
         return reduce(torch.promote_types, floating) if floating else torch.get_default_dtype()
 
@@ -299,6 +300,13 @@ class MaskOperator:
             f'{type(self).__name__}({self.structure!r}, heads={self.heads}, num_nodes={self.num_nodes}, '
             f'num_graphs={self.num_graphs})'
         )
+
+
+def reciprocal(divisor: Tensor | float) -> Tensor | float:
+    r"""Returns what to multiply by in order to divide a mask."""
+    if not isinstance(divisor, Tensor) and divisor == 0:
+        raise ValueError(f'scale: got a division by {divisor!r}; accepted are other numbers')
+    return 1.0 / divisor
 
 
 def _joint_entries(

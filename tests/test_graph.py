@@ -1,13 +1,17 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_graph, trailing_empty_graphs, uneven_graphs
-from oracles import as_numpy, edge_weights
+from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import ToSparseTensor
 
 from pyg_topomask import Graph
+from pyg_topomask.masks import AdjacencyMask
+from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw', None])
@@ -16,14 +20,15 @@ def test_normalization(name: str, normalization: str | None) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)
     found = Graph.from_data(data).normalized_weight(normalization).numpy()
-    np.testing.assert_allclose(found, edge_weights(edges, weight, num_nodes, normalization), rtol=1e-6)
+    np.testing.assert_allclose(found, edge_weights(edges, weight, num_nodes, normalization), rtol=1e-12)
 
 
 @pytest.mark.parametrize('scale', [1e-30, 1e30])
 def test_normalization_of_extreme_weights(scale: float) -> None:
     graph = Graph(ring(5), 5, edge_weight=torch.full((10,), scale))
-    torch.testing.assert_close(graph.normalized_weight('sym'), torch.full((10,), 0.5))
-    torch.testing.assert_close(graph.normalized_weight('rw'), torch.full((10,), 0.5))
+    half = torch.full((10,), 0.5, dtype=torch.float64)
+    torch.testing.assert_close(graph.normalized_weight('sym'), half)
+    torch.testing.assert_close(graph.normalized_weight('rw'), half)
 
 
 def test_unknown_normalization_lists_the_known_ones() -> None:
@@ -193,3 +198,30 @@ def test_fingerprint_takes_weights_of_one_for_none() -> None:
     plain, ones = Graph(ring(3), 3), Graph(ring(3), 3, torch.ones(6))
     assert torch.equal(plain.fingerprint, ones.fingerprint)
     assert not torch.equal(plain.fingerprint, Graph(ring(3), 3, torch.tensor([1.0, 1.0, 2.0, 1.0, 1.0, 1.0])).fingerprint)
+
+
+@pytest.mark.parametrize('layout', [torch.sparse_coo, torch.sparse_csr])
+def test_layers_take_adj_t(layout: torch.layout) -> None:
+    data = small_digraph()
+    sparse = ToSparseTensor(attr='edge_weight', layout=layout)(data.clone())
+    graph = Graph.from_tensors(sparse.adj_t.float(), data.num_nodes)
+    dense = AdjacencyMask(self_loop=None)(graph).to_dense().detach()[0].numpy()
+    np.testing.assert_allclose(dense, weight_matrix(data, None), rtol=1e-6)
+    layer, x = MaskedLinearAttention(8, 2, AdjacencyMask(2)), torch.randn(6, 8)
+    expected = layer(x, data.edge_index, data.edge_weight.float())
+    torch.testing.assert_close(layer(x, sparse.adj_t.float()), expected)
+    torch.testing.assert_close(TopoGPSConv(8, None, norm=None, attn=layer)(x, sparse.adj_t.float()).shape, x.shape)
+
+
+def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
+    data = Batch.from_data_list(uneven_graphs())
+    graph = Graph.from_data(data)
+    graph.prepared('mark', lambda: 1)
+    assert graph.to('cpu') is graph
+    with mock.patch.object(Graph, 'device', torch.device('meta')):  # as if it were elsewhere
+        moved = graph.to('cpu')
+    assert moved is not graph
+    assert moved.data is not data
+    assert torch.equal(moved.fingerprint, graph.fingerprint)
+    assert torch.equal(moved.batch, graph.batch)
+    assert moved.prepared('mark', lambda: 2) == 2

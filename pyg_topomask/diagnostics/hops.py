@@ -36,7 +36,7 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
     """
     graph = Graph.of(graph)
     operator = mask(graph)
-    unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), device=graph.device)
+    unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), dtype=operator.dtype, device=graph.device)
     unit[nodes, :, torch.arange(nodes.numel(), device=graph.device)] = 1.0
     rows: Tensor = operator.T.matmul(unit).permute(1, 2, 0)
     return rows

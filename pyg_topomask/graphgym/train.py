@@ -81,11 +81,13 @@ NAMES_OF_GNN = {
 #: Options of GraphGym and GraphGPS that this runner does not read, and what holds instead.
 UNREAD = {
     'dataset.split': 'the split is that of the data set',
+    'dataset.split_dir': 'the split is that of the data set',
     'dataset.split_index': 'the split is that of the data set',
     'dataset.split_mode': 'the split is that of the data set',
     'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
+    'train.ckpt_period': 'checkpoints are written after every epoch',
     'train.enable_ckpt': 'checkpoints are always written, for --resume',
     'train.epoch_resume': '--resume continues after the last finished epoch',
     'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',

@@ -76,7 +76,10 @@ class AdjacencyMask(Mask):
         return AdjacencyState(pattern, zero.index_add(0, slot, weight), zero.index_add(0, slot, loop))
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
-        value = state.weight.unsqueeze(0)
-        if self.self_loop is not None:
-            value = value + self.self_loop.unsqueeze(1) * state.loop
+        dtype = graph.weight_dtype
+        if self.self_loop is None:
+            value = state.weight.to(dtype).unsqueeze(0)
+        else:
+            dtype = torch.promote_types(dtype, self.self_loop.dtype)
+            value = state.weight.to(dtype) + self.self_loop.unsqueeze(1) * state.loop.to(dtype)
         return sparse_operator(graph, state.pattern, value, self.heads)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_product
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators import MaskOperator, reciprocal
 
 __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
 
@@ -110,7 +110,7 @@ class Mask(torch.nn.Module, ABC):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Tensor | float) -> Mask:
-        return self * (1.0 / other)
+        return self * reciprocal(other)
 
     def __neg__(self) -> Mask:
         return ScaledMask(self, -1.0)
@@ -214,8 +214,11 @@ class ScaledMask(_ComposedMask):
 
     Args:
         mask (Mask): The mask.
-        scale (float or torch.Tensor): The factor; a tensor has no dimensions or shape :obj:`[heads]`, and may require a
-            gradient.
+        scale (float, torch.Tensor or torch.nn.Parameter): The factor; a tensor has no dimensions or shape :obj:`[heads]`. A
+            parameter is learned. To let a gradient flow to another tensor, multiply the operator: :obj:`mask(graph) * scale`.
+
+    Raises:
+        ValueError: If the factor has another shape, is not finite, or requires a gradient without being a parameter.
     """
 
     scale: Tensor
@@ -226,13 +229,18 @@ class ScaledMask(_ComposedMask):
         check_numbers(scale=scale)
         if not isinstance(scale, Tensor):
             scale = torch.tensor(float(scale))
-        if scale.dim() > 1 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):
+        if scale.dim() > 1 or scale.numel() == 0 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):
             raise ValueError(
                 f'scale: got a tensor of shape {tuple(scale.shape)} for {mask.heads} heads; accepted are a number, a tensor '
                 f'without dimensions, and a tensor of shape [heads]'
             )
         if not bool(scale.isfinite().all()):
             raise ValueError(f'scale: got {scale.tolist()}; accepted are finite numbers')
+        if scale.requires_grad and not isinstance(scale, torch.nn.Parameter):
+            raise ValueError(
+                'scale: got a tensor that requires a gradient, which a mask cannot learn; accepted are a torch.nn.Parameter, '
+                'and for other tensors the product with the operator, mask(graph) * scale'
+            )
         self.heads = max(mask.heads, scale.numel())
         if isinstance(scale, torch.nn.Parameter):
             self.scale = scale

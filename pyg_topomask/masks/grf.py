@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
@@ -169,7 +169,7 @@ def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform
     return walks.truncate(int(longest.min()) if len(longest) > 0 else 0)
 
 
-class GRFMask(Mask):
+class GRFMask(LogarithmicMask):
     r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
 
@@ -243,8 +243,6 @@ class GRFMask(Mask):
         torch.Size([2, 2, 2])
     """
 
-    initial: Tensor
-
     def __init__(
         self,
         heads: int = 1,
@@ -300,31 +298,23 @@ class GRFMask(Mask):
             if not bool((initial == initial[:1]).all()):
                 raise ValueError('share_modulation: got True for a modulation that differs between heads; accepted is False')
             initial = initial[:1]
-        self.positive = resolve_positive('modulation', initial.to(dtype), positive)
-        self.register_buffer('initial', initial, persistent=False)
+        self._begin(initial, resolve_positive('modulation', initial.to(dtype), positive))
         self.modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype))
         self.key_modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype)) if asymmetric == 'pairs' else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        with torch.no_grad():
-            for parameter in (self.modulation, self.key_modulation):
-                if parameter is not None:
-                    parameter.copy_(self.initial.log() if self.positive else self.initial)
+        self._reset(self.modulation, self.key_modulation)
 
     @property
     def f(self) -> Tensor:
         r"""The modulation of the queries, :obj:`[heads, L + 1]`."""
-        return self._modulation(self.modulation)
+        return self._numbers(self.modulation).expand(self.heads, -1)
 
     @property
     def key_f(self) -> Tensor:
         r"""The modulation of the keys, :obj:`[heads, L + 1]`."""
-        return self._modulation(self.modulation if self.key_modulation is None else self.key_modulation)
-
-    def _modulation(self, parameter: Tensor) -> Tensor:
-        own = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
-        return (own.exp() if self.positive else own).expand(self.heads, -1)
+        return self.f if self.key_modulation is None else self._numbers(self.key_modulation).expand(self.heads, -1)
 
     @property
     def fresh(self) -> bool:

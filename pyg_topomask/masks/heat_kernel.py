@@ -163,8 +163,8 @@ class HeatKernelMask(Mask):
         elif self.kind == 'laplacian':
             everything = torch.zeros_like(row[: graph.num_nodes])
             # The largest eigenvalue of D - A is at most that of D + |A|.
-            positive = (weight.abs() + loop * degree[row]).detach()
-            radius = float(_spectral_bound(pattern, positive, everything, 1)[0]) / 2
+            unsigned = (weight.abs() + loop * degree[row]).detach()
+            radius = float(_spectral_bound(pattern, unsigned, everything, 1)[0]) / 2
             weight = weight - loop * degree[row]
         else:
             used = degree > 0

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import (
     convolve,
     deconvolve,
@@ -51,7 +51,7 @@ class PowerSeriesStructure(MaskStructure):
         return PowerSeriesStructure(not self.transposed), tuple(tensors)
 
 
-class PowerSeriesMask(Mask):
+class PowerSeriesMask(LogarithmicMask):
     r"""A learnable power series of the weighted adjacency matrix, exactly, from `"Linear Transformer Topological Masking with
     Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.1, Eq. 4):
 
@@ -71,7 +71,8 @@ class PowerSeriesMask(Mask):
             series; :obj:`None` for :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
         parameterization (str): Learn :obj:`"alpha"`, or the :obj:`"f"` whose convolution with itself it is, which makes the
             mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
-            numbers, and :obj:`coefficients` are given to that length. (default: :obj:`"alpha"`)
+            numbers, :obj:`coefficients` are given to that length, so that :math:`\alpha` has those of a kernel up to the power
+            :math:`\lfloor K / 2 \rfloor`, and an odd order is one less. (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
             \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
             :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
@@ -91,8 +92,6 @@ class PowerSeriesMask(Mask):
                  [0.5000, 1.0000]]])
     """
 
-    initial: Tensor
-
     def __init__(
         self,
         heads: int = 1,
@@ -107,7 +106,7 @@ class PowerSeriesMask(Mask):
         check_whole(0, order=order)
         if parameterization not in ('alpha', 'f'):
             raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
-        self.order = order
+        self.order = order if parameterization == 'alpha' else order // 2 * 2
         self.parameterization = parameterization
         self._adjacency = AdjacencyMask(1, None, normalization)
         length = 1 + (order if parameterization == 'alpha' else order // 2)
@@ -115,27 +114,25 @@ class PowerSeriesMask(Mask):
         if coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
         elif isinstance(coefficients, str):
-            warn_of_cut('coefficients', 'order', order, coefficients)
+            limit, features = ('order', False) if parameterization == 'alpha' else ('order // 2', True)
+            warn_of_cut('coefficients', limit, length - 1, coefficients, features)
             with naming('coefficients'):
                 coefficients = kernel_series(coefficients, length - 1)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)
         if parameterization == 'f':
             with naming('coefficients'):
                 initial = deconvolve(initial)
-        self.positive = resolve_positive('coefficients', initial.to(dtype), positive)
-        self.register_buffer('initial', initial, persistent=False)
+        self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.coefficients.copy_(self.initial.log() if self.positive else self.initial)
+        self._reset(self.coefficients)
 
     @property
     def alpha(self) -> Tensor:
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
-        own = self.coefficients.to(torch.promote_types(self.coefficients.dtype, torch.float32))
-        own = own.exp() if self.positive else own
+        own = self._numbers(self.coefficients)
         return own if self.parameterization == 'alpha' else convolve(own, own)
 
     def settings(self) -> Hashable:
@@ -147,11 +144,12 @@ class PowerSeriesMask(Mask):
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha
+        weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
             warn_of_growth(graph, state, alpha)
         return MaskOperator(
             PowerSeriesStructure(),
-            (alpha, state.weight.unsqueeze(0), *state.pattern.tensors),
+            (alpha, weight.unsqueeze(0), *state.pattern.tensors),
             graph.num_nodes,
             self.heads,
             graph.batch,

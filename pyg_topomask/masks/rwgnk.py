@@ -268,8 +268,8 @@ class RWGNKMask(Mask):
         return value * scale.index_select(1, row), scale
 
     def _bind_expected(self, state: ExpectedVisits, sizes: tuple[int, int, Tensor | None, int]) -> MaskOperator:
-        pattern, weight = state.hops.pattern, state.hops.weight
-        discounts = self.discounts
+        pattern, discounts = state.hops.pattern, self.discounts
+        weight = state.hops.weight.to(discounts.dtype)
         series = discounts * self.walk_settings.survival.to(discounts)
         scale = series.new_ones(sizes[0], self.heads)
         if state.gram is not None:

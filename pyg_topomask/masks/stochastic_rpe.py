@@ -58,11 +58,11 @@ class StochasticRPEMask(Mask):
         check_whole(seed=seed)
         check_finite(gain=gain)
         self.initial_gain = gain
+        self.seed = int(seed)
         self.gain = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.frequency = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.phase = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.register_buffer('projection', torch.empty(num_features, 2 * num_sines))
-        self.redraw(torch.Generator().manual_seed(int(seed)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -72,6 +72,7 @@ class StochasticRPEMask(Mask):
         with torch.no_grad():
             self.frequency.copy_(periods.reciprocal())
         torch.nn.init.zeros_(self.phase)
+        self.redraw(torch.Generator().manual_seed(self.seed))
 
     @torch.no_grad()
     def redraw(self, generator: torch.Generator | None = None) -> None:

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.toeplitz import ToeplitzStructure
 
 __all__ = ['ToeplitzMask']
 
 
-class ToeplitzMask(Mask):
+class ToeplitzMask(LogarithmicMask):
     r"""Relative positions on :math:`d`-dimensional grids, from `"From block-Toeplitz matrices to differential equations on
     graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3):
 
@@ -65,8 +65,6 @@ class ToeplitzMask(Mask):
                  [1., 0.]]])
     """
 
-    initial: Tensor
-
     def __init__(
         self,
         heads: int = 1,
@@ -94,13 +92,12 @@ class ToeplitzMask(Mask):
         self.window = windows
         self.beyond = beyond
         self.periodic = periodic
-        self.positive = positive
         table = self._initial_table(initial)
         if not bool(table.isfinite().all()) or (positive and not bool((table > 0).all())):
             got = repr(initial) if isinstance(initial, str) else f'numbers from {float(table.min())} to {float(table.max())}'
             accepted = f'finite numbers{" above 0" if positive else ""}'
             raise ValueError(f'initial: got {got} for positive={positive}; accepted are {accepted}')
-        self.register_buffer('initial', table, persistent=False)
+        self._begin(table, positive)
         self.table = torch.nn.Parameter(torch.empty_like(table))
         self.reset_parameters()
 
@@ -125,8 +122,7 @@ class ToeplitzMask(Mask):
         return torch.stack(offsets).abs().sum(0)
 
     def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.table.copy_(self.initial.log() if self.positive else self.initial)
+        self._reset(self.table)
 
     def settings(self) -> Hashable:
         return type(self), self.shape_dims
@@ -178,7 +174,7 @@ class ToeplitzMask(Mask):
         return shapes
 
     def bind(self, graph: Graph, state: list[Tensor]) -> MaskOperator:
-        table = self.table.exp() if self.positive else self.table
+        table = self._numbers(self.table)
         structure, cost = ToeplitzStructure(self.kind, self.beyond, self.periodic), 0
         for grid in state[1:]:
             size = math.prod(structure.transform_sizes(table, grid.shape[1:]))

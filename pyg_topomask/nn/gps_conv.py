@@ -30,7 +30,7 @@ class TopoGPSConv(GPSConv):
         conv (MessagePassing, optional): The local message passing layer. One that returns :obj:`(x, edge_attr)`, as
             :class:`~pyg_topomask.nn.gated_gcn_conv.GatedGCNConv` does, updates the edge features, and has dropout and a
             residual connection of its own.
-        heads (int, optional): Number of heads of PyG's own attention. (default: :obj:`1`)
+        heads (int, optional): Number of heads of PyG's own attention; :obj:`attn` has its own. (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         act (str, optional): The non-linear activation function. (default: :obj:`"relu"`)
         act_kwargs (dict, optional): Arguments of the activation function. (default: :obj:`None`)
@@ -44,8 +44,8 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`attn` is no module, or returns other than :obj:`channels` channels, or the heads of PyG's own
-            attention do not divide them.
+        ValueError: If :obj:`attn` is no module, returns other than :obj:`channels` channels, or comes with arguments of PyG's
+            own attention, or the heads of that do not divide the channels.
 
     Example:
         >>> import torch
@@ -80,6 +80,10 @@ class TopoGPSConv(GPSConv):
         if found != channels:
             raise ValueError(f'attn: got {found} output channels; accepted are channels={channels}')
         own = attn is not None or attn_type is None
+        if own and attn_kwargs:
+            raise ValueError(f'attn_kwargs: got {attn_kwargs!r}, which no attention of PyG takes here; accepted is None')
+        if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
+            raise ValueError(f'heads: got {heads} beside attn, which has {attn.heads}; accepted are those, and 1')
         if not own:
             check_heads(heads, channels)
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
@@ -95,7 +99,7 @@ class TopoGPSConv(GPSConv):
             'multihead' if own else attn_type,
             None if own else attn_kwargs,
         )
-        self.heads = heads
+        self.heads = getattr(attn, 'heads', heads)
         self.own_attention = own
         # Weights that neither the local layer nor the attention takes stay the error that PyG makes of them.
         self.weighted_conv = attn is None or conv is None or _takes(conv, 'edge_weight')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
@@ -67,7 +68,7 @@ def check_mask(mask: Mask, heads: int) -> None:
 
 def as_graph(
     x: Tensor,
-    edge_index: Tensor,
+    edge_index: Adj,
     edge_weight: Tensor | None = None,
     batch: Tensor | None = None,
     graph: Graph | Data | None = None,

@@ -52,12 +52,7 @@ class Recommender:
         Args:
             device (torch.device): The device.
         """
-        if isinstance(self.data, Graph):
-            assert self.data.data is not None
-            data: Data | Graph = Graph.from_data(self.data.data.to(device))
-        else:
-            data = self.data.to(device)
-        return Recommender(self.encoder.to(device), self.objective.to(device), data)
+        return Recommender(self.encoder.to(device), self.objective.to(device), self.data.to(device))
 
 
 def _sampler(dataset: InteractionDataset) -> NegativeSampler:

@@ -49,7 +49,7 @@ class Transitions:
     def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
         order = _order_of_edges(graph)
         source, target = (end.index_select(0, order) for end in graph.edge_index.long())
-        weight = graph.normalized_weight(normalization)[order]
+        weight = graph.normalized_weight(normalization).to(graph.weight_dtype)[order]
         degree = torch.bincount(source, minlength=graph.num_nodes)
         start = degree.cumsum(0) - degree
         cumulative = None

@@ -67,3 +67,10 @@ def test_large_graphs_never_form_the_matrix(mask: Mask, monkeypatch: pytest.Monk
     shares = weight_by_hops(mask, Data(edge_index=ring(size), num_nodes=size), nodes=torch.arange(0, size, size // 4))
     assert shares.shape == (1, 6)
     torch.testing.assert_close(shares.sum(), torch.tensor(1.0))
+
+
+def test_rows_of_masks_in_float64_are_too() -> None:
+    mask = PowerSeriesMask(2, 3).double()
+    data = Data(edge_index=ring(7), num_nodes=7)
+    rows = mask_rows(mask, data, torch.arange(7))
+    torch.testing.assert_close(rows, mask(data).to_dense(), rtol=1e-14, atol=1e-15)

@@ -78,6 +78,8 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
         ('run_multiple_splits', '[0,1]'),
         ('dataset.split_mode', 'random'),
         ('dataset.split_index', '3'),
+        ('dataset.split_dir', 'elsewhere'),
+        ('train.ckpt_period', '7'),
         ('train.enable_ckpt', 'False'),
         ('dataset.split', '[0.6,0.2,0.2]'),
         ('gt.full_graph', 'False'),

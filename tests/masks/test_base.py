@@ -125,7 +125,7 @@ def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product
         mask(small_graph())
 
 
-@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2)])
+@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2), torch.ones(0)])
 def test_scale_of_another_shape_is_refused(scale: torch.Tensor) -> None:
     with pytest.raises(ValueError, match=r'^scale: got'):
         PackingMask(2) * scale
@@ -183,3 +183,19 @@ def test_reset_restores_a_learned_scale() -> None:
         mask.scale.fill_(7.0)
     mask.reset_parameters()
     assert mask.scale.item() == 2.0
+
+
+def test_scale_that_would_not_be_learned_is_refused() -> None:
+    scale = torch.tensor(2.0, requires_grad=True)
+    for own in (scale, 2 * scale):
+        with pytest.raises(ValueError, match=r'^scale: got a tensor that requires a gradient'):
+            AdjacencyMask(2) * own
+    (AdjacencyMask(2)(small_graph()) * scale).to_dense().sum().backward()
+    assert scale.grad is not None
+
+
+@pytest.mark.parametrize('divided', [AdjacencyMask(2), AdjacencyMask(2)(small_graph())], ids=['mask', 'operator'])
+def test_division_by_zero_is_refused(divided: object) -> None:
+    for zero in (0, 0.0):
+        with pytest.raises(ValueError, match=r'^scale: got a division by 0'):
+            divided / zero

@@ -146,7 +146,7 @@ def test_given_coefficients_are_copied_and_reset_to() -> None:
 def test_deepcopy_and_state_dict() -> None:
     data = small_graph()
     mask = with_parameters(PowerSeriesMask(2, 2, positive=False), numbers(1, 2, 3))
-    assert list(mask.state_dict()) == ['coefficients']
+    assert list(mask.state_dict()) == ['coefficients', '_extra_state']
     assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
     other = PowerSeriesMask(2, 2, positive=False).double()
     other.load_state_dict(mask.state_dict())
@@ -155,7 +155,7 @@ def test_deepcopy_and_state_dict() -> None:
 
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
 def test_coefficients_may_be_fixed(parameterization: str) -> None:
-    mask = PowerSeriesMask(2, 2, 'heat', parameterization, learnable=False)
+    mask = PowerSeriesMask(2, 2, 'heat:0.2', parameterization, learnable=False)
     assert not mask.coefficients.requires_grad
     x = torch.ones(6, 2, 1, requires_grad=True)
     mask(small_graph()).matmul(x).sum().backward()
@@ -349,3 +349,20 @@ def test_state_is_shared_with_other_masks_of_the_same_weights() -> None:
     Spy(1, 2, normalization='rw')(graph)
     assert states[0] is states[1]
     assert states[0] is not states[2]
+
+
+def test_double_is_exact_also_without_edge_weights() -> None:
+    data = small_graph()
+    mask = PowerSeriesMask(order=3, coefficients='heat:0.5').double()
+    mask.reset_parameters()
+    series = np.exp(-0.5) * 0.5 ** np.arange(4) / np.array([1, 1, 2, 6])
+    matrix = weight_matrix(data, 'sym')
+    expected = sum(c * np.linalg.matrix_power(matrix, k) for k, c in enumerate(series))
+    np.testing.assert_allclose(mask(data).to_dense().detach()[0].numpy(), expected, rtol=1e-13, atol=1e-15)
+
+
+def test_squares_warn_of_the_powers_that_they_leave_out() -> None:
+    with pytest.warns(UserWarning, match=r"^order // 2 is 2, which leaves out 15% of the kernel 'heat:2'"):
+        mask = PowerSeriesMask(order=4, coefficients='heat:2', parameterization='f')
+    assert mask.alpha.shape == (1, 5)
+    assert PowerSeriesMask(order=5, parameterization='f').order == 4

@@ -83,3 +83,12 @@ def test_projections_are_functions_of_the_seed() -> None:
 def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         StochasticRPEMask(**arguments)
+
+
+def test_reset_draws_the_projection_of_the_seed() -> None:
+    mask = StochasticRPEMask(2, seed=3)
+    before = mask.projection.clone()
+    mask.redraw()
+    assert not torch.equal(mask.projection, before)
+    mask.reset_parameters()
+    assert torch.equal(mask.projection, before)

@@ -219,3 +219,13 @@ def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> No
         TopoGPSConv(10, None, heads=3, attn_type=attn_type)
     with pytest.raises(ValueError, match=r'^channels: got 0'):
         TopoGPSConv(0, None, attn_type=attn_type)
+
+
+def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
+    assert TopoGPSConv(8, None, heads=2, attn=attention()).heads == 2
+    with pytest.raises(ValueError, match=r'^heads: got 4 beside attn, which has 2; accepted are'):
+        TopoGPSConv(8, None, heads=4, attn=attention())
+    for own in ({'attn': attention()}, {'attn_type': None}):
+        with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
+            TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **own)
+    assert 'heads=2' in repr(TopoGPSConv(8, None, attn=attention()))
