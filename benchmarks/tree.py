@@ -30,8 +30,8 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         'exp(a dist + b) of weighted trees, float32, one head: the whole product, from x to M x, with nodes numbered as the '
         'tree grows or at random. The baseline is one product of the adjacency matrix of the tree with the same x (torch CSR, '
-        'MKL); the target is at most 30 times its time. "torch" runs O(log N) rounds of rake and compress, "numba" two passes '
-        'through the nodes; both are given the contracted forest ("prepare" finds it, once for a graph).'
+        'MKL); the target is at most 30 times its time. TreeMask runs O(log N) rounds of rake and compress, and is given the '
+        'contracted forest ("prepare" finds it, once for a graph).'
     )
     write_table('tree', 'Tree masks, exponential of the distance', note, rows, folder)
     rows = [row for name in TREES for row in _distance_rows(name, (1_000, 4_000) if quick else SIZES, quick)]
@@ -95,17 +95,15 @@ def _exp_rows(name: str, size: int, shuffled: bool, quick: bool) -> list[dict[st
     graph = _graph(name, size, shuffled)
     both = Graph.from_tensors(torch.cat([graph.edge_index, graph.edge_index.flip(0)], dim=1), size)
     adjacency = AdjacencyMask(1, None).prepare(both)
-    masks = {backend: TreeMask(backend=backend) for backend in ('torch', 'numba')}
-    state = masks['torch'].prepare(graph)
-    operators = {backend: mask.bind(graph, state) for backend, mask in masks.items()}
-    prepare = interleaved_medians({'prepare': lambda: masks['torch'].prepare(graph).forest.schedule}, 1)
+    mask = TreeMask()
+    operator = mask.bind(graph, mask.prepare(graph))
+    prepare = interleaved_medians({'prepare': lambda: mask.prepare(graph).forest.schedule}, 1)
     for columns in COLUMNS:
         x = torch.randn(size, columns, generator=_generator())
         functions: dict[str, Callable[[], object]] = {
-            'one sparse product': partial(multiply, adjacency.pattern.rowptr, adjacency.pattern.col, adjacency.weight, x)
+            'one sparse product': partial(multiply, adjacency.pattern.rowptr, adjacency.pattern.col, adjacency.weight, x),
+            'TreeMask': partial(torch.no_grad()(operator.matmul), x.unsqueeze(1)),
         }
-        for backend, operator in operators.items():
-            functions[f'TreeMask, {backend}'] = partial(torch.no_grad()(operator.matmul), x.unsqueeze(1))
         seconds = interleaved_medians(functions, 3 if quick else 9)
         if columns == COLUMNS[0]:
             seconds |= prepare

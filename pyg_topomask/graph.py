@@ -19,6 +19,8 @@ __all__ = ['Graph', 'check_normalization']
 
 State = TypeVar('State')
 
+_INTEGERS = (torch.int32, torch.int64)
+
 
 def check_normalization(normalization: str | None) -> None:
     r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
@@ -54,7 +56,8 @@ class Graph:
     ) -> None:
         self.edge_index = edge_index
         self.num_nodes = num_nodes
-        self.edge_weight = edge_weight
+        whole = isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS
+        self.edge_weight = edge_weight.to(torch.get_default_dtype()) if edge_weight is not None and whole else edge_weight
         self.batch = batch
         self.data = data
         self._states: dict[Hashable, Any] = {}
@@ -249,12 +252,11 @@ class Graph:
 
     def _check(self) -> None:
         edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
-        integers = (torch.int32, torch.int64)
         if not isinstance(edge_index, Tensor):
             raise ValueError(
                 f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]'
             )
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in integers:
+        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:
             raise ValueError(
                 f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '
                 f'[2, E]'
@@ -268,13 +270,13 @@ class Graph:
             if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
                 raise ValueError(
                     f'edge_weight: got shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges; accepted '
-                    f'are floating point numbers of shape [E]'
+                    f'are floating point and whole numbers of shape [E]'
                 )
             if not bool(weight.isfinite().all()):
                 bad = int((~weight.isfinite()).nonzero()[0])
                 raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
         if batch is not None:
-            if batch.shape != (self.num_nodes,) or batch.dtype not in integers:
+            if batch.shape != (self.num_nodes,) or batch.dtype not in _INTEGERS:
                 raise ValueError(
                     f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape '
                     f'[{self.num_nodes}]'

@@ -94,7 +94,7 @@ NAN, INFINITE = float('nan'), float('inf')
         ('edge_index', {'batch': torch.tensor([0, 0, 1])}),
         ('edge_weight', {'edge_weight': torch.ones(5)}),
         ('edge_weight', {'edge_weight': torch.ones(6, 1)}),
-        ('edge_weight', {'edge_weight': torch.ones(6, dtype=torch.long)}),
+        ('edge_weight', {'edge_weight': torch.ones(6, dtype=torch.bool)}),
         ('edge_weight', {'edge_weight': torch.tensor([1.0, 1.0, NAN, 1.0, 1.0, 1.0])}),
         ('edge_weight', {'edge_weight': torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, -INFINITE])}),
         ('batch', {'batch': torch.tensor([0, 1, 0])}),
@@ -225,3 +225,13 @@ def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     assert torch.equal(moved.fingerprint, graph.fingerprint)
     assert torch.equal(moved.batch, graph.batch)
     assert moved.prepared('mark', lambda: 2) == 2
+
+
+def test_whole_numbers_are_weights() -> None:
+    weight = torch.tensor([1, 2, 3, 1, 2, 3])
+    graph = Graph.from_tensors(ring(3), 3, weight)
+    assert graph.weight.dtype == torch.float32
+    expected = Graph(ring(3), 3, weight.float())
+    assert torch.equal(*(AdjacencyMask(1, None)(own).to_dense() for own in (graph, expected)))
+    with pytest.raises(ValueError, match=r'^edge_weight: got shape \(6,\) of torch.bool'):
+        Graph.from_tensors(ring(3), 3, weight > 1)

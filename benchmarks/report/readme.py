@@ -66,7 +66,7 @@ def _grid(table: Table) -> list[float]:
 
 
 def _tree(table: Table) -> str:
-    return f'{span(table.where({"nodes": 1_000_000, "method": "TreeMask, numba"}).numbers("time / baseline"))} times its time'
+    return f'{span(table.where({"nodes": 1_000_000, "method": "TreeMask"}).numbers("time / baseline"))} times its time'
 
 
 def _steps(table: Table) -> str:

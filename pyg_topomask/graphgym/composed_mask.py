@@ -116,6 +116,8 @@ def build_mask(tree: Any, heads: int) -> Mask:
         return scaled
     if kind not in MASKS:
         raise ValueError(f'topomask.mask: got {kind!r}; accepted are {", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
+    if isinstance(content, Mapping) and 'heads' in content:
+        raise ValueError(f'topomask.mask, for {kind}: got heads; accepted are its other arguments: the heads are gt.n_heads')
     return construct(f'topomask.mask, for {kind}', MASKS[kind], content, heads=heads)
 
 

@@ -19,6 +19,7 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graphgym.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.checkpoint import (
     check_same_experiment,
     load_best,
@@ -67,6 +68,7 @@ MINIMA = {
     'optim.num_warmup_epochs': 0,
     'optim.schedule_patience': 0,
     'topomask.redraw_period': 0,
+    'train.batch_size': 1,
     'train.eval_period': 1,
 }
 #: Names that GraphGym's own network looks up.
@@ -136,7 +138,10 @@ def _check_options() -> None:
             raise ValueError(f'{path}: got {option(path)!r}; accepted are {", ".join(SAMPLERS)}')
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
-        split_layer_type(cfg.gt.layer_type)
+        _, attention = split_layer_type(cfg.gt.layer_type)
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')  # the model's own layers will warn
+            gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
             if option(path.removesuffix('_name')):  # an encoder is looked up where there is to be one

@@ -242,17 +242,16 @@ class ScaledMask(_ComposedMask):
                 'and for other tensors the product with the operator, mask(graph) * scale'
             )
         self.heads = max(mask.heads, scale.numel())
+        self.initial = scale.detach().clone()
         if isinstance(scale, torch.nn.Parameter):
             self.scale = scale
-            self.register_buffer('initial', scale.detach().clone(), persistent=False)
         else:
             self.register_buffer('scale', scale)
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        if isinstance(self.scale, torch.nn.Parameter):
-            with torch.no_grad():
-                self.scale.copy_(self.initial)
+        with torch.no_grad():
+            self.scale.copy_(self.initial)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile takes a product with a tensor for one of two tensors.

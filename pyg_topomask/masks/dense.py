@@ -65,7 +65,7 @@ class DenseMask(Mask):
         check_entries('matrix', matrix)
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix
-            self.register_buffer('initial', matrix.detach().clone(), persistent=False)
+            self.initial = matrix.detach().clone()
         else:
             self.register_buffer('matrix', matrix)
 

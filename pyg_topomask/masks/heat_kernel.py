@@ -119,7 +119,7 @@ class HeatKernelMask(Mask):
             raise ValueError(f'tolerance: got {tolerance!r}; accepted are numbers from 1e-15 to below 1')
         self.kind = kind
         self.tolerance = tolerance
-        self.register_buffer('initial', inverse_softplus(lam, heads), persistent=False)
+        self.initial = inverse_softplus(lam, heads)
         self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
         self.reset_parameters()
 

@@ -74,7 +74,7 @@ class HypercubeMask(Mask):
         super().__init__(heads)
         check_whole(1, dim=dim)
         self.dim = dim
-        self.register_buffer('initial', inverse_softplus(lam, heads), persistent=False)
+        self.initial = inverse_softplus(lam, heads)
         self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial))
         self.reset_parameters()
 

@@ -23,7 +23,7 @@ class LogarithmicMask(Mask):
     def _begin(self, initial: Tensor, positive: bool) -> None:
         r"""Keeps the numbers that :meth:`reset_parameters` sets."""
         self._begins_positive = self.positive = positive
-        self.register_buffer('initial', initial, persistent=False)
+        self.initial = initial
 
     @torch.no_grad()
     def _reset(self, *parameters: Tensor | None) -> None:

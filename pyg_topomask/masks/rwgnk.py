@@ -174,7 +174,7 @@ class RWGNKMask(Mask):
         self.alpha = alpha
         self.resample = resample
         self.seed = seed
-        self.register_buffer('initial', given.expand(heads).log(), persistent=False)
+        self.initial = given.expand(heads).log()
         self.log_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
         self.reset_parameters()
 

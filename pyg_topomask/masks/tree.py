@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.numba_backend import BACKENDS
 from pyg_topomask.ops.tree import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
@@ -39,7 +38,7 @@ class TreeState:
 
     forest: Forest
     length: Tensor
-    _plans: dict[Hashable, Plan] = field(default_factory=dict)
+    _plans: dict[str, Plan] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph) -> TreeState:
@@ -61,16 +60,16 @@ class TreeState:
     def shortest(self) -> float:
         return float(self.length.detach().min()) if self.length.numel() > 0 else 0.0
 
-    def plan(self, name: str, make: Callable[[Forest, torch.device, str], Plan]) -> Plan:
-        r"""Returns how to multiply by the named backend or method, worked out at the first call."""
-        if (make, name) not in self._plans:
+    def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
+        r"""Returns how to multiply by the named method, worked out at the first call."""
+        if name not in self._plans:
             self._work_out(name, make)
-        return self._plans[make, name]
+        return self._plans[name]
 
     @torch.compiler.disable  # torch.compile would read NumPy as Python
-    def _work_out(self, name: str, make: Callable[[Forest, torch.device, str], Plan]) -> None:
+    def _work_out(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> None:
         with torch.inference_mode(False):  # kept, and perhaps trained with later
-            self._plans[make, name] = make(self.forest, self.length.device, name)
+            self._plans[name] = make(self.forest, self.length.device)
 
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
@@ -149,8 +148,6 @@ class TreeMask(Mask):
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
-        backend (str): How to multiply with :obj:`kind="exp"`: :obj:`"torch"`, :obj:`"numba"` (on a CPU), or :obj:`"auto"` for
-            the latter where it is installed. (default: :obj:`"auto"`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
             :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
 
@@ -167,7 +164,7 @@ class TreeMask(Mask):
                  [1., 2., 4.]]])
     """
 
-    initial: Tensor
+    fixed: Tensor
 
     def __init__(
         self,
@@ -178,23 +175,20 @@ class TreeMask(Mask):
         max_distance: int = 16,
         f: Tensor | None = None,
         learnable: bool = True,
-        backend: str = 'auto',
         method: str = 'auto',
     ) -> None:
         super().__init__(heads)
         for name, value, accepted in (
             ('kind', kind, ('exp', 'distance')),
-            ('backend', backend, BACKENDS),
             ('method', method, METHODS),
         ):
             if value not in accepted:
                 raise ValueError(f'{name}: got {value!r}; accepted are {list(accepted)}')
         check_whole(0, max_distance=max_distance)
-        _refuse_unused(kind, a, b, max_distance, f, backend, method)
+        _refuse_unused(kind, a, b, max_distance, f, method)
         self.kind = kind
         self.max_distance = max_distance
         self.learnable = learnable
-        self.backend = backend
         self.method = method
         if kind == 'exp':
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
@@ -205,12 +199,14 @@ class TreeMask(Mask):
         else:
             f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
             initial = series_parameter('f', f, heads, max_distance + 1, each='distance')
-        self.register_buffer('initial', initial, persistent=False)
+        self.initial = initial
         if kind == 'distance':
             self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         elif learnable:
             self.raw_a = torch.nn.Parameter(torch.empty_like(initial[0]))
             self.b = torch.nn.Parameter(torch.empty_like(initial[1]))
+        else:
+            self.register_buffer('fixed', torch.empty_like(initial))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -221,11 +217,13 @@ class TreeMask(Mask):
                 a, b = self.initial
                 self.raw_a.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
                 self.b.copy_(b)
+            else:
+                self.fixed.copy_(self.initial)
 
     @property
     def a(self) -> Tensor:
         r"""The factor :math:`a` of the distance, :obj:`[heads]`."""
-        return -softplus(self.raw_a) if self.learnable else self.initial[0]
+        return -softplus(self.raw_a) if self.learnable else self.fixed[0]
 
     def settings(self) -> Hashable:
         return type(self)
@@ -238,16 +236,16 @@ class TreeMask(Mask):
         sizes = (graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
         if self.kind == 'distance':
             method = choose_method(state.forest, self.max_distance, self.method)
-            structure, plan = state.plan(method, plan_distance)
+            structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 2 * graph.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
             cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
             return MaskOperator(structure, (self.f, *plan), *sizes, cost=cost)
         if state.shortest < 0:
             raise ValueError(f'edge_weight: got {state.shortest:.6g}; kind="exp" accepts lengths, which are at least 0')
-        a, b = (self.a, self.b) if self.learnable else self.initial
+        a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(graph, state, a)
-        structure, plan = state.plan(self.backend, plan_exp)
+        structure, plan = state.plan('exp', plan_exp)
         return MaskOperator(structure, (a, b, state.length, *plan), *sizes, cost=4 * graph.num_nodes)
 
     def _check_growth(self, graph: Graph, state: TreeState, a: Tensor) -> None:
@@ -267,11 +265,9 @@ class TreeMask(Mask):
         return f'heads={self.heads}, kind={self.kind!r}{own}'
 
 
-def _refuse_unused(
-    kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, backend: str, method: str
-) -> None:
+def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:
     r"""Raises an error where an argument of the other kind differs from its default."""
-    exp, distance = {'a': (a, -1.0), 'b': (b, 0.0), 'backend': (backend, 'auto')}, {'max_distance': (max_distance, 16)}
+    exp, distance = {'a': (a, -1.0), 'b': (b, 0.0)}, {'max_distance': (max_distance, 16)}
     unused = distance | {'f': (f, None), 'method': (method, 'auto')} if kind == 'exp' else exp
     other = 'distance' if kind == 'exp' else 'exp'
     for name, (given, default) in unused.items():

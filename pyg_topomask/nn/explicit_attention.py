@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
+from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.graph import Graph
@@ -95,7 +96,7 @@ class ExplicitAttention(MessagePassing, ABC):
     def forward(
         self,
         x: Tensor,
-        edge_index: Tensor,
+        edge_index: Adj | None = None,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
         graph: Graph | Data | None = None,
@@ -106,7 +107,8 @@ class ExplicitAttention(MessagePassing, ABC):
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
+                (default: :obj:`None`, those of :obj:`graph`)
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above.

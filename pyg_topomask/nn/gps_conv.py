@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import Module, MultiheadAttention
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.typing import Adj
 from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.checks import check_probability, check_whole
@@ -70,6 +71,8 @@ class TopoGPSConv(GPSConv):
         *,
         attn: Module | None = None,
     ) -> None:
+        if isinstance(heads, Module):
+            raise ValueError(f'heads: got {type(heads).__name__}; accepted are whole numbers, and attentions as attn=')
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
         if conv is not None and not isinstance(conv, Module):
@@ -118,7 +121,7 @@ class TopoGPSConv(GPSConv):
     def forward(
         self,
         x: Tensor,
-        edge_index: Tensor,
+        edge_index: Adj,
         batch: Tensor | None = None,
         *,
         graph: Graph | None = None,
@@ -128,7 +131,8 @@ class TopoGPSConv(GPSConv):
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_index (torch.Tensor or SparseTensor): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`: those of :obj:`conv`,
+                and of :obj:`attn` where there is no :obj:`graph`.
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
                 (default: :obj:`None`)
@@ -149,7 +153,8 @@ class TopoGPSConv(GPSConv):
                 hs.append(self._residual(h, x, self.norm1, batch))
         if self.attn is not None:
             if self.own_attention:
-                h = self.attn(x, edge_index, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
+                edges = graph.edge_index if isinstance(graph, Graph) else edge_index
+                h = self.attn(x, edges, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
             else:
                 h = _attend_as_pyg(self.attn, x, batch)
             hs.append(self._residual(h, x, self.norm2, batch))

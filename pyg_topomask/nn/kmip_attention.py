@@ -231,11 +231,11 @@ class KMIPAttention(ExplicitAttention):
         graphs = (ptr.diff() > 0).sum().clamp(min=1)
         return (variance / count).sum() / (graphs * self.heads)
 
-    def get_extra_state(self) -> Any:
-        return {'step': self.step}
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(self.step)
 
-    def set_extra_state(self, state: Any) -> None:
-        self.step = state['step']
+    def set_extra_state(self, state: Tensor) -> None:
+        self.step = int(state)
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'

@@ -2,10 +2,13 @@ r"""What all multi-head attention layers check and accept alike."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse
 
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
@@ -49,7 +52,7 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
     the parameters; under autocast, any data type of floating point numbers.
     """
     if not isinstance(x, Tensor):
-        raise ValueError(f'x: got {x!r}; accepted are the features of the nodes, a tensor [N, channels]')
+        raise ValueError(f'x: got {type(x).__name__}; accepted are the features of the nodes, a tensor [N, channels]')
     known = x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
     if x.dim() != 2 or channels not in (-1, x.size(1)) or not known:
         raise ValueError(
@@ -68,13 +71,13 @@ def check_mask(mask: Mask, heads: int) -> None:
 
 def as_graph(
     x: Tensor,
-    edge_index: Adj,
+    edge_index: Adj | None = None,
     edge_weight: Tensor | None = None,
     batch: Tensor | None = None,
     graph: Graph | Data | None = None,
 ) -> Graph:
     r"""Returns the graph that the arguments of a layer's forward pass describe, :obj:`graph` where it is given, checked
-    against the node features and :obj:`batch`.
+    against the node features and the others: they are the same, or :obj:`None`.
     """
     if graph is None:
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
@@ -84,6 +87,22 @@ def as_graph(
             f'batch: got another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs; '
             f'accepted is that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
         )
+    # Those of the data that the graph was made from are the same objects; under torch.compile no others are looked at.
+    if not torch.compiler.is_compiling():
+        looked_at = edge_index is not None and edge_index is not graph.edge_index and not is_sparse(edge_index)
+        if looked_at and not _equal(edge_index, graph.edge_index):
+            raise ValueError(
+                f'edge_index: got other edges than those of graph, which has {graph.num_edges}; accepted are these, and None'
+            )
+        if edge_weight is not None and edge_weight is not graph.edge_weight and not _equal(edge_weight, graph.weight):
+            raise ValueError(
+                'edge_weight: got other weights than those of graph; accepted are these, and None, or '
+                'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+            )
     if x.size(0) != graph.num_nodes:
         raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
     return graph
+
+
+def _equal(first: Any, second: Tensor) -> bool:
+    return isinstance(first, Tensor) and first.shape == second.shape and bool((first == second).all())

@@ -153,4 +153,4 @@ def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph)
     if not isinstance(graph, Graph):
         raise ValueError(f'graph: got {type(graph).__name__}, which keeps no walks; accepted is Graph.from_data(data)')
     check_features(x, channels, dtype)
-    as_graph(x, graph.edge_index, graph=graph)
+    as_graph(x, graph=graph)

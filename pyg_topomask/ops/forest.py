@@ -99,12 +99,6 @@ class Forest:
         return int(self.depth.max(initial=0))
 
     @cached_property
-    def topological(self) -> tuple[Indices, Indices]:
-        r"""The nodes in an order in which each stands behind its parent, and the parents' positions in this order."""
-        order = _argsort(self.depth)
-        return order, _inverse(order)[self.parent[order]]
-
-    @cached_property
     def tree(self) -> Indices:
         r"""The root of the tree of each node."""
         tree = np.arange(self.num_nodes)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
@@ -29,15 +28,13 @@ _FEW_RINGS = 16
 @dataclass(frozen=True)
 class TreeExpStructure(MaskStructure):
     r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree. Tensors: :math:`a` and :math:`b`, :obj:`[H]`, the
-    length of the edge from each node to its parent, :obj:`[N]`, and those of :func:`plan_exp` for the same backend.
+    length of the edge from each node to its parent, :obj:`[N]`, and those of :func:`plan_exp`.
     """
-
-    compiled: bool = False
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         a, b, length, *plan = tensors
         dtype = torch.promote_types(x.dtype, torch.float32)
-        product: Tensor = _TreeExp.apply(x.to(dtype), a.to(dtype).expand(x.size(1)), length.to(dtype), self.compiled, *plan)
+        product: Tensor = _TreeExp.apply(x.to(dtype), a.to(dtype).expand(x.size(1)), length.to(dtype), *plan)
         return (product * b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -47,22 +44,14 @@ class TreeExpStructure(MaskStructure):
         return self, tuple(tensors)
 
 
-def plan_exp(forest: Forest, device: torch.device, backend: str = 'auto') -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
+def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
     r"""Returns how to multiply by :math:`\exp(a \, \mathrm{dist} + b)`, and the tensors behind :math:`a`, :math:`b` and the
-    lengths.
+    lengths: the contraction, round by round.
 
     Args:
         forest (Forest): The forest.
         device (torch.device): Where to multiply.
-        backend (str): :obj:`"torch"` for the contraction, round by round, :obj:`"numba"` for machine code that goes through the
-            nodes one by one, :obj:`"auto"` for the latter on a CPU where Numba is installed. (default: :obj:`"auto"`)
-
-    Raises:
-        ValueError: If the backend is unknown or does not serve the device.
-        ImportError: If :obj:`backend="numba"` and Numba is not installed.
     """
-    if uses_numba(backend, device):
-        return TreeExpStructure(compiled=True), tuple(map(torch.from_numpy, forest.topological))
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     return TreeExpStructure(), (*(own.to(device) for own in index), bounds)
@@ -70,13 +59,13 @@ def plan_exp(forest: Forest, device: torch.device, backend: str = 'auto') -> tup
 
 class _TreeExp(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, a: Tensor, length: Tensor, compiled: bool, order: Tensor, *plan: Tensor) -> Tensor:
-        product = _sweep(x.index_select(0, order), a, length.index_select(0, order), compiled, plan)[1]
+    def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
+        product = _sweep(x.index_select(0, order), a, length.index_select(0, order), plan)[1]
         return torch.empty_like(product).index_copy_(0, order, product)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, a, length, ctx.compiled, *plan = inputs
+        x, a, length, *plan = inputs
         ctx.save_for_backward(x, a, length, *plan)
 
     @staticmethod
@@ -85,11 +74,11 @@ class _TreeExp(torch.autograd.Function):
         grad, length = grads[0].index_select(0, order), length.index_select(0, order)
         grad_a = grad_length = None
         if not any(ctx.needs_input_grad[1:3]):
-            product = _sweep(grad, a, length, ctx.compiled, plan)[1]
+            product = _sweep(grad, a, length, plan)[1]
         else:
             # An edge adds its length to the distances of the pairs that it separates, whose terms are the product of what
             # either sum holds below the edge and of what the other holds above.
-            inside, product = _sweep(torch.cat([x.index_select(0, order), grad], -1), a, length, ctx.compiled, plan)
+            inside, product = _sweep(torch.cat([x.index_select(0, order), grad], -1), a, length, plan)
             decay = _decay(length, a)
             outside = product.index_select(0, plan[0]) - decay * inside
             (below, grad_below), (above, grad_above) = (own.chunk(2, dim=-1) for own in (inside, outside))
@@ -98,7 +87,7 @@ class _TreeExp(torch.autograd.Function):
             grad_length = torch.empty_like(length).index_copy_(0, order, crossing @ a)
             product = product.chunk(2, dim=-1)[1]
         grad_x = torch.empty_like(x).index_copy_(0, order, product)
-        return (grad_x, grad_a, grad_length, None, None) + (None,) * len(plan)
+        return (grad_x, grad_a, grad_length, None) + (None,) * len(plan)
 
 
 def _decay(length: Tensor, a: Tensor) -> Tensor:
@@ -106,7 +95,7 @@ def _decay(length: Tensor, a: Tensor) -> Tensor:
     return torch.outer(length, a).exp_().unsqueeze(-1)
 
 
-def _sweep(x: Tensor, a: Tensor, length: Tensor, compiled: bool, plan: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def _sweep(x: Tensor, a: Tensor, length: Tensor, plan: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     r"""Returns :math:`\sum_j \exp(a \, \mathrm{dist}(i, j)) \mathbf{x}_j` over the subtree of each node, and over its tree:
 
     .. math::
@@ -116,10 +105,6 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, compiled: bool, plan: Sequence[
     Nodes are in the order of the plan. May overwrite :obj:`x`.
     """
     gain = torch.outer(length, 2 * a).expm1_().neg_().unsqueeze(-1)
-    if compiled:
-        from pyg_topomask.ops.tree_compiled import sweep
-
-        return sweep(x, _decay(length.double(), a.double()), gain, *plan)
     _, up, down, bounds = plan
     steps = bounds.tolist()
     span, inside, factors = length.clone(), x, []

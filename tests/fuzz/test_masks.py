@@ -135,7 +135,7 @@ CASES = {
     'TransposedMask': case(st.builds(masks.TransposedMask, ANY)),
     'TreeMask': case(
         st.one_of(
-            st.builds(masks.TreeMask, heads=HEADS, backend=st.sampled_from(['auto', 'torch'])),
+            st.builds(masks.TreeMask, heads=HEADS),
             st.builds(masks.TreeMask, heads=HEADS, kind=st.just('distance'), method=st.sampled_from(['auto', 'rings', 'fft'])),
         ),
         ('none', 'loops', 'one edge', 'star', 'tree'),

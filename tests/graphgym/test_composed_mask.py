@@ -58,6 +58,7 @@ def test_compositions() -> None:
         ({'sum': ['GRF']}, 'topomask.mask: got sum'),
         ({'hadamard': 'GRF'}, 'topomask.mask: got hadamard'),
         ({'heads': ['GRF']}, 'topomask.mask: got heads'),
+        ({'GRF': {'heads': 3}}, 'topomask.mask, for GRF: got heads; accepted are its other arguments'),
         ({'heads': ['GRF', 'Packing', 'Causal']}, 'topomask.mask: got 3 masks for 2 heads'),
         ({'scale': ['GRF', 2.0]}, 'topomask.mask: got scale'),
         ({'scale': [float('nan'), 'GRF']}, 'topomask.mask: got scale'),

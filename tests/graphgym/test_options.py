@@ -131,7 +131,7 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
         ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted are values of type int"),
         ('gt.n_heads 5', '^gt.n_heads: got 5 for 8 channels; accepted are divisors'),
         ('gt.layers two', "^gt.layers: got 'two'; accepted are values of type int"),
-        ('topomask.GRF.num_walks 0', '^topomask.GRF, for AddGraphRandomFeatures: num_walks: got 0; accepted are whole'),
+        ('topomask.GRF.num_walks 0', '^topomask.GRF.num_walks: got 0; accepted are whole'),
         ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
         ('metric_agg max', "^metric_agg: got 'max'; accepted are argmax, argmin"),
         ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted are full_batch, saint_edge, saint_node, saint_rw"),

@@ -228,10 +228,10 @@ def test_coefficients_of_a_batch_are_those_of_its_graphs() -> None:
 @pytest.mark.parametrize('name', LAYERS)
 def test_graph_replaces_the_other_arguments(name: str) -> None:
     data, layer = graph_named('batch'), LAYERS[name]()
-    x, nothing = features(data), torch.empty(2, 0, dtype=torch.long)
+    x = features(data)
     expected = layer(x, data.edge_index, data.edge_weight, data.batch)
-    torch.testing.assert_close(layer(x, nothing, graph=Graph.from_data(data)), expected)
-    torch.testing.assert_close(layer(x, nothing, graph=data), expected)
+    torch.testing.assert_close(layer(x, graph=Graph.from_data(data)), expected)
+    torch.testing.assert_close(layer(x, graph=data), expected)
 
 
 @pytest.mark.parametrize('name', ['grf_softmax', 'grf_softmax_asymmetric', 'asymmetric'])

@@ -229,3 +229,15 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
             TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **own)
     assert 'heads=2' in repr(TopoGPSConv(8, None, attn=attention()))
+
+
+def test_edges_are_those_of_the_local_layer_and_weights_of_both() -> None:
+    data = small_graph()
+    layer, x, graph = TopoGPSConv(8, GCNConv(8, 8), norm=None, attn=attention()).eval(), features(6), Graph.from_data(data)
+    fewer = layer(x, data.edge_index[:, :4], graph=graph)  # as after dropping edges
+    local, attended = layer.conv(x, data.edge_index[:, :4]) + x, layer.attn(x, data.edge_index) + x
+    torch.testing.assert_close(fewer, (local + attended) + layer.mlp(local + attended))
+    with pytest.raises(ValueError, match=r'^edge_weight: got other weights than those of graph'):
+        layer(x, data.edge_index, graph=graph, edge_weight=torch.rand(data.num_edges))
+    with pytest.raises(ValueError, match=r'^heads: got GRFAttention; accepted are .* attn='):
+        TopoGPSConv(8, None, GRFAttention(8))

@@ -129,8 +129,8 @@ def test_permutation_equivariance_of_low_rank_masks() -> None:
     original = Data(mask_left=factors, mask_right=factors, num_nodes=6)
     renamed = Data(mask_left=factors[order], mask_right=factors[order], num_nodes=6)
     attention = MaskedLinearAttention(CHANNELS, HEADS, LowRankMask(), 'elu')
-    expected = attention(x, data.edge_index, graph=Graph.from_data(original))[order]
-    torch.testing.assert_close(attention(x[order], data.edge_index, graph=Graph.from_data(renamed)), expected)
+    expected = attention(x, graph=original)[order]
+    torch.testing.assert_close(attention(x[order], graph=renamed), expected)
 
 
 @pytest.mark.parametrize('mask', masks())
@@ -156,7 +156,7 @@ def test_graph_replaces_the_other_arguments() -> None:
     attention, x = layer('grf'), features(data)
     graph = Graph.from_data(data)
     expected = attention(x, data.edge_index, data.edge_weight, data.batch)
-    torch.testing.assert_close(attention(x, torch.empty(2, 0, dtype=torch.long), graph=graph), expected)
+    torch.testing.assert_close(attention(x, graph=graph), expected)
 
 
 def test_batch_has_to_be_that_of_the_graph() -> None:
@@ -372,3 +372,38 @@ def test_representation_tells_the_settings() -> None:
     text = repr(layer('grf'))
     assert text.startswith('MaskedLinearAttention(8, 8, heads=2, mask=GRFMask(')
     assert 'EluFeatures(4)' in text
+
+
+def test_what_contradicts_the_graph_is_refused() -> None:
+    attention, data = layer('adjacency'), small_graph()
+    x, edges, weight = features(data), data.edge_index, torch.rand(data.num_edges)
+    graph, weighted = Graph(edges, 6), Graph(edges, 6, weight)
+    expected = attention(x, edges)
+    for own in (None, edges, edges.clone(), edges.int()):
+        assert torch.equal(attention(x, own, graph=graph), expected)
+    assert torch.equal(attention(x, graph=graph), expected)
+    assert torch.equal(attention(x, edges, torch.ones(len(weight)), graph=graph), expected)
+    assert torch.equal(attention(x, edges, weight.clone(), graph=weighted), attention(x, edges, weight))
+    for own in (edges[:, :4], edges.flip(1), edges.tolist()):
+        with pytest.raises(ValueError, match=r'^edge_index: got other edges than those of graph, which has 14; accepted'):
+            attention(x, own, graph=graph)
+    for own in (graph, data, weighted):
+        with pytest.raises(ValueError, match=r'^edge_weight: got other weights than those of graph; accepted'):
+            attention(x, edges, 2 * weight, graph=own)
+
+
+def test_a_graph_or_edges_are_needed() -> None:
+    with pytest.raises(ValueError, match=r'^edge_index: got NoneType; accepted'):
+        layer()(torch.randn(3, CHANNELS))
+
+
+def test_reset_after_deferred_initialization() -> None:
+    for name, mask in masks().items():
+        attention = MaskedLinearAttention(CHANNELS, HEADS, mask)
+        began = copy.deepcopy(attention.mask.state_dict())
+        empty = attention.to('meta').to_empty(device='cpu')
+        for tensor in (*empty.parameters(), *empty.buffers()):
+            tensor.data.fill_(7.0)
+        empty.reset_parameters()
+        for key, value in empty.mask.state_dict().items():
+            assert torch.equal(value, began[key]), f'{name}: {key}'

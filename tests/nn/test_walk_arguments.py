@@ -12,6 +12,7 @@ CHANNELS, HEADS = 8, 2
 def state_of(mask: Mask) -> tuple[dict[str, object], dict[str, object]]:
     """Settings and parameters of a mask, to compare."""
     settings = {name: value for name, value in vars(mask).items() if not name.startswith('_')}
+    settings = {name: own.tolist() if isinstance(own, torch.Tensor) else own for name, own in settings.items()}
     return settings, {name: (own.requires_grad, own.tolist()) for name, own in mask.named_parameters()}
 
 

@@ -1,6 +1,3 @@
-import sys
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +9,6 @@ from pyg_topomask.ops.tree import TreeDistanceStructure, choose_method, plan_dis
 
 Array = NDArray[np.float64]
 CPU = torch.device('cpu')
-BACKENDS = ['torch', 'numba']
 METHODS = ['rings', 'fft']
 
 
@@ -36,9 +32,9 @@ def path_product(length: Array, a: float, x: Array) -> Array:
     return left + right - x
 
 
-def exp_product(edges: Tensor, weight: Tensor, a: Tensor, x: Tensor, backend: str) -> Tensor:
+def exp_product(edges: Tensor, weight: Tensor, a: Tensor, x: Tensor) -> Tensor:
     forest = Forest.from_edges(edges, x.size(0))
-    structure, plan = plan_exp(forest, CPU, backend)
+    structure, plan = plan_exp(forest, CPU)
     return structure.apply((a, torch.zeros_like(a), forest.lengths(edges, weight), *plan), x)
 
 
@@ -48,58 +44,41 @@ def distance_product(edges: Tensor, f: Tensor, x: Tensor, method: str) -> Tensor
 
 
 @pytest.mark.parametrize('shuffled', [False, True])
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_exp_on_a_long_path_against_two_passes_of_numpy(backend: str, shuffled: bool) -> None:
+def test_exp_on_a_long_path_against_two_passes_of_numpy(shuffled: bool) -> None:
     size = 20_000
     label = torch.randperm(size) if shuffled else torch.arange(size)
     weight = torch.rand(size - 1, dtype=torch.float64)
     x = torch.randn(size, 1, 2, dtype=torch.float64)
-    out = exp_product(label[path(size)], weight, torch.tensor([-0.02], dtype=torch.float64), x, backend)
+    out = exp_product(label[path(size)], weight, torch.tensor([-0.02], dtype=torch.float64), x)
     expected = path_product(weight.numpy(), -0.02, x[label, 0].numpy())
     np.testing.assert_allclose(out[label, 0].numpy(), expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize('a', [-1e-3, -0.1, -3.0])
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_exp_in_float32_on_a_path_of_200_nodes(backend: str, a: float) -> None:
+def test_exp_in_float32_on_a_path_of_200_nodes(a: float) -> None:
     x = torch.rand(200, 1, 1)
-    out = exp_product(path(200), torch.ones(199), torch.tensor([a]), x, backend)
+    out = exp_product(path(200), torch.ones(199), torch.tensor([a]), x)
     expected = path_product(np.ones(199), float(np.float32(a)), x[:, 0].double().numpy())
     np.testing.assert_allclose(out[:, 0].numpy(), expected, rtol=2e-5)
 
 
 @pytest.mark.parametrize('a', [-1e-5, -1e-4, -1e-2])
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_rounding_does_not_add_up_along_a_path(backend: str, a: float) -> None:
+def test_rounding_does_not_add_up_along_a_path(a: float) -> None:
     size = 100_000
-    out = exp_product(path(size), torch.ones(size - 1), torch.tensor([a]), torch.ones(size, 1, 1), backend)
+    out = exp_product(path(size), torch.ones(size - 1), torch.tensor([a]), torch.ones(size, 1, 1))
     expected = path_product(np.ones(size - 1), float(np.float32(a)), np.ones((size, 1)))
     np.testing.assert_allclose(out[:, 0].numpy(), expected, rtol=5e-6)
 
 
-def test_backends_agree_with_all_gradients() -> None:
-    edges = random_tree(3000)
-    results = []
-    for backend in BACKENDS:
-        x = torch.randn(3000, 2, 3, generator=torch.Generator().manual_seed(1))
-        inputs = [own.double().requires_grad_() for own in (x, torch.tensor([-0.3, -1.0]), torch.ones(2999))]
-        out = exp_product(edges, inputs[2], inputs[1], inputs[0], backend)
-        results.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_sums_with_edges_of_no_and_of_great_length(backend: str) -> None:
+def test_sums_with_edges_of_no_and_of_great_length() -> None:
     x = torch.arange(1.0, 5.0).view(4, 1, 1)
-    out = exp_product(path(4), torch.tensor([0.0, 1e30, 0.0]), torch.tensor([-1.0]), x, backend)
+    out = exp_product(path(4), torch.tensor([0.0, 1e30, 0.0]), torch.tensor([-1.0]), x)
     assert out.flatten().tolist() == [3.0, 3.0, 7.0, 7.0]
 
 
-@pytest.mark.parametrize('backend', BACKENDS)
-def test_the_given_terms_are_not_changed(backend: str) -> None:
+def test_the_given_terms_are_not_changed() -> None:
     x = torch.ones(50, 1, 2, requires_grad=True)
-    out = exp_product(random_tree(50), torch.ones(49), torch.tensor([-1.0]), x, backend)
+    out = exp_product(random_tree(50), torch.ones(49), torch.tensor([-1.0]), x)
     grad = torch.ones_like(out)
     out.backward(grad)
     assert x.detach().eq(1).all()
@@ -149,7 +128,7 @@ def test_rounding_stays_below_the_magnitude(method: str) -> None:
 
 def test_half_precision_is_summed_in_float32() -> None:
     x = torch.ones(2000, 1, 1, dtype=torch.bfloat16)
-    out = exp_product(path(2000), torch.zeros(1999), torch.tensor([-1.0]), x, 'auto')
+    out = exp_product(path(2000), torch.zeros(1999), torch.tensor([-1.0]), x)
     assert out.dtype == torch.bfloat16
     assert out.eq(2000).all()
     assert distance_product(path(2000), torch.ones(1, 3), x, 'rings').eq(2000).all()
@@ -166,19 +145,6 @@ def test_the_method_is_chosen_by_diameter() -> None:
     assert choice(path(1)[:, :0], 0, 3) == 'rings'
 
 
-@pytest.mark.parametrize(
-    'choose', [lambda forest: plan_exp(forest, CPU, 'cuda'), lambda forest: choose_method(forest, 3, 'dense')]
-)
-def test_unknown_names_are_refused(choose: Callable[[Forest], object]) -> None:
-    with pytest.raises(ValueError, match=r"^(backend|method): got '(cuda|dense)'; accepted are \['auto', "):
-        choose(Forest.from_edges(path(3), 3))
-
-
-def test_numba_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, 'numba', None)
-    forest = Forest.from_edges(path(3), 3)
-    assert not plan_exp(forest, CPU)[0].compiled
-    with pytest.raises(ImportError, match=r'install pyg_topomask with its extra \[numba\]'):
-        plan_exp(forest, CPU, 'numba')
-    with pytest.raises(ValueError, match=r'^backend: got "numba" on meta'):
-        plan_exp(forest, torch.device('meta'), 'numba')
+def test_unknown_methods_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^method: got 'dense'; accepted are \['auto', "):
+        choose_method(Forest.from_edges(path(3), 3), 3, 'dense')

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_probability, check_whole, is_whole
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
@@ -178,7 +179,7 @@ class GKAT(torch.nn.Module):
     def forward(
         self,
         x: Tensor,
-        edge_index: Tensor,
+        edge_index: Adj | None = None,
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
         graph: Graph | Data | None = None,
@@ -188,7 +189,8 @@ class GKAT(torch.nn.Module):
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
+                (default: :obj:`None`, those of :obj:`graph`)
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`, by which walkers hop with
                 :obj:`transition="weight"`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
@@ -200,7 +202,7 @@ class GKAT(torch.nn.Module):
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
         x = self._first(x)
         for layer in self.layers:
-            x = layer(F.dropout(x, self.dropout, self.training), edge_index, graph=graph, generator=generator)
+            x = layer(F.dropout(x, self.dropout, self.training), graph=graph, generator=generator)
             if self.lin_out is not None or layer is not self.layers[-1]:
                 x = F.elu(x)
         return x if self.lin_out is None else self.lin_out(self._pool(x, graph))
@@ -229,7 +231,7 @@ class GKAT(torch.nn.Module):
             x = self._first(x)
             for layer in cast('list[RWGNKAttention]', list(self.layers)):
                 layer.resample(x, graph, generator)
-                x = F.elu(layer(x, graph.edge_index, graph=graph))
+                x = F.elu(layer(x, graph=graph))
         finally:
             for module, training in modes.items():
                 module.training = training

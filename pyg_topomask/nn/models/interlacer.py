@@ -202,7 +202,7 @@ class _Block(Module):
             reset(module)
 
     def forward(self, h: Tensor, pos: Tensor, graph: Graph) -> Tensor:
-        h = h + self.attention(self.norms[0](h), graph.edge_index, graph=graph)
+        h = h + self.attention(self.norms[0](h), graph=graph)
         h = h + self.mlp(self.norms[1](h))
         if self.local is not None:
             x = self.norms[2](h)
