@@ -71,22 +71,21 @@ class _TreeExp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, a, length, order, *plan = ctx.saved_tensors
-        grad, length = grads[0].index_select(0, order), length.index_select(0, order)
+        length = length.index_select(0, order)
+        grad_inside, grad_product = _sweep(grads[0].index_select(0, order), a, length, plan)
         grad_a = grad_length = None
-        if not any(ctx.needs_input_grad[1:3]):
-            product = _sweep(grad, a, length, plan)[1]
-        else:
-            # An edge adds its length to the distances of the pairs that it separates, whose terms are the product of what
-            # either sum holds below the edge and of what the other holds above.
-            inside, product = _sweep(torch.cat([x.index_select(0, order), grad], -1), a, length, plan)
-            decay = _decay(length, a)
-            outside = product.index_select(0, plan[0]) - decay * inside
-            (below, grad_below), (above, grad_above) = (own.chunk(2, dim=-1) for own in (inside, outside))
-            crossing = decay.squeeze(-1) * ((grad_below * above).sum(-1) + (below * grad_above).sum(-1))
+        if any(ctx.needs_input_grad[1:3]):
+            # An edge adds its length to the distances of the pairs that it separates: sums over the tree at its upper end,
+            # less what they have of the subtree below it.
+            inside, product = _sweep(x.index_select(0, order), a, length, plan)
+            decay, (parent, *_) = _decay(length, a).squeeze(-1), plan
+            crossing = (inside * grad_product.index_select(0, parent)).sum(-1)
+            crossing += (grad_inside * product.index_select(0, parent)).sum(-1)
+            crossing -= 2 * decay * (inside * grad_inside).sum(-1)
+            crossing *= decay
             grad_a = length @ crossing
             grad_length = torch.empty_like(length).index_copy_(0, order, crossing @ a)
-            product = product.chunk(2, dim=-1)[1]
-        grad_x = torch.empty_like(x).index_copy_(0, order, product)
+        grad_x = torch.empty_like(x).index_copy_(0, order, grad_product)
         return (grad_x, grad_a, grad_length, None) + (None,) * len(plan)
 
 

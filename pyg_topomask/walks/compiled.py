@@ -22,7 +22,7 @@ __all__ = ['walk']
 # Visits that are given room for without counting: memory that nothing touches costs nothing.
 _UNTOUCHED = 2**26
 # Visits that one thread makes alone.
-_ALONE = 2**20
+_ALONE = 2**19
 # Below this many, sorting by insertion is faster.
 _FEW = 48
 
