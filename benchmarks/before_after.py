@@ -3,14 +3,15 @@ r"""The hot paths as they are, beside an earlier commit of this repository: what
 from __future__ import annotations
 
 import io
-import json
 import os
 import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from torch_geometric.data import Batch, Data
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph
-from benchmarks.harness import Unavailable, interleaved_medians, write_table
+from benchmarks.harness import Unavailable, write_table
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, PowerSeriesMask, RWGNKMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.nn import GRFAttention, KMIPAttention
@@ -39,22 +40,26 @@ WALKS, P_HALT, LENGTH = 4, 0.5, 10
 
 def run(quick: bool, folder: Path) -> None:
     commit = os.environ.get('PYG_TOPOMASK_BEFORE', BEFORE)
-    with tempfile.TemporaryDirectory() as earlier:
+    with tempfile.TemporaryDirectory() as earlier, ExitStack() as stack:
         _unpack(commit, Path(earlier))
-        trees = {'before': earlier, 'after': str(ROOT)}
-        rounds = [
-            {name: _measure(tree, quick) for name, tree in trees.items()}
-            for _ in tqdm(range(1 if quick else 3), desc='before_after')
-        ]
-    rows = []
-    for what in rounds[0]['after']:
-        before, after = (statistics.median(own[name].get(what, float('nan')) for own in rounds) for name in ('before', 'after'))
-        rows.append({'path': what, 'before ms': before * 1e3, 'after ms': after * 1e3, 'before / after': before / after})
+        before, after = (stack.enter_context(_Package(tree, quick)) for tree in (earlier, str(ROOT)))
+        rows = []
+        for path in tqdm(_paths(20), desc='before_after'):
+            functions = {'before': partial(before.seconds, path), 'after': partial(after.seconds, path)}
+            own = _medians(functions, 1 if quick else 9)
+            rows.append(
+                {
+                    'path': path,
+                    'before ms': own['before'] * 1e3,
+                    'after ms': own['after'] * 1e3,
+                    'before / after': own['before'] / own['after'],
+                }
+            )
     note = (
-        f'The package at commit {commit} beside this one, each in processes of its own, in turns; the paths are those of '
-        f'benchmarks/before_after.py, for both alike. {HEADS} heads, {FEATURES} features and channels each, float32, random '
-        f'graphs with {DEGREE} neighbours a node; walks: {WALKS} a node, p_halt {P_HALT}, at most {LENGTH} hops. Medians of '
-        f'the medians of each process. PYG_TOPOMASK_BEFORE names another commit.'
+        f'The package at commit {commit} beside this one, each in a process of its own, call by call in turns; the paths are '
+        f'those of benchmarks/before_after.py, for both alike, with gradients where there are any. {HEADS} heads, {FEATURES} '
+        f'features and channels each, float32, random graphs with {DEGREE} neighbours a node; walks: {WALKS} a node, p_halt '
+        f'{P_HALT}, at most {LENGTH} hops. Medians of 9. PYG_TOPOMASK_BEFORE names another commit.'
     )
     write_table('before_after', 'Hot paths before and after the passes over their speed', note, rows, folder)
 
@@ -69,13 +74,44 @@ def _unpack(commit: str, folder: Path) -> None:
         tar.extractall(folder, filter='data')
 
 
-def _measure(tree: str, quick: bool) -> dict[str, float]:
-    r"""Returns the median seconds of each path with the package of a folder."""
-    path = os.pathsep.join([tree, str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
-    command = [sys.executable, '-m', 'benchmarks.before_after', *(['--quick'] if quick else [])]
-    child = subprocess.run(command, cwd=tree, env={**os.environ, 'PYTHONPATH': path}, check=True, stdout=subprocess.PIPE)
-    measured: dict[str, float] = json.loads(child.stdout)
-    return measured
+class _Package:
+    r"""A process in which the package of a folder waits for calls."""
+
+    def __init__(self, tree: str, quick: bool) -> None:
+        path = os.pathsep.join([tree, str(ROOT), *filter(None, [os.environ.get('PYTHONPATH')])])
+        command = [sys.executable, '-m', 'benchmarks.before_after', *(['--quick'] if quick else [])]
+        environment, pipe = {**os.environ, 'PYTHONPATH': path}, subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=tree, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+    def __enter__(self) -> _Package:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def seconds(self, path: str) -> float:
+        r"""Runs a path once, and returns its seconds."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(path, file=self.process.stdin, flush=True)
+        return float(self.process.stdout.readline())
+
+
+def _medians(functions: dict[str, Callable[[], float]], repeats: int) -> dict[str, float]:
+    for function in functions.values():
+        function()
+    seconds = [{name: function() for name, function in functions.items()} for _ in range(repeats)]
+    return {name: statistics.median(own[name] for own in seconds) for name in functions}
+
+
+def _serve(quick: bool) -> None:
+    r"""Runs the paths that standard input names, and prints their seconds."""
+    paths = _paths(20 if quick else 1)
+    for line in sys.stdin:
+        start = time.perf_counter()
+        paths[line.strip()]()
+        print(time.perf_counter() - start, flush=True)
 
 
 def _paths(scale: int) -> dict[str, Callable[[], object]]:
@@ -138,5 +174,4 @@ def _train(function: Callable[[], Tensor], inputs: list[Tensor]) -> None:
 
 
 if __name__ == '__main__':
-    quick = '--quick' in sys.argv
-    print(json.dumps(interleaved_medians(_paths(20 if quick else 1), 1 if quick else 5)))
+    _serve('--quick' in sys.argv)
