@@ -45,7 +45,10 @@ def run(quick: bool, folder: Path) -> None:
         before, after = (stack.enter_context(_Package(tree, quick)) for tree in (earlier, str(ROOT)))
         rows = []
         for path in tqdm(_paths(20), desc='before_after'):
-            functions = {'before': partial(before.seconds, path), 'after': partial(after.seconds, path)}
+            functions: dict[str, Callable[[], float]] = {
+                'before': partial(before.seconds, path),
+                'after': partial(after.seconds, path),
+            }
             own = _medians(functions, 1 if quick else 9)
             rows.append(
                 {
