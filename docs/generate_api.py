@@ -54,7 +54,7 @@ def _section(name: str) -> str:
 def _entry(name: str, value: object) -> str:
     if not inspect.isclass(value) and not inspect.isfunction(value):
         return f'- `{name}`: {", ".join(f"`{key}`" for key in value)}.' if isinstance(value, dict) else f'- `{name}`'
-    path = os.path.relpath(inspect.getsourcefile(value) or '', FOLDER)
+    path = os.path.relpath(inspect.getsourcefile(inspect.unwrap(value)) or '', FOLDER)
     return f'- [`{name}`]({path})`({_arguments(value)})`: {_sentence(value)}'
 
 

@@ -76,8 +76,15 @@ class CausalStructure(MaskStructure):
         return self, _reverse(tensors)
 
 
-def _layout(order: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tuple[Tensor, ...]:
+def _layout(order: Tensor, value: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tuple[Tensor, ...]:
     r"""Arranges graphs of similar sizes in common tables, so that sums neither cross graphs nor are taken graph by graph.
+
+    Args:
+        order (torch.Tensor): The nodes in their order, graph by graph, :obj:`[N]`.
+        value (torch.Tensor): What they are ordered by, in this order; equal ones of a graph are ties, :obj:`[N]`.
+        batch (torch.Tensor): The graph of each node, ascending, :obj:`[N]`.
+        num_graphs (int): The number of graphs.
+        strict (bool): Whether sums are those before a node and its ties, rather than with them.
 
     Returns:
         tuple of torch.Tensor: For each node the entry of the concatenated tables that holds its sum, counted from 1 with 0
@@ -97,8 +104,13 @@ def _layout(order: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tupl
         used += tables[-1].numel()
     position = torch.arange(batch.numel(), device=batch.device) - first[batch]
     entry = start[batch] + position
+    begins = position == 0
+    begins[1:] |= value[1:] != value[:-1]
+    # The sum before the first of equal nodes, or up to the last.
+    read = (begins if strict else begins.roll(-1)).nonzero().squeeze(1)
     if strict:
         entry = (entry - 1).masked_fill(position == 0, 0)
+    entry = entry[read][begins.cumsum(0) - 1]
     return torch.empty_like(entry).index_copy(0, order, entry), *tables
 
 
@@ -109,7 +121,8 @@ class CausalMask(Mask):
     .. math::
         M_{ij} = 1 \text{ if } o_j \le o_i \text{ in the same graph, else } 0
 
-    where :math:`o_i` is the place of node :math:`i` in the order, and :math:`o_j < o_i` if :obj:`strict`. Products are prefix
+    where :math:`o_i` is the place of node :math:`i` in the order, and :math:`o_j < o_i` if :obj:`strict`; nodes of equal place
+    attend to each other, or with :obj:`strict` do not. Products are prefix
     sums within each graph, in :math:`O(N)`; those of the transpose :attr:`T` are suffix sums.
 
     Args:
@@ -120,7 +133,7 @@ class CausalMask(Mask):
             (default: :obj:`False`)
 
     Raises:
-        ValueError: If the data lacks the attribute, or it does not fit the nodes, is not finite, or has ties within a graph.
+        ValueError: If the data lacks the attribute, or it does not fit the nodes or is not finite.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -140,21 +153,21 @@ class CausalMask(Mask):
         return type(self), self.order, self.strict
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
-        order = torch.arange(graph.num_nodes, device=graph.device)
+        order = value = torch.arange(graph.num_nodes, device=graph.device)
         batch = graph.graph_id
         if self.order is not None:
-            order = self._sorted(graph, batch)
+            order, value = self._sorted(graph, batch)
         # The order backwards, with the graphs as they are.
         size = torch.bincount(batch, minlength=graph.num_graphs)
         last = size.cumsum(0)[batch] - 1
-        reverse = order[last - graph.local_id]
+        back = last - graph.local_id
         return (
-            *_layout(order, batch, graph.num_graphs, self.strict),
-            *_layout(reverse, batch, graph.num_graphs, self.strict),
+            *_layout(order, value, batch, graph.num_graphs, self.strict),
+            *_layout(order[back], value[back], batch, graph.num_graphs, self.strict),
         )
 
-    def _sorted(self, graph: Graph, batch: Tensor) -> Tensor:
-        r"""Returns the nodes, graph by graph, in ascending order of the attribute."""
+    def _sorted(self, graph: Graph, batch: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Returns the nodes, graph by graph, in ascending order of the attribute, and the attribute in this order."""
         assert self.order is not None
         value = graph.attribute(self.order, 'order')
         if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
@@ -169,14 +182,7 @@ class CausalMask(Mask):
             raise ValueError(f'order: got {self.order!r} with {float(value[node])} at node {node}; accepted are finite numbers')
         order = torch.argsort(value, stable=True)
         order = order[stable_argsort(batch[order], graph.num_graphs)]
-        tied = (value[order][1:] == value[order][:-1]) & (batch[1:] == batch[:-1])
-        if bool(tied.any()):
-            node = int(order[int(tied.nonzero()[0])])
-            raise ValueError(
-                f'order: got {self.order!r} with the value {value[node].item()} twice in graph {int(batch[node])}; accepted '
-                f'are orders without ties'
-            )
-        return order
+        return order, value[order]
 
     def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
         return MaskOperator(CausalStructure(), state, graph.num_nodes, self.heads, graph.batch, graph.num_graphs)

@@ -38,7 +38,7 @@ class DenseMask(Mask):
     over all nodes, so that a NaN in one graph reaches the others.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: :obj:`1`, or as many as the matrix has)
         matrix (torch.Tensor): The matrix over all nodes of the batch, :obj:`[N, N]` or :obj:`[heads, N, N]`; a
             :class:`~torch.nn.Parameter` is learned.
 
@@ -56,10 +56,11 @@ class DenseMask(Mask):
     matrix: Tensor
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
-        super().__init__(heads)
         if not isinstance(matrix, Tensor):
             raise ValueError(f'matrix: got {matrix!r}; accepted are tensors of shape [N, N] and [heads, N, N]')
         shape = tuple(matrix.shape)
+        super().__init__(max(shape[0], 1) if heads == 1 and len(shape) == 3 else heads)
+        heads = self.heads
         if len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
         check_entries('matrix', matrix)
