@@ -62,7 +62,9 @@ def run(quick: bool, folder: Path) -> None:
         f'The package at commit {commit} beside this one, each in a process of its own, call by call in turns; the paths are '
         f'those of benchmarks/before_after.py, for both alike, with gradients where there are any. {HEADS} heads, {FEATURES} '
         f'features and channels each, float32, random graphs with {DEGREE} neighbours a node; walks: {WALKS} a node, p_halt '
-        f'{P_HALT}, at most {LENGTH} hops. Medians of 9. PYG_TOPOMASK_BEFORE names another commit.'
+        f'{P_HALT}, at most {LENGTH} hops. Medians of 9. PYG_TOPOMASK_BEFORE names another commit. At {BEFORE} '
+        f'Toeplitz products kept transforms for the backward pass, which they make again now, and trees were summed in float32 '
+        f'by Numba, which lost digits along paths.'
     )
     write_table('before_after', 'Hot paths before and after the passes over their speed', note, rows, folder)
 
