@@ -29,7 +29,7 @@ __all__ = [
     'write_atomically',
 ]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: How names of files end that are being written.
 UNFINISHED = '.pyg_topomask.tmp'

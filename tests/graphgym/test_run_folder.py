@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pyg_topomask.graphgym import run_folder, train
-from pyg_topomask.graphgym.checkpoint import load_best, load_checkpoint
+from pyg_topomask.graphgym.checkpoint import SCHEMA_VERSION, load_best, load_checkpoint
 from pyg_topomask.graphgym.run_folder import clear_run, locked
 
 fcntl = pytest.importorskip('fcntl')
@@ -92,7 +92,7 @@ def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str], 
 def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / 'best.pt'
     row, config = {'epoch': 3, 'val_auc': float('nan')}, '{gt: {layers: 3}, optim: {max_epoch: 5}}'
-    torch.save({'schema_version': 1, 'config': config, 'best': row}, path)
+    torch.save({'schema_version': SCHEMA_VERSION, 'config': config, 'best': row}, path)
     assert load_best(path, {'epoch': 3, 'val_auc': float('nan')}, config.replace('5', '9'))['best']['epoch'] == 3
     for other in ({**row, 'epoch': 2}, None):
         with pytest.raises(ValueError, match='got the model of another run'):
