@@ -56,11 +56,12 @@ class DenseMask(Mask):
     matrix: Tensor
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
+        super().__init__(heads)
         if not isinstance(matrix, Tensor):
             raise ValueError(f'matrix: got {matrix!r}; accepted are tensors of shape [N, N] and [heads, N, N]')
         shape = tuple(matrix.shape)
-        super().__init__(max(shape[0], 1) if heads == 1 and len(shape) == 3 else heads)
-        heads = self.heads
+        if heads == 1 and len(shape) == 3:
+            self.heads = heads = max(shape[0], 1)
         if len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
         check_entries('matrix', matrix)

@@ -329,7 +329,7 @@ WRONG: list[tuple[str, Callable[[Data], Tensor]]] = [
     ('edge_weight', lambda data: torch.ones(1)),
     ('edge_weight', lambda data: torch.full((8,), float('nan'))),
     ('edge_weight', lambda data: torch.ones(8, 1)),
-    ('edge_weight', lambda data: torch.ones(8, dtype=torch.long)),
+    ('edge_weight', lambda data: torch.ones(8, dtype=torch.bool)),
     ('batch', lambda data: torch.tensor([0, 1, 0, 1])),
     ('batch', lambda data: torch.tensor([-1, 0, 0, 0])),
     ('batch', lambda data: torch.zeros(3, dtype=torch.long)),

@@ -173,7 +173,7 @@ WRONG: dict[str, dict[str, Callable[[Tensor], Tensor]]] = {
         'infinite': lambda weight: weight / 0.0,
         'short': lambda weight: weight[1:],
         'matrix': lambda weight: weight.unsqueeze(1),
-        'integers': lambda weight: weight.long(),
+        'truths': lambda weight: weight > 0,
     },
     'pos': {
         'NaN': lambda pos: pos * float('nan'),
