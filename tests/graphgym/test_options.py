@@ -131,6 +131,7 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
         ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted are values of type int"),
         ('gt.n_heads 5', '^gt.n_heads: got 5 for 8 channels; accepted are divisors'),
         ('gt.layers two', "^gt.layers: got 'two'; accepted are values of type int"),
+        ('train.batch_size 0', '^train.batch_size: got 0; accepted are whole numbers from 1'),
         ('topomask.GRF.num_walks 0', '^topomask.GRF.num_walks: got 0; accepted are whole'),
         ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
         ('metric_agg max', "^metric_agg: got 'max'; accepted are argmax, argmin"),

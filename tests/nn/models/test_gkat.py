@@ -262,3 +262,11 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
 def test_bad_arguments_are_named(name: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         GKAT(**{'in_channels': 5, 'hidden_channels': 4, 'out_channels': 3} | settings)
+
+
+@pytest.mark.parametrize('explicit', [False, True])
+def test_nan_stays_in_its_graph(explicit: bool) -> None:
+    graphs = with_features()
+    graphs[2].x = torch.full_like(graphs[2].x, float('nan'))
+    out = run(GKAT(5, 4, 3, (2, 1), explicit=explicit), Batch.from_data_list(graphs))
+    assert out.isfinite().all(dim=1).tolist() == [True, True, False, True]
