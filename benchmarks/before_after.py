@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import statistics
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -21,7 +19,7 @@ from torch_geometric.data import Batch, Data
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph
-from benchmarks.harness import Unavailable, write_table
+from benchmarks.harness import Unavailable, interleaved_medians, write_table
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, PowerSeriesMask, RWGNKMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.nn import GRFAttention, KMIPAttention
@@ -45,11 +43,8 @@ def run(quick: bool, folder: Path) -> None:
         before, after = (stack.enter_context(_Package(tree, quick)) for tree in (earlier, str(ROOT)))
         rows = []
         for path in tqdm(_paths(20), desc='before_after'):
-            functions: dict[str, Callable[[], float]] = {
-                'before': partial(before.seconds, path),
-                'after': partial(after.seconds, path),
-            }
-            own = _medians(functions, 1 if quick else 9)
+            functions = {'before': partial(before.run, path), 'after': partial(after.run, path)}
+            own = interleaved_medians(functions, 1 if quick else 9)
             rows.append(
                 {
                     'path': path,
@@ -95,28 +90,21 @@ class _Package:
         self.process.kill()
         self.process.wait()
 
-    def seconds(self, path: str) -> float:
-        r"""Runs a path once, and returns its seconds."""
+    def run(self, path: str) -> None:
+        r"""Runs a path once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         print(path, file=self.process.stdin, flush=True)
-        return float(self.process.stdout.readline())
-
-
-def _medians(functions: dict[str, Callable[[], float]], repeats: int) -> dict[str, float]:
-    for function in functions.values():
-        function()
-    seconds = [{name: function() for name, function in functions.items()} for _ in range(repeats)]
-    return {name: statistics.median(own[name] for own in seconds) for name in functions}
+        if not self.process.stdout.readline():
+            raise RuntimeError(f'{path}: the process that ran it has ended')
 
 
 def _serve(quick: bool) -> None:
-    r"""Runs the paths that standard input names, and prints their seconds."""
+    r"""Runs the paths that standard input names, and prints a line after each."""
     paths = _paths(20 if quick else 1)
     for line in sys.stdin:
-        start = time.perf_counter()
         paths[line.strip()]()
-        print(time.perf_counter() - start, flush=True)
+        print(flush=True)
 
 
 def _paths(scale: int) -> dict[str, Callable[[], object]]:

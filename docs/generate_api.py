@@ -11,7 +11,6 @@ from pathlib import Path
 __all__ = ['MODULES', 'api', 'write']
 
 FOLDER = Path(__file__).parent
-ROOT = FOLDER.parent
 
 #: In the order in which a reader meets them.
 MODULES = (

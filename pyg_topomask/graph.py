@@ -56,8 +56,9 @@ class Graph:
     ) -> None:
         self.edge_index = edge_index
         self.num_nodes = num_nodes
-        whole = isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS
-        self.edge_weight = edge_weight.to(torch.get_default_dtype()) if edge_weight is not None and whole else edge_weight
+        if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
+            edge_weight = edge_weight.to(torch.get_default_dtype())
+        self.edge_weight = edge_weight
         self.batch = batch
         self.data = data
         self._states: dict[Hashable, Any] = {}

@@ -200,6 +200,7 @@ def test_fingerprint_takes_weights_of_one_for_none() -> None:
     assert not torch.equal(plain.fingerprint, Graph(ring(3), 3, torch.tensor([1.0, 1.0, 2.0, 1.0, 1.0, 1.0])).fingerprint)
 
 
+@pytest.mark.filterwarnings('ignore:Sparse invariant checks')  # PyG's, once in a process
 @pytest.mark.parametrize('layout', [torch.sparse_coo, torch.sparse_csr])
 def test_layers_take_adj_t(layout: torch.layout) -> None:
     data = small_digraph()
