@@ -2,12 +2,15 @@ r"""Random walks as machine code, where Numba is installed: the same walks and t
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from ctypes import memmove
 from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
 from numba import njit
+from numpy.typing import DTypeLike
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
@@ -19,12 +22,12 @@ from pyg_topomask.walks.uniform import seed_offset
 
 __all__ = ['walk']
 
-# Visits that are given room for without counting: memory that nothing touches costs nothing.
-_UNTOUCHED = 2**26
+# Bytes of a large page of memory, which the system hands out as fast as a small one.
+_PAGE = 2**21
 # Visits that one thread makes alone.
 _ALONE = 2**19
-# Below this many, sorting by insertion is faster.
-_FEW = 48
+# Up to this many, comparing all pairs is faster than sorting.
+_FEW = 256
 
 _SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
 _GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -46,20 +49,16 @@ def _number(key, stream):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _sort(keys, values, size):  # type: ignore[no-untyped-def]
+def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
     if size > _FEW:
-        order = np.argsort(keys[:size], kind='mergesort')
-        keys[:size] = keys[:size][order]
-        values[:size] = values[:size][order]
+        ranked[:size] = keys[:size]
+        ranked[:size].sort()
         return
-    for i in range(1, size):
-        key, value, j = keys[i], values[i], i
-        while j > 0 and keys[j - 1] > key:
-            keys[j] = keys[j - 1]
-            values[j] = values[j - 1]
-            j -= 1
-        keys[j] = key
-        values[j] = value
+    for own in range(size):
+        key, rank = keys[own], 0
+        for other in range(size):
+            rank += keys[other] < key
+        ranked[np.uint64(rank)] = key
 
 
 @_compile
@@ -158,37 +157,29 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _merge(opening, used, bits, keys, values, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
-    size, node = used - opening, starts[opening]
-    for place in range(size):
-        keys[place] = (np.int64(visited[opening + place]) << bits) | lengths[opening + place]
-        values[place] = loads[opening + place]
-    _sort(keys, values, size)
-    used, last = opening, np.int64(-1)
-    for place in range(size):
-        if keys[place] == last:
-            loads[used - 1] += values[place]
+def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
+    _sort(keys, ranked, size)
+    last = np.int64(-1)
+    for rank in range(size):
+        visit, load = ranked[rank] >> places, values[np.uint64(ranked[rank] & ((1 << places) - 1))]
+        if visit == last:
+            loads[used - _ONE] += load
             continue
-        last = keys[place]
-        starts[used] = node
-        visited[used] = last >> bits
-        lengths[used] = last & ((1 << bits) - 1)
-        loads[used] = values[place]
-        used += 1
+        last = visit
+        starts[used], visited[used], lengths[used], loads[used] = node, visit >> bits, visit & ((1 << bits) - 1), load
+        used += _ONE
     return used
 
 
 @_compile
 def _walk(  # type: ignore[no-untyped-def]
     begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, repelling,
-    offset, merge, opening, starts, visited, lengths, loads,
+    offset, merge, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
-    longest = len(survival) - 1
-    bits = 0
-    while (1 << bits) <= longest:
-        bits += 1
-    keys = np.empty(1 + num_walks * longest, np.int64)
-    values = np.empty(1 + num_walks * longest, factor.dtype)
+    most_visits = 1 + num_walks * (len(survival) - 1)
+    keys = np.empty(most_visits if merge else 0, np.int64)
+    ranked = np.empty(most_visits if merge else 0, np.int64)
+    values = np.empty(most_visits if merge else 0, factor.dtype)
     key = np.empty(num_walks, np.uint64)
     hops = np.empty(num_walks, np.int64)
     position = np.empty(num_walks, np.int64)
@@ -201,10 +192,14 @@ def _walk(  # type: ignore[no-untyped-def]
     numbers = np.empty(2 * num_walks, np.float64)
     used = np.uint64(opening)  # unsigned, as below: numba need not ask whether it counts from the end
     for node in range(begin, end):
-        alone = used
-        starts[used], visited[used], lengths[used], loads[used] = node, node, 0, 1
-        used += _ONE
-        most = 0
+        if np.int64(used) - opening + most_visits > room:
+            return -1
+        if merge:
+            keys[0], values[0] = np.int64(node) << (bits + places), 1
+        else:
+            starts[used], visited[used], lengths[used], loads[used] = node, node, 0, 1
+            used += _ONE
+        size, most = 1, 0
         for own in range(num_walks):
             counter = local_id[node] * num_walks + own
             key[own] = _splitmix(np.uint64(counter) + offset)
@@ -236,10 +231,15 @@ def _walk(  # type: ignore[no-untyped-def]
                 position[own] = edges[taken, _ZERO]
                 row[own] = edges[taken, _ONE]
                 degree[own] = edges[taken, _TWO]
-                starts[used], visited[used], lengths[used], loads[used] = node, position[own], step, load[own]
-                used += _ONE
+                if merge:
+                    place = np.uint64(size)
+                    keys[place], values[place] = (position[own] << bits | step) << places | size, load[own]
+                    size += 1
+                else:
+                    starts[used], visited[used], lengths[used], loads[used] = node, position[own], step, load[own]
+                    used += _ONE
         if merge:
-            used = np.uint64(_merge(np.int64(alone), np.int64(used), bits, keys, values, starts, visited, lengths, loads))
+            used = _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads)
     return np.int64(used) - opening
 
 
@@ -264,9 +264,18 @@ def walk(
 
     Returns:
         tuple: Start, visited node, hops and load of each visit.
+
+    Raises:
+        ValueError: If node, hops and place of a visit do not fit a number of 63 bits.
     """
     longest, survival = settings.max_walk_length, settings.survival
     width = 1 + settings.num_walks * longest
+    bits, places = longest.bit_length(), width.bit_length()
+    if graph.num_nodes.bit_length() + bits + places > 63:
+        raise ValueError(
+            f'num_walks: got {settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes; accepted are numbers '
+            f'with fewer than 2**63 nodes times hops times visits of a node'
+        )
     factor = as_factor(transitions.edges)
     ratio = (survival[:-1] / survival[1:]).to(factor.dtype) if settings.importance else torch.ones(0)
     halting = 1.0 - survival[1:] / survival[:-1].clamp(min=torch.finfo(survival.dtype).tiny)
@@ -283,20 +292,52 @@ def walk(
     shares = list(pairwise(bounds))
 
     def count(share: tuple[int, int]) -> int:
-        return int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], sampler.antithetic, offset))
+        return width + int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], sampler.antithetic, offset))
 
-    def run(share: tuple[int, int], place: int) -> int:
-        return int(_walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, place, *columns))
+    def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
+        def run(share: tuple[int, int], opening: int, own: int) -> int:
+            return int(
+                _walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, bits, places, opening, own, *columns)
+            )
 
-    # Every thread has room for all its visits; what merging leaves over is never touched, and given back.
-    most = [(end - begin) * width for begin, end in shares]
-    room = list(accumulate(most if sum(most) <= _UNTOUCHED else in_threads(count, shares), initial=0))
-    columns = [np.empty(room[-1], dtype) for dtype in (index, index, index, arrays[2].dtype)]
-    used = list(accumulate(in_threads(run, shares, room[:-1]), initial=0))
-    for column in columns:
-        for source, (target, end) in zip(room[1:-1], list(pairwise(used))[1:], strict=True):
-            if source != target:
-                _move(column, source, target, end - target)
-        column.resize(used[-1], refcheck=False)
-    start, visited, length, load = (torch.from_numpy(column) for column in columns)
+        columns = _columns(sum(room), (index, index, index, arrays[2].dtype))
+        return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
+
+    # Every thread has room for as many visits as are likely, and a node's more.
+    room = [width + _likely((end - begin) * settings.num_walks, arrays[4]) + end - begin for begin, end in shares]
+    columns, used = fill(room)
+    if min(used) < 0:
+        room = in_threads(count, shares)
+        columns, used = fill(room)
+    start, visited, length, load = map(torch.from_numpy, _close_gaps(columns, room, used))
     return start, visited, length, load
+
+
+def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[int]) -> list[np.ndarray]:
+    r"""Moves what was written to parts of columns to the front; copies it where it would hold more than twice its memory."""
+    *sources, size = accumulate(room, initial=0)
+    *targets, total = accumulate(used, initial=0)
+    for column in columns:
+        for source, target, own in zip(sources, targets, used, strict=True):
+            if source != target:
+                _move(column, source, target, own)
+    return [column[:total].copy() if 2 * total < size else column[:total] for column in columns]
+
+
+def _likely(num_walks: int, survival: np.ndarray) -> int:
+    r"""Returns how many hops walks make at most, but for one chance in a billion: six standard deviations above the mean."""
+    hops = np.arange(1, len(survival))
+    mean, square = float(survival[1:].sum()), float(((2 * hops - 1) * survival[1:]).sum())
+    return math.ceil(num_walks * mean + 6 * math.sqrt(num_walks * max(0.0, square - mean**2)))
+
+
+def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
+    r"""Returns arrays in one piece of memory, which the allocator keeps for the next call where it would give four back, from
+    the start of a large page on if there are many.
+    """
+    widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
+    many = sum(widths) > 8 * _PAGE
+    piece = np.empty(sum(widths) + (2 * _PAGE if many else 0), np.uint8)
+    places = accumulate(widths[:-1], initial=-piece.ctypes.data % _PAGE if many else 0)
+    parts = (piece[place : place + width] for place, width in zip(places, widths, strict=True))
+    return [part.view(dtype)[:size] for part, dtype in zip(parts, dtypes, strict=True)]

@@ -238,10 +238,16 @@ def test_compiled_walks_of_many_threads(
     graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(6, 0.2, 30, sampler=sampler)
     expected = sample_walks(graph, settings, 3, 'torch')
     monkeypatch.setattr('pyg_topomask.walks.compiled._ALONE', 0)
-    if counts:
-        monkeypatch.setattr('pyg_topomask.walks.compiled._UNTOUCHED', 0)
+    if counts:  # as where more visits are made than is likely
+        monkeypatch.setattr('pyg_topomask.walks.compiled._likely', lambda *_: 0)
     found = sample_walks(graph, settings, 3, 'numba')
     assert all(torch.equal(getattr(found, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
+
+
+def test_walks_beyond_what_numbers_hold_are_refused() -> None:
+    pytest.importorskip('numba', reason='Numba is not installed')
+    with pytest.raises(ValueError, match=f'num_walks: got {2**40} of up to {2**20} hops from 6 nodes'):
+        sample_walks(Graph.from_data(small_graph()), WalkSettings(2**40, 0.5, 2**20), 0, 'numba')
 
 
 def test_chunks_of_start_nodes_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
