@@ -22,8 +22,9 @@ from pyg_topomask.walks.uniform import seed_offset
 
 __all__ = ['walk']
 
-# Bytes of a large page of memory, which the system hands out as fast as a small one.
-_PAGE = 2**21
+# Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
+# piece of memory that is given back.
+_PAGE, _KEPT = 2**21, 2**25
 # Visits that one thread makes alone.
 _ALONE = 2**19
 # Up to this many, comparing all pairs is faster than sorting.
@@ -81,15 +82,15 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _count(begin, end, num_walks, local_id, survival, halting, antithetic, offset):  # type: ignore[no-untyped-def]
+def _count(begin, end, num_walks, local_id, survival, halting, offset):  # type: ignore[no-untyped-def]
     total = end - begin
     for node in range(begin, end):
         for own in range(num_walks):
             counter = local_id[node] * num_walks + own
-            if antithetic:
-                total += _antithetic_hops(counter, offset, halting)
-            else:
+            if halting is None:
                 total += _hops(_splitmix(np.uint64(counter) + offset), survival)
+            else:
+                total += _antithetic_hops(counter, offset, halting)
     return total
 
 
@@ -173,20 +174,20 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 
 @_compile
 def _walk(  # type: ignore[no-untyped-def]
-    begin, end, num_walks, first, edges, factor, cumulative, survival, halting, ratio, local_id, antithetic, repelling,
-    offset, merge, bits, places, opening, room, starts, visited, lengths, loads,
+    begin, end, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
+    offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
+    # Where one of halting, ratio, cumulative, going and ranked is None, Numba compiles a version without what it is for:
+    # antithetic lengths, importance weights, transitions by weight, repelling walkers and merging.
     most_visits = 1 + num_walks * (len(survival) - 1)
-    keys = np.empty(most_visits if merge else 0, np.int64)
-    ranked = np.empty(most_visits if merge else 0, np.int64)
-    values = np.empty(most_visits if merge else 0, factor.dtype)
+    keys = np.empty(0 if ranked is None else most_visits, np.int64)
+    values = np.empty(0 if ranked is None else most_visits, factor.dtype)
     key = np.empty(num_walks, np.uint64)
     hops = np.empty(num_walks, np.int64)
     position = np.empty(num_walks, np.int64)
     row = np.empty(num_walks, np.int64)
     degree = np.empty(num_walks, np.int64)
     load = np.empty(num_walks, factor.dtype)
-    going = np.empty(num_walks, np.bool_)
     choice = np.empty(num_walks, np.int64)
     members = np.empty(num_walks, np.int64)
     numbers = np.empty(2 * num_walks, np.float64)
@@ -194,51 +195,60 @@ def _walk(  # type: ignore[no-untyped-def]
     for node in range(begin, end):
         if np.int64(used) - opening + most_visits > room:
             return -1
-        if merge:
-            keys[0], values[0] = np.int64(node) << (bits + places), 1
-        else:
+        if ranked is None:
             starts[used], visited[used], lengths[used], loads[used] = node, node, 0, 1
             used += _ONE
+        else:
+            keys[0], values[0] = np.int64(node) << (bits + places), 1
         size, most = 1, 0
         for own in range(num_walks):
             counter = local_id[node] * num_walks + own
             key[own] = _splitmix(np.uint64(counter) + offset)
-            hops[own] = _antithetic_hops(counter, offset, halting) if antithetic else _hops(key[own], survival)
+            if halting is None:
+                hops[own] = _hops(key[own], survival)
+            else:
+                hops[own] = _antithetic_hops(counter, offset, halting)
             most = max(most, hops[own])
             position[own] = node
             row[own] = first[node, 0]
             degree[own] = first[node, 1]
             load[own] = 1.0 / num_walks
+            if degree[own] == 0:
+                hops[own] = 0
         # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
         for step in range(1, most + 1):
-            if repelling:
+            if going is not None:
                 for own in range(num_walks):
-                    going[own] = hops[own] >= step and degree[own] > 0
+                    going[own] = hops[own] >= step
                 _repel(step, going, key, position, degree, choice, members, numbers)
             for walker in range(num_walks):
                 own = np.uint64(walker)
-                if hops[own] < step or degree[own] == 0:
+                if hops[own] < step:
                     continue
-                if repelling:
+                if going is not None:
                     hop = choice[own]
-                elif len(cumulative) == 0:
+                elif cumulative is None:
                     hop = np.int64(_number(key[own], step) * degree[own])
                 else:
                     hop = _search(cumulative, row[own], degree[own], position[own] + _number(key[own], step))
                 taken = np.uint64(row[own] + hop)
-                if len(ratio) > 0:
-                    load[own] = load[own] * factor[taken, _THREE] * ratio[np.uint64(step - 1)]
-                position[own] = edges[taken, _ZERO]
+                carried, reached = load[own], edges[taken, _ZERO]
+                if ratio is not None:
+                    carried = carried * factor[taken, _THREE] * ratio[np.uint64(step - 1)]
+                    load[own] = carried
+                position[own] = reached
                 row[own] = edges[taken, _ONE]
                 degree[own] = edges[taken, _TWO]
-                if merge:
-                    place = np.uint64(size)
-                    keys[place], values[place] = (position[own] << bits | step) << places | size, load[own]
-                    size += 1
-                else:
-                    starts[used], visited[used], lengths[used], loads[used] = node, position[own], step, load[own]
+                if degree[own] == 0:
+                    hops[own] = step
+                if ranked is None:
+                    starts[used], visited[used], lengths[used], loads[used] = node, reached, step, carried
                     used += _ONE
-        if merge:
+                else:
+                    place = np.uint64(size)
+                    keys[place], values[place] = (np.int64(reached) << bits | step) << places | size, carried
+                    size += 1
+        if ranked is not None:
             used = _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads)
     return np.int64(used) - opening
 
@@ -268,7 +278,7 @@ def walk(
     Raises:
         ValueError: If node, hops and place of a visit do not fit a number of 63 bits.
     """
-    longest, survival = settings.max_walk_length, settings.survival
+    longest = settings.max_walk_length
     width = 1 + settings.num_walks * longest
     bits, places = longest.bit_length(), width.bit_length()
     if graph.num_nodes.bit_length() + bits + places > 63:
@@ -276,35 +286,34 @@ def walk(
             f'num_walks: got {settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes; accepted are numbers '
             f'with fewer than 2**63 nodes times hops times visits of a node'
         )
+    sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
     factor = as_factor(transitions.edges)
-    ratio = (survival[:-1] / survival[1:]).to(factor.dtype) if settings.importance else torch.ones(0)
-    halting = 1.0 - survival[1:] / survival[:-1].clamp(min=torch.finfo(survival.dtype).tiny)
-    cumulative = torch.empty(0, dtype=torch.float64) if transitions.cumulative is None else transitions.cumulative
-    fixed = (transitions.first, transitions.edges, factor, cumulative, survival, halting, ratio, graph.local_id)
-    arrays = [tensor.contiguous().numpy() for tensor in fixed]
-    sampler = SAMPLERS[settings.sampler]
-    coupling = sampler.antithetic, sampler.repelling
+    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, transitions.edges, factor, graph.local_id)]
+    survival, own = settings.survival.numpy(), settings.survival
+    halting = (1.0 - own[1:] / own[:-1].clamp(min=torch.finfo(own.dtype).tiny)).numpy() if sampler.antithetic else None
+    ratio = (own[:-1] / own[1:]).to(factor.dtype).numpy() if settings.importance else None
+    cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
 
-    index = np.int32 if transitions.first.dtype == torch.int32 else np.int64
     num_threads = torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
     bounds = [graph.num_nodes * thread // num_threads for thread in range(num_threads + 1)]
     shares = list(pairwise(bounds))
 
     def count(share: tuple[int, int]) -> int:
-        return width + int(_count(*share, settings.num_walks, arrays[-1], arrays[4], arrays[5], sampler.antithetic, offset))
+        return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, offset))
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, own: int) -> int:
-            return int(
-                _walk(*share, settings.num_walks, *arrays, *coupling, offset, merge, bits, places, opening, own, *columns)
-            )
+            going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
+            ranked = np.empty(width, np.int64) if merge else None
+            ways = survival, halting, ratio, cumulative, going, ranked
+            return int(_walk(*share, settings.num_walks, *tables, *ways, offset, bits, places, opening, own, *columns))
 
-        columns = _columns(sum(room), (index, index, index, arrays[2].dtype))
+        columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
     # Every thread has room for as many visits as are likely, and a node's more.
-    room = [width + _likely((end - begin) * settings.num_walks, arrays[4]) + end - begin for begin, end in shares]
+    room = [width + _likely((end - begin) * settings.num_walks, survival) + end - begin for begin, end in shares]
     columns, used = fill(room)
     if min(used) < 0:
         room = in_threads(count, shares)
@@ -332,12 +341,13 @@ def _likely(num_walks: int, survival: np.ndarray) -> int:
 
 
 def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
-    r"""Returns arrays in one piece of memory, which the allocator keeps for the next call where it would give four back, from
-    the start of a large page on if there are many.
+    r"""Returns arrays in memory that is rarely asked of the system: in one piece, where four would be given back after a call,
+    or, where they are large, each from the start of a large page on.
     """
     widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
-    many = sum(widths) > 8 * _PAGE
-    piece = np.empty(sum(widths) + (2 * _PAGE if many else 0), np.uint8)
-    places = accumulate(widths[:-1], initial=-piece.ctypes.data % _PAGE if many else 0)
-    parts = (piece[place : place + width] for place, width in zip(places, widths, strict=True))
+    if sum(widths) <= _KEPT:
+        parts = np.split(np.empty(sum(widths), np.uint8), list(accumulate(widths[:-1])))
+    else:
+        pieces = [np.empty(width + 2 * _PAGE, np.uint8) for width in widths]
+        parts = [piece[-piece.ctypes.data % _PAGE :][:width] for piece, width in zip(pieces, widths, strict=True)]
     return [part.view(dtype)[:size] for part, dtype in zip(parts, dtypes, strict=True)]
