@@ -26,7 +26,7 @@ def run(quick: bool, folder: Path) -> None:
     for name, edges in (('ring', ring), ('random', random_graph)):
         for size in (2_000,) if quick else (10_000, 50_000, 100_000, 200_000, 1_000_000):
             functions = _functions(edges(size), size)
-            seconds = interleaved_medians(functions, 3 if quick else 7)
+            seconds = interleaved_medians(functions, 3 if quick else 7 if size >= 1_000_000 else 21)
             baseline = seconds.get('torch_sparse.random_walk', float('nan'))
             rows += [
                 {
