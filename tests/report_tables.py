@@ -10,6 +10,7 @@ BETTER, WORSE, UNCLEAR = '+0.200 ± 0.010', '-0.200 ± 0.010', '+0.010 ± 0.010'
 
 
 def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    folder.mkdir(exist_ok=True)
     with (folder / f'{name}.csv').open('w', newline='') as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

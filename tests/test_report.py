@@ -187,4 +187,7 @@ def test_headlines_follow_the_tables(tmp_path):
         in text
     )
     assert '| Tree mask' not in text
+    write(tmp_path / 'epyc', 'heat', table('time / scipy|error', (0.5, 1e-9)))
+    (line,) = [line for line in render_results(tmp_path).splitlines() if 'on an AMD EPYC' in line]
+    assert '| 2.0 times as fast, errors up to 1e-09 | [heat](benchmarks/results/epyc/heat.md) |' in line
     assert '- Not run: Tree masks; Motifs' in text

@@ -17,6 +17,8 @@ __all__ = ['END', 'HEADLINES', 'START', 'Headline', 'insert', 'render_results']
 START, END = '<!-- results: begin -->', '<!-- results: end -->'
 LINKS = 'benchmarks/results'
 SCALING, INSIDE = 'scaling.png', 'kmip_inside_attention-0.png'
+# Folders of tables, within that of all, and what the README says of them.
+MACHINES = {'': '', 'epyc': ', on an AMD EPYC'}
 
 
 @dataclass(frozen=True)
@@ -146,11 +148,12 @@ def render_results(folder: Path) -> str:
     )
     lines = [_wrap(introduction), '', '| what | against | ratio | table |', '| --- | --- | --- | --- |']
     for row in HEADLINES:
-        try:
-            ratio = row.ratio(Table.read(folder, row.table))
-        except Missing:
-            continue
-        lines.append(f'| {row.what} | {row.against} | {ratio} | {_link(row.table)} |')
+        for machine, name in MACHINES.items():
+            try:
+                ratio = row.ratio(Table.read(folder / machine, row.table))
+            except Missing:
+                continue
+            lines.append(f'| {row.what}{name} | {row.against} | {ratio} | {_link(row.table, machine)} |')
     if (folder / SCALING).is_file():
         lines += ['', f'![time and memory per node]({LINKS}/{SCALING})']
     lines += ['', 'Of what the papers state, a selection, and what is seen here (± standard errors):']
@@ -191,5 +194,5 @@ def _wrap(text: str) -> str:
     return textwrap.fill(text, 135, subsequent_indent='  ' * text.startswith('- '), break_on_hyphens=False)
 
 
-def _link(table: str) -> str:
-    return f'[{table}]({LINKS}/{table}.md)'
+def _link(table: str, machine: str = '') -> str:
+    return f'[{table}]({Path(LINKS, machine, table).as_posix()}.md)'

@@ -17,6 +17,9 @@ from pyg_topomask.ops.toeplitz import ToeplitzStructure
 
 __all__ = ['ToeplitzMask']
 
+# Numbers in the table of a head.
+_LARGEST = 2**28
+
 
 class ToeplitzMask(LogarithmicMask):
     r"""Relative positions on :math:`d`-dimensional grids, from `"From block-Toeplitz matrices to differential equations on
@@ -90,6 +93,12 @@ class ToeplitzMask(LogarithmicMask):
         self.shape_dims = shape_dims
         self.kind = kind
         self.window = windows
+        size = math.prod(self._table_shape())
+        if size > _LARGEST:
+            raise ValueError(
+                f'window: got {window} in {shape_dims} dimensions for kind={kind!r}, a table of {size} numbers per head; '
+                f'accepted are up to {_LARGEST}'
+            )
         self.beyond = beyond
         self.periodic = periodic
         table = self._initial_table(initial)
@@ -101,8 +110,11 @@ class ToeplitzMask(LogarithmicMask):
         self.table = torch.nn.Parameter(torch.empty_like(table))
         self.reset_parameters()
 
+    def _table_shape(self) -> tuple[int, ...]:
+        return tuple(2 * w + 1 for w in self.window) if self.kind == 'offset' else (self.window[0] + 1,)
+
     def _initial_table(self, initial: Tensor | str | None) -> Tensor:
-        shape = tuple(2 * w + 1 for w in self.window) if self.kind == 'offset' else (self.window[0] + 1,)
+        shape = self._table_shape()
         if isinstance(initial, str):
             table = _tanh(initial) ** self._distance(shape)
         elif initial is None:

@@ -25,8 +25,9 @@ __all__ = ['walk']
 # Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
 # piece of memory that is given back.
 _PAGE, _KEPT = 2**21, 2**25
-# Visits that one thread makes alone.
-_ALONE = 2**19
+# Visits that one thread makes alone, and parts of more for every thread: one that starts late, for those of torch wait busily
+# for a while after its operations, takes fewer.
+_ALONE, _SHARES = 2**20, 4
 # Up to this many, comparing all pairs is faster than sorting.
 _FEW = 256
 
@@ -295,9 +296,8 @@ def walk(
     cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
 
-    num_threads = torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
-    bounds = [graph.num_nodes * thread // num_threads for thread in range(num_threads + 1)]
-    shares = list(pairwise(bounds))
+    num_shares = _SHARES * torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
+    shares = list(pairwise(graph.num_nodes * share // num_shares for share in range(num_shares + 1)))
 
     def count(share: tuple[int, int]) -> int:
         return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, offset))
@@ -312,8 +312,9 @@ def walk(
         columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
-    # Every thread has room for as many visits as are likely, and a node's more.
-    room = [width + _likely((end - begin) * settings.num_walks, survival) + end - begin for begin, end in shares]
+    # Every part has room for as many visits as are likely, and a node's more, or for all that there may be.
+    sizes = [end - begin for begin, end in shares]
+    room = [min(size * width, size + _likely(size * settings.num_walks, survival) + width) for size in sizes]
     columns, used = fill(room)
     if min(used) < 0:
         room = in_threads(count, shares)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from graphgps_layers import STANDIN
+from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
@@ -25,10 +27,12 @@ topomask: {transforms: [AddGraphRandomFeatures], progress: False}
 """
 
 
+ROOT = Path(pyg_topomask.graphgym.__file__).parents[2]
+
+
 def run_standin(folder: Path, command: list[str], *options: str) -> str:
     (folder / 'config.yaml').write_text(CONFIG)
-    root = Path(pyg_topomask.graphgym.__file__).parents[2]
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(root), os.environ.get('PYTHONPATH', '')])}
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])}
     options = ('out_dir', str(folder / 'results'), *options)
     arguments = [sys.executable, '-W', 'ignore', *command, '--cfg', 'config.yaml', *options]
     result = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -75,6 +79,49 @@ def test_masks_and_encodings_in_either_order_of_imports(tmp_path: Path) -> None:
             outputs.append(run_standin(folder, ['main.py'], *MASK_AND_ENCODINGS))
     assert outputs[0] == outputs[1] == outputs[2]
     assert 'epoch 1 loss' in outputs[0]
+
+
+#: All that a batch does to a graph is left out, and the whole of the training set is one batch.
+TOGETHER = """
+train.mode standard train.batch_size 1000 optim.max_epoch 3 optim.base_lr 0.02 optim.num_warmup_epochs 0 wandb.use False
+gt.layer_type GINE+GRF gt.layer_norm True gt.batch_norm False gnn.batchnorm False posenc_RWSE.raw_norm_type none
+gt.dropout 0.0 gt.attn_dropout 0.0 gnn.dropout 0.0 train.enable_ckpt False num_threads 1
+"""
+
+
+@pytest.mark.parametrize('checkout', CHECKOUTS)
+def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> None:
+    data, config = tmp_path / 'data', tmp_path / 'config.yaml'
+    config.write_text(CONFIG)
+    if checkout != 'standin':
+        config = ROOT / 'graphgps_configs' / 'graphgps' / 'enzymes-GPS+GRF.yaml'
+        raw = Path(os.environ.get('GRAPHGPS_DATA', CHECKOUTS[checkout] / 'datasets'))
+        if not (raw / 'TUDataset' / 'ENZYMES' / 'raw').is_dir():
+            pytest.skip(f'{raw} has no TUDataset/ENZYMES')
+        data = raw
+
+    def start(name: str, **variables: str) -> subprocess.Popen[str]:
+        command = [sys.executable, '-W', 'ignore', '-m', 'pyg_topomask', 'graphgps', '--cfg', str(config)]
+        options = ['out_dir', str(tmp_path / name), 'dataset.dir', str(data), *TOGETHER.split()]
+        environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]), **variables}
+        streams = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.PIPE}
+        return subprocess.Popen([*command, *options], cwd=CHECKOUTS[checkout], env=environment, text=True, **streams)
+
+    def losses(name: str, process: subprocess.Popen[str]) -> list[float]:
+        error = process.communicate(timeout=300)[1]
+        assert process.returncode == 0, error
+        (stats,) = (tmp_path / name).rglob('train/stats.json')
+        return [json.loads(line)['loss'] for line in stats.read_text().splitlines()]
+
+    alone = losses('alone', start('alone'))
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+    shared = {'PL_TRAINER_STRATEGY': 'ddp', 'PL_TRAINER_NUM_NODES': '2', 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(port)}
+    processes = {f'{rank}': start(f'{rank}', NODE_RANK=f'{rank}', **shared) for rank in range(2)}
+    first, second = (losses(name, process) for name, process in processes.items())
+    assert first != second
+    assert [(a + b) / 2 for a, b in zip(first, second, strict=True)] == pytest.approx(alone, abs=2e-5)
+    assert alone[2] < alone[0]
 
 
 def test_only_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

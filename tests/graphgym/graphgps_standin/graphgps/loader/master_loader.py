@@ -1,4 +1,4 @@
-"""A loader of one small set of random graphs, in two splits."""
+"""A loader of one small set of random graphs, in three splits."""
 
 import torch
 from torch_geometric.data import Data, InMemoryDataset
@@ -36,6 +36,6 @@ def load_dataset_master(format: str, name: str, dataset_dir: str) -> InMemoryDat
     if format != 'random':
         raise ValueError(f'Unknown data format: {format}')
     dataset = RandomGraphs(dataset_dir)
-    for key, index in {'train': range(6), 'val': range(6, 8)}.items():
+    for key, index in {'train': range(4), 'val': range(4, 6), 'test': range(6, 8)}.items():
         set_dataset_attr(dataset, f'{key}_graph_index', list(index), len(index))
     return dataset
