@@ -85,7 +85,7 @@ def test_masks_and_encodings_in_either_order_of_imports(tmp_path: Path) -> None:
 TOGETHER = """
 train.mode standard train.batch_size 1000 optim.max_epoch 3 optim.base_lr 0.02 optim.num_warmup_epochs 0 wandb.use False
 gt.layer_type GINE+GRF gt.layer_norm True gt.batch_norm False gnn.batchnorm False posenc_RWSE.raw_norm_type none
-gt.dropout 0.0 gt.attn_dropout 0.0 gnn.dropout 0.0 train.enable_ckpt False num_threads 1
+gt.dropout 0.0 gt.attn_dropout 0.0 gnn.dropout 0.0 train.enable_ckpt False num_threads 1 round 7
 """
 
 
@@ -120,7 +120,7 @@ def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> No
     processes = {f'{rank}': start(f'{rank}', NODE_RANK=f'{rank}', **shared) for rank in range(2)}
     first, second = (losses(name, process) for name, process in processes.items())
     assert first != second
-    assert [(a + b) / 2 for a, b in zip(first, second, strict=True)] == pytest.approx(alone, abs=2e-5)
+    assert [(a + b) / 2 for a, b in zip(first, second, strict=True)] == pytest.approx(alone, abs=1e-5)
     assert alone[2] < alone[0]
 
 
