@@ -54,6 +54,9 @@ class WalkSettings:
 
     def __post_init__(self) -> None:
         check_whole(1, num_walks=self.num_walks)
+        check_whole(0, max_walk_length=self.max_walk_length)
+        for name in ('num_walks', 'max_walk_length'):  # perhaps of NumPy, which overflow
+            object.__setattr__(self, name, int(getattr(self, name)))
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
         if self.transition not in TRANSITIONS:
