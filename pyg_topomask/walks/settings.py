@@ -54,9 +54,6 @@ class WalkSettings:
 
     def __post_init__(self) -> None:
         check_whole(1, num_walks=self.num_walks)
-        check_whole(0, max_walk_length=self.max_walk_length)
-        for name in ('num_walks', 'max_walk_length'):  # perhaps of NumPy, which overflow
-            object.__setattr__(self, name, int(getattr(self, name)))
         if self.sampler not in SAMPLERS:
             raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
         if self.transition not in TRANSITIONS:
@@ -77,6 +74,8 @@ class WalkSettings:
         if self.walk_length is not None:
             object.__setattr__(self, 'walk_length', walk_length(self.walk_length))
         _ = self.survival
+        for name in ('num_walks', 'max_walk_length'):  # perhaps of NumPy, which overflow
+            object.__setattr__(self, name, int(getattr(self, name)))
         self._check_longest()
 
     def _check_longest(self) -> None:
