@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -39,7 +40,7 @@ def run(quick: bool, folder: Path) -> None:
         for method in METHODS
         if size <= LIMITS.get(method, size)
     ]
-    repeats = 3 if quick else 7
+    repeats = 3 if quick else 15
     rows = _measure_all(jobs, 'kept', repeats)
     rows += _measure_all([job for job in jobs if job[2] == METHODS[0] and job[1] in (10_000, 1_000_000)], 'default', repeats)
     by_job = {(row['graph'], row['nodes'], row['method'], row['memory']): row for row in rows}
@@ -48,9 +49,10 @@ def run(quick: bool, folder: Path) -> None:
         row['growth from 1e4'] = row['forward / CSR'] / start['forward / CSR']
     note = (
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
-        f'features, float32; walks stored, their sampling and pairing ("prepare", timed once) apart. Medians in ns per node. '
-        f'"CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, measured in turn with the method. "growth '
-        f'from 1e4" is the ratio to it divided by that at N = 10,000: 1 is as linear as a sparse product on this machine. '
+        f'features, float32; walks stored, their sampling and pairing ("prepare", timed once) apart. Medians in ns per node, '
+        f'of 15 calls, from 1,000,000 nodes on of 3; all methods of a graph called in turn. "CSR" is one product of the CSR '
+        f'adjacency with an [N, {CHANNELS}] matrix, in turn with them. "growth from 1e4" is the ratio to it divided by that at '
+        f'N = 10,000: 1 is as linear as a sparse product on this machine. '
         f'"dense masked" loops over heads with the matrix of the mask given. Memory is the peak of forward and backward '
         f'beyond inputs and parameters. Memory "kept": the allocator keeps freed blocks (GLIBC_TUNABLES={KEEP_MEMORY}), for '
         f'all methods and for CSR alike; "default": glibc as it comes, where a step at N = 1,000,000 spends about half of its '
@@ -62,44 +64,62 @@ def run(quick: bool, folder: Path) -> None:
 
 def _measure_all(jobs: list[tuple[str, int, str]], memory: str, repeats: int) -> list[dict[str, Any]]:
     environment = {'GLIBC_TUNABLES': KEEP_MEMORY} if memory == 'kept' else {}
-    # A process for each measurement: none inherits the other's memory.
+    graphs = list(dict.fromkeys((name, size) for name, size, _ in jobs))
+    # A process for each: none inherits the memory of another.
     context = multiprocessing.get_context('spawn')
     with mock.patch.dict(os.environ, environment), context.Pool(1, maxtasksperchild=1) as pool:
-        bar = tqdm(jobs, desc=f'scaling, memory {memory}')
-        return [{**pool.apply(measure, (*job, repeats)), 'memory': memory} for job in bar]
+        alone = {job: pool.apply(_measure_memory, job) for job in tqdm(jobs, desc=f'memory, {memory}')}
+        rows: list[dict[str, Any]] = []
+        for graph in tqdm(graphs, desc=f'time, memory {memory}'):
+            methods = [job[2] for job in jobs if job[:2] == graph]
+            for row in pool.apply(measure_time, (*graph, methods, repeats)):
+                rows.append({**row, **alone[graph[0], graph[1], row['method']], 'memory': memory})
+    return rows
 
 
-def measure(graph_name: str, size: int, method: str, repeats: int) -> dict[str, Any]:
-    r"""Measures one method on one graph, in a process of its own."""
-    torch.manual_seed(0)
-    edge_index = ring(size) if graph_name == 'ring' else random_graph(size)
-    x = torch.randn(size, CHANNELS, requires_grad=True)
-    adjacency = torch.sparse_coo_tensor(edge_index, torch.ones(edge_index.size(1)), (size, size)).to_sparse_csr()
-    prepare, forward = _build(method, edge_index, size)
+def measure_time(graph_name: str, size: int, methods: Sequence[str], repeats: int) -> list[dict[str, Any]]:
+    r"""Times methods on one graph, all of them and the CSR product in turn."""
+    edge_index, x = _input(graph_name, size)
     plain = x.detach()
-    prepared = interleaved_medians({'prepare': prepare}, 1)['prepare']
+    adjacency = torch.sparse_coo_tensor(edge_index, torch.ones(edge_index.size(1)), (size, size)).to_sparse_csr()
+    forward = {method: _build(method, edge_index, size)[1] for method in methods}
 
-    def predict() -> Tensor:
+    def predict(method: str) -> None:
         with torch.no_grad():
-            return forward(plain)
+            forward[method](plain)
 
-    def train() -> None:
-        forward(x).sum().backward()
+    def train(method: str) -> None:
+        forward[method](x).sum().backward()
 
-    memory = peak_memory(train)
-    repeats = min(repeats, 3) if size >= 1_000_000 or method == 'dense masked' else repeats
-    seconds = interleaved_medians({'csr': lambda: adjacency @ plain, 'forward': predict, 'train': train}, repeats)
-    return {
-        'graph': graph_name,
-        'nodes': size,
-        'method': method,
-        'forward': seconds['forward'] / size * 1e9,
-        'forward + backward': seconds['train'] / size * 1e9,
-        'prepare': prepared / size * 1e9,
-        'CSR': seconds['csr'] / size * 1e9,
-        'forward / CSR': seconds['forward'] / seconds['csr'],
-        'peak memory, bytes per node': memory / size,
-    }
+    functions: dict[str, Callable[[], object]] = {'CSR': lambda: adjacency @ plain}
+    functions |= {f'{kind.__name__} {method}': partial(kind, method) for method in methods for kind in (predict, train)}
+    seconds = interleaved_medians(functions, min(repeats, 3) if size >= 1_000_000 else repeats)
+    return [
+        {
+            'graph': graph_name,
+            'nodes': size,
+            'method': method,
+            'forward': seconds[f'predict {method}'] / size * 1e9,
+            'forward + backward': seconds[f'train {method}'] / size * 1e9,
+            'CSR': seconds['CSR'] / size * 1e9,
+            'forward / CSR': seconds[f'predict {method}'] / seconds['CSR'],
+        }
+        for method in methods
+    ]
+
+
+def _measure_memory(graph_name: str, size: int, method: str) -> dict[str, float]:
+    r"""Measures the memory of one method, in a process of its own, and the time of its preparation."""
+    edge_index, x = _input(graph_name, size)
+    prepare, forward = _build(method, edge_index, size)
+    prepared = interleaved_medians({'prepare': prepare}, 1)['prepare']
+    memory = peak_memory(lambda: forward(x).sum().backward())
+    return {'prepare': prepared / size * 1e9, 'peak memory, bytes per node': memory / size}
+
+
+def _input(graph_name: str, size: int) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(0)
+    return ring(size) if graph_name == 'ring' else random_graph(size), torch.randn(size, CHANNELS, requires_grad=True)
 
 
 def _build(method: str, edge_index: Tensor, size: int) -> tuple[Callable[[], object], Callable[[Tensor], Tensor]]:

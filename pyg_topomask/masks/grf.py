@@ -152,12 +152,15 @@ def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform
             f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
             f'they were stored: run {transform} again, after the transforms that change it'
         )
-    if bool((codes != _code(settings)).any()):
+    others = codes[codes != _code(settings)]
+    if others.numel() > 0:
+        found = int(others[0])
+        normalization = next(own for own, number in _CODES.items() if number == found % _COUNTED)
         raise ValueError(
-            f'data: got walks stored with other settings than normalization={settings.normalization!r}, '
-            f'importance={settings.importance} and, for walks that are counted, p_halt={settings.p_halt}, '
-            f'walk_length={settings.walk_length} and transition={settings.transition!r}; accepted are those of {transform}, or '
-            f'run it again with these'
+            f'data: got walks stored with normalization={normalization!r} and importance={found < _COUNTED}; accepted are '
+            f'normalization={settings.normalization!r}, importance={settings.importance} and, for walks that are counted, '
+            f'p_halt={settings.p_halt}, walk_length={settings.walk_length} and transition={settings.transition!r}: run '
+            f'{transform} again with these'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(

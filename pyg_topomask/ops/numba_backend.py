@@ -48,14 +48,16 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list
     """
     results: dict[int, T] = {}
     tasks = list(enumerate(zip(*arguments, strict=True)))
+    helpers = min(torch.get_num_threads(), len(tasks)) - 1
+    if helpers < 1:
+        return [function(*own) for _, own in tasks]
     left = iter(tasks)
 
     def work() -> None:
         for place, own in left:
             results[place] = function(*own)
 
-    helpers = min(torch.get_num_threads(), len(tasks)) - 1
-    with ThreadPoolExecutor(max(helpers, 1)) as pool:
+    with ThreadPoolExecutor(helpers) as pool:
         others = [pool.submit(work) for _ in range(helpers)]
         work()
     for other in others:

@@ -65,7 +65,10 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
 
 @_compile
 def _hops(key, survival):  # type: ignore[no-untyped-def]
-    longest, made, u = np.uint64(len(survival) - 1), _ZERO, _number(key, 0)
+    longest, made = np.uint64(len(survival) - 1), _ZERO
+    if survival[longest] == 1.0:
+        return np.int64(longest)
+    u = _number(key, 0)
     while made < longest and survival[made + _ONE] > u:
         made += _ONE
     return np.int64(made)
@@ -232,14 +235,15 @@ def _walk(  # type: ignore[no-untyped-def]
                     hop = np.int64(_number(key[own], step) * degree[own])
                 else:
                     hop = _search(cumulative, row[own], degree[own], position[own] + _number(key[own], step))
-                taken = np.uint64(row[own] + hop)
-                carried, reached = load[own], edges[taken, _ZERO]
+                taken = np.uint64(row[own] + hop) << _TWO
+                carried, reached = load[own], edges[taken]
                 if ratio is not None:
-                    carried = carried * factor[taken, _THREE] * ratio[np.uint64(step - 1)]
+                    carried = carried * factor[taken | _THREE] * ratio[np.uint64(step - 1)]
                     load[own] = carried
-                position[own] = reached
-                row[own] = edges[taken, _ONE]
-                degree[own] = edges[taken, _TWO]
+                if going is not None or cumulative is not None:
+                    position[own] = reached
+                row[own] = edges[taken | _ONE]
+                degree[own] = edges[taken | _TWO]
                 if degree[own] == 0:
                     hops[own] = step
                 if ranked is None:
@@ -288,8 +292,9 @@ def walk(
             f'with fewer than 2**63 nodes times hops times visits of a node'
         )
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
-    factor = as_factor(transitions.edges)
-    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, transitions.edges, factor, graph.local_id)]
+    # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.
+    edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
+    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, graph.local_id)]
     survival, own = settings.survival.numpy(), settings.survival
     halting = (1.0 - own[1:] / own[:-1].clamp(min=torch.finfo(own.dtype).tiny)).numpy() if sampler.antithetic else None
     ratio = (own[:-1] / own[1:]).to(factor.dtype).numpy() if settings.importance else None

@@ -51,8 +51,11 @@ def test_functional_name_and_compose() -> None:
 
 def test_masks_of_the_other_kind_refuse_the_walks() -> None:
     counted, weighed = AddRandomWalkKernel()(small_graph()), AddGraphRandomFeatures()(small_graph())
-    for mask, data in ((GRFMask(max_walk_length=3, normalization='rw'), counted), (RWGNKMask(), weighed)):
-        with pytest.raises(ValueError, match=r'^data: got walks stored with\s+other settings'):
+    for mask, data, found in (
+        (GRFMask(max_walk_length=3, normalization='rw'), counted, "normalization='rw' and importance=False"),
+        (RWGNKMask(), weighed, "normalization='sym' and importance=True"),
+    ):
+        with pytest.raises(ValueError, match=rf'^data: got walks stored with {found}; accepted'):
             mask(data)
     assert RWGNKMask(num_walks=None)(weighed).to_dense().shape == (1, 6, 6)
 
@@ -61,7 +64,7 @@ def test_masks_of_the_other_kind_refuse_the_walks() -> None:
 def test_counted_walks_that_were_drawn_otherwise_are_refused(drawn: dict[str, Any]) -> None:
     data = AddRandomWalkKernel(num_walks=2, **drawn)(small_graph())
     assert RWGNKMask(num_walks=9, **drawn)(data).to_dense().shape == (1, 6, 6)
-    with pytest.raises(ValueError, match=r'^data: got walks stored with other settings.*run it again'):
+    with pytest.raises(ValueError, match=r'^data: got walks stored with .*p_halt=.*run AddRandomWalkKernel again'):
         RWGNKMask()(data)
 
 

@@ -26,12 +26,13 @@ _ROWS = 2**15
 def attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     rowptr, col, *_ = pattern
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
-    ones = v.new_ones(v.size(0), 1)
+    summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
     # Blocks of rows keep what is computed in cache; a GPU takes all rows at once.
     num_rows = q.size(0)
     block = _ROWS if q.device.type == 'cpu' else max(num_rows, 1)
     for head in range(q.size(1)):
-        query, key, value = (tensor[:, head].contiguous() for tensor in (q, k, v))
+        query, key = q[:, head].contiguous(), k[:, head].contiguous()
+        summed[:, :-1] = v[:, head]
         for start in range(0, num_rows, block):
             rows = slice(start, min(start + block, num_rows))
             pointers = rowptr[start : rows.stop + 1]
@@ -39,8 +40,9 @@ def attend_entries(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, pattern: Seque
             local = (pointers - pointers[0], col[own])
             weight = sample(*local, query[rows], key)
             weight *= mask[head if mask.size(0) > 1 else 0, own]
-            total, denominator = multiply(*local, weight, value), multiply(*local, weight, ones)
-            magnitude = denominator if known_positive(weight) else multiply(*local, weight.abs_(), ones)
+            product = multiply(*local, weight, summed)
+            total, denominator = product[:, :-1], product[:, -1:]
+            magnitude = denominator if known_positive(weight) else multiply(*local, weight.abs_(), summed[:, -1:])
             scale = inverse_weight(denominator, magnitude)
             torch.mul(total, scale, out=out[rows, head])
             inverse[rows, head] = scale.squeeze(1)
