@@ -44,14 +44,14 @@ class HeatState:
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
-    r"""Checks :math:`\lambda > 0`, and returns the parameter whose softplus it is, :obj:`[heads]`."""
+    r"""Checks :math:`\lambda > 0`, and returns the parameter whose softplus it is, :obj:`[heads]`, in float64."""
     check_numbers(lam=lam)
     given = torch.as_tensor(lam, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)):
         raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}]')
     if not bool((given > 0).all() and given.isfinite().all()):
         raise ValueError(f'lam: got {given.tolist()}; accepted are numbers above 0')
-    return (given + torch.log(-torch.expm1(-given))).to(torch.get_default_dtype()).expand(heads).clone()
+    return (given + torch.log(-torch.expm1(-given))).expand(heads).clone()
 
 
 class HeatKernelMask(Mask):
@@ -120,7 +120,7 @@ class HeatKernelMask(Mask):
         self.kind = kind
         self.tolerance = tolerance
         self.initial = inverse_softplus(lam, heads)
-        self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial), requires_grad=learnable)
+        self.raw_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -75,7 +75,7 @@ class HypercubeMask(Mask):
         check_whole(1, dim=dim)
         self.dim = dim
         self.initial = inverse_softplus(lam, heads)
-        self.raw_lam = torch.nn.Parameter(torch.empty_like(self.initial))
+        self.raw_lam = torch.nn.Parameter(torch.empty(heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

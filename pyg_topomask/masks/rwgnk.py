@@ -159,7 +159,7 @@ class RWGNKMask(Mask):
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         check_numbers(lam=lam)
-        given = torch.as_tensor(lam, dtype=torch.get_default_dtype()).detach()
+        given = torch.as_tensor(lam, dtype=torch.float64).detach()
         if given.shape not in ((), (heads,)):
             raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}], one for each head')
         if not bool((given.isfinite() & (given >= 0)).all()) or (learnable and not bool((given > 0).all())):
@@ -168,7 +168,7 @@ class RWGNKMask(Mask):
                 f'their logarithm is learned'
             )
         # Entries hold the product of two discounts.
-        limit = torch.finfo(given.dtype).max ** (1 / (2 * max_walk_length + 2))
+        limit = torch.finfo(torch.get_default_dtype()).max ** (1 / (2 * max_walk_length + 2))
         if bool((given > limit).any()):
             raise ValueError(f'lam: got {given.tolist()}; accepted for walks of {max_walk_length} hops are up to {limit:.3g}')
         self.alpha = alpha

@@ -86,7 +86,8 @@ def masked_linear_attention(
     if mask.parts is not None:
         heads = [part.heads for part in mask.parts]
         split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.parts, strict=True)
-        return torch.cat([masked_linear_attention(*own, route) for own in split], dim=1)
+        with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
+            return torch.cat([masked_linear_attention(*own, route) for own in split], dim=1)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):

@@ -7,7 +7,18 @@ from graphs import small_digraph, small_graph, uneven_graphs
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask, SumMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    DenseMask,
+    GRFMask,
+    HeatKernelMask,
+    HypercubeMask,
+    LowRankMask,
+    Mask,
+    PackingMask,
+    RWGNKMask,
+    SumMask,
+)
 from pyg_topomask.testing import assert_mask_operator
 
 
@@ -183,6 +194,20 @@ def test_reset_restores_a_learned_scale() -> None:
         mask.scale.fill_(7.0)
     mask.reset_parameters()
     assert mask.scale.item() == 2.0
+
+
+@pytest.mark.parametrize(
+    'mask',
+    [
+        HeatKernelMask(2, lam=[0.3, 7.0]),
+        HypercubeMask(2, lam=[0.3, 7.0]),
+        RWGNKMask(2, None, lam=torch.tensor([0.3, 7.0], dtype=torch.float64)),
+    ],
+)
+def test_reset_in_float64_gives_the_number_asked_for(mask: Any) -> None:
+    assert mask.lam.dtype == torch.float32
+    mask.double().reset_parameters()
+    torch.testing.assert_close(mask.lam.detach(), torch.tensor([0.3, 7.0], dtype=torch.float64), rtol=1e-15, atol=0.0)
 
 
 def test_scale_that_would_not_be_learned_is_refused() -> None:

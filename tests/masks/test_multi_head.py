@@ -47,6 +47,14 @@ def test_attention_under_it_is_that_of_the_matrix(route: str) -> None:
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(('given', 'autocast'), [(torch.float16, torch.bfloat16), (torch.bfloat16, torch.float16)])
+def test_autocast_to_another_half_type_changes_nothing(given: torch.dtype, autocast: torch.dtype) -> None:
+    operator, x = make()(small_graph()), torch.rand(6, 4, 3, generator=torch.Generator().manual_seed(0)).to(given)
+    expected = masked_linear_attention(x, x, x, operator)
+    with torch.autocast('cpu', autocast):
+        assert torch.equal(masked_linear_attention(x, x, x, operator), expected)
+
+
 def test_gradients_flow_to_every_part() -> None:
     data, mask = small_graph(), make().double()
     operator = mask(data)
