@@ -253,6 +253,9 @@ class Graph:
 
     def _check(self) -> None:
         edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
+        for name, own in (('edge_weight', weight), ('batch', batch)):
+            if own is not None and not isinstance(own, Tensor):
+                raise ValueError(f'{name}: got {type(own).__name__}; accepted is a tensor, or None')
         if not isinstance(edge_index, Tensor):
             raise ValueError(
                 f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]'

@@ -1,3 +1,4 @@
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -61,6 +62,12 @@ def test_local_ids_start_at_zero_in_every_graph() -> None:
     assert graph.num_graphs == 4
     assert graph.local_id.tolist() == [0, 1, 2, 0, 1, 2, 3]
     assert Graph(no_edges(), 3).local_id.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(('name', 'given'), [('edge_weight', [1.0]), ('batch', (0, 0))])
+def test_what_is_no_tensor_is_refused(name: str, given: Any) -> None:
+    with pytest.raises(ValueError, match=rf'^{name}: got {type(given).__name__}; accepted is a tensor, or None$'):
+        Graph(torch.tensor([[0], [1]]), 2, **{name: given})
 
 
 def test_local_ids_of_a_batch_of_32_bit_integers() -> None:

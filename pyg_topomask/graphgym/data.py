@@ -114,12 +114,17 @@ def create_loaders() -> list[Any]:
 
     Raises:
         ValueError: If there is no validation split, or the data cannot be split among the processes.
+        OSError: If the data is neither in its folder nor can be downloaded.
     """
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         warnings.filterwarnings('ignore', message='topomask.redraw_period: ')  # is read by those who call this
-        loaders = [_reproducible(loader) for loader in create_loader()]
+        try:
+            loaders = [_reproducible(loader) for loader in create_loader()]
+        except OSError as error:
+            wanted = f'{cfg.dataset.format} {cfg.dataset.name!r}'
+            raise OSError(f'dataset.dir: got {cfg.dataset.dir!r}, where {wanted} could not be loaded: {error}') from error
     if len(loaders) < 2:
         raise ValueError(
             f'dataset.name: got {cfg.dataset.name!r} without a validation split, by which to choose the best epoch; accepted '

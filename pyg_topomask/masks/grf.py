@@ -160,7 +160,7 @@ def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform
             f'data: got walks stored with normalization={normalization!r} and importance={found < _COUNTED}; accepted are '
             f'normalization={settings.normalization!r}, importance={settings.importance} and, for walks that are counted, '
             f'p_halt={settings.p_halt}, walk_length={settings.walk_length} and transition={settings.transition!r}: run '
-            f'{transform} again with these'
+            f'{transform} again with these, or store no walks, which every mask then draws for itself'
         )
     if not torch.equal(stored, kept):
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(

@@ -263,3 +263,13 @@ def test_order_is_a_function_of_seed_and_epoch() -> None:
     assert all(sorted(permutation) == list(range(20)) for permutation in orders.values())
     assert len({tuple(permutation) for permutation in orders.values()}) == 9
     assert all(order(*key) == permutation for key, permutation in orders.items())
+
+
+def test_data_that_cannot_be_downloaded_is_named(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ConnectionError('no route to host')
+
+    configure('dataset.dir nowhere')
+    monkeypatch.setattr('pyg_topomask.graphgym.data.create_loader', fail)
+    with pytest.raises(OSError, match=r"^dataset.dir: got 'nowhere', where .* could not be loaded: no route to host$"):
+        create_loaders()
