@@ -28,6 +28,8 @@ _PAGE, _KEPT = 2**21, 2**25
 # Visits that one thread makes alone, and parts of more for every thread: one that starts late, for those of torch wait busily
 # for a while after its operations, takes fewer.
 _ALONE, _SHARES = 2**20, 4
+# Bytes that the cache of one core holds.
+_CACHE = 2**20
 # Up to this many, comparing all pairs is faster than sorting.
 _FEW = 256
 
@@ -177,6 +179,14 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 
 
 @_compile
+def _fetch(edges):  # type: ignore[no-untyped-def]
+    total = 0
+    for place in range(0, len(edges), 16):
+        total += edges[place]
+    return total
+
+
+@_compile
 def _walk(  # type: ignore[no-untyped-def]
     begin, end, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
     offset, bits, places, opening, room, starts, visited, lengths, loads,
@@ -309,6 +319,8 @@ def walk(
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, own: int) -> int:
+            if tables[1].nbytes <= _CACHE:
+                _fetch(tables[1])  # in order, which is faster than one by one where the walks lead
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, ratio, cumulative, going, ranked
