@@ -50,9 +50,9 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
         f'features, float32; walks stored, their sampling and pairing ("prepare", timed once) apart. Medians in ns per node, '
-        f'of 15 calls, from 1,000,000 nodes on of 3; all methods of a graph called in turn. "CSR" is one product of the CSR '
-        f'adjacency with an [N, {CHANNELS}] matrix, in turn with them. "growth from 1e4" is the ratio to it divided by that at '
-        f'N = 10,000: 1 is as linear as a sparse product on this machine. '
+        f'of {repeats} calls, from 1,000,000 nodes on of 3; all methods of a graph called in turn. "CSR" is one product of the '
+        f'CSR adjacency with an [N, {CHANNELS}] matrix, in turn with them. "growth from 1e4" is the ratio to it divided by '
+        f'that at N = 10,000: 1 is as linear as a sparse product on this machine. '
         f'"dense masked" loops over heads with the matrix of the mask given. Memory is the peak of forward and backward '
         f'beyond inputs and parameters. Memory "kept": the allocator keeps freed blocks (GLIBC_TUNABLES={KEEP_MEMORY}), for '
         f'all methods and for CSR alike; "default": glibc as it comes, where a step at N = 1,000,000 spends about half of its '
