@@ -20,15 +20,25 @@ from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
+from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['run']
 
 CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH = 64, 4, 4, 0.5, 10
 # Where a method would take minutes or more memory than there is.
-LIMITS = {'dense masked': 16_000, 'GRF features route': 100_000}
+LIMITS = {'dense masked': 16_000, 'dense alone': 16_000, 'GRF alone': 16_000, 'GRF features route': 100_000}
 # glibc returns blocks above 32 MiB to the system, which zeroes them at every allocation; this keeps them, as jemalloc does.
 KEEP_MEMORY = 'glibc.malloc.mmap_threshold=17179869184:glibc.malloc.trim_threshold=17179869184'
-METHODS = ('GRF edges route', 'GRF features route', 'unmasked linear', 'dense masked', 'PerformerAttention', 'GATConv')
+METHODS = (
+    'GRF edges route',
+    'GRF features route',
+    'GRF alone',
+    'unmasked linear',
+    'dense masked',
+    'dense alone',
+    'PerformerAttention',
+    'GATConv',
+)
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -53,10 +63,11 @@ def run(quick: bool, folder: Path) -> None:
         f'of {repeats} calls, from 1,000,000 nodes on of 3; all methods of a graph called in turn. "CSR" is one product of the '
         f'CSR adjacency with an [N, {CHANNELS}] matrix, in turn with them. "growth from 1e4" is the ratio to it divided by '
         f'that at N = 10,000: 1 is as linear as a sparse product on this machine. '
-        f'"dense masked" loops over heads with the matrix of the mask given. Memory is the peak of forward and backward '
-        f'beyond inputs and parameters. Memory "kept": the allocator keeps freed blocks (GLIBC_TUNABLES={KEEP_MEMORY}), for '
-        f'all methods and for CSR alike; "default": glibc as it comes, where a step at N = 1,000,000 spends about half of its '
-        f'time on pages that the system zeroes anew.'
+        f'"dense masked" loops over heads with the matrix of the mask given. "GRF alone" (edges route) and "dense alone" are '
+        f'the attention of these layers without their four projections, which are the same in both. Memory is the peak of '
+        f'forward and backward beyond inputs and parameters. Memory "kept": the allocator keeps freed blocks '
+        f'(GLIBC_TUNABLES={KEEP_MEMORY}), for all methods and for CSR alike; "default": glibc as it comes, where a step at '
+        f'N = 1,000,000 spends about half of its time on pages that the system zeroes anew.'
     )
     write_table('scaling', 'Scaling of attention with the number of nodes', note, rows, folder)
     _plot(rows, folder / 'scaling.png')
@@ -141,22 +152,27 @@ def _build(method: str, edge_index: Tensor, size: int) -> tuple[Callable[[], obj
         if route == 'edges' and operator.entries is not None:
             operator.entries()
 
-    if method == 'dense masked':
-        return prepare, _dense(grf, grf.mask(graph).to_dense().detach()[:1])
+    if method == 'GRF alone':
+        return prepare, lambda x: masked_linear_attention(*_features(x, x, x), grf.mask(graph), route)
+    if method.startswith('dense'):
+        matrix = grf.mask(graph).to_dense().detach()[0]
+        if method == 'dense alone':
+            return prepare, lambda x: _attend_dense(*_features(x, x, x), matrix)
+        return prepare, lambda x: grf.lin_out(_attend_dense(*_features(grf.lin_q(x), grf.lin_k(x), grf.lin_v(x)), matrix))
     return prepare, lambda x: grf(x, edge_index, graph=graph)
 
 
-def _dense(layer: GRFAttention, matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    def forward(x: Tensor) -> Tensor:
-        q, k, v = (lin(x).view(-1, HEADS, CHANNELS // HEADS) for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
-        heads = []
-        for head in range(HEADS):
-            score = (q[:, head].relu() @ k[:, head].relu().t()) * matrix[0]
-            heads.append(score @ v[:, head] / score.sum(-1, keepdim=True).clamp(min=1e-6))
-        out: Tensor = layer.lin_out(torch.cat(heads, dim=-1))
-        return out
+def _features(*projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    q, k, v = (own.view(-1, HEADS, CHANNELS // HEADS) for own in projected)
+    return q.relu(), k.relu(), v
 
-    return forward
+
+def _attend_dense(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> Tensor:
+    heads = []
+    for head in range(HEADS):
+        score = (q[:, head] @ k[:, head].t()) * matrix
+        heads.append(score @ v[:, head] / score.sum(-1, keepdim=True).clamp(min=1e-6))
+    return torch.cat(heads, dim=-1)
 
 
 def _nothing() -> None:

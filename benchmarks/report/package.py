@@ -36,10 +36,10 @@ def _own_growth(table: Table) -> list[float]:
     ]
 
 
-def beside(table: Table, other: str, nodes: int, column: str = 'forward') -> list[float]:
-    r"""The time of a GRF layer over that of another method, by graph."""
+def beside(table: Table, other: str, nodes: int, column: str = 'forward', method: str = EDGES) -> list[float]:
+    r"""The time of a GRF layer, or of what is named, over that of another method, by graph."""
     return [
-        table.number(column, {**row, 'method': EDGES}) / table.number(column, {**row, 'method': other})
+        table.number(column, {**row, 'method': method}) / table.number(column, {**row, 'method': other})
         for row in ({'graph': graph, 'nodes': nodes, 'memory': 'kept'} for graph in GRAPHS)
     ]
 
