@@ -3,6 +3,7 @@ r"""The command line: ``python -m pyg_topomask``."""
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -126,6 +127,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             'inspect-attention': _inspect_attention,
             'list': _list,
         }[arguments.command](arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as head, has what it wants: nothing is left to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, ImportError, OSError) as error:
         print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have many lines
         return 2

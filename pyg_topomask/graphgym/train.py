@@ -17,7 +17,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_not_negative, check_whole
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.checkpoint import (
@@ -129,6 +129,7 @@ def _check_options() -> None:
     r"""Says what is wrong in the configuration before data is loaded."""
     for path, least in MINIMA.items():
         check_whole(least, **{path: option(path)})
+    check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
         raise ValueError(f'optim.clip_grad_norm_value: got {cfg.optim.clip_grad_norm_value}; accepted are numbers above 0')
     if cfg.metric_agg not in ('argmax', 'argmin'):

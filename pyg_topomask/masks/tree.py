@@ -203,10 +203,10 @@ class TreeMask(Mask):
         if kind == 'distance':
             self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         elif learnable:
-            self.raw_a = torch.nn.Parameter(torch.empty_like(initial[0]))
-            self.b = torch.nn.Parameter(torch.empty_like(initial[1]))
+            self.raw_a = torch.nn.Parameter(torch.empty(heads))
+            self.b = torch.nn.Parameter(torch.empty(heads))
         else:
-            self.register_buffer('fixed', torch.empty_like(initial))
+            self.register_buffer('fixed', torch.empty(2, heads))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -277,9 +277,9 @@ def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
+    r"""Checks numbers for each head, and returns them in float64, :obj:`[heads]`."""
     check_numbers(**{name: given})
-    given = torch.as_tensor(given).detach()
-    given = given if given.is_floating_point() else given.to(torch.get_default_dtype())
+    given = torch.as_tensor(given, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):
         raise ValueError(f'{name}: got {given.tolist()}; accepted are one finite number, and {heads} in a tensor')
     return given.expand(heads)

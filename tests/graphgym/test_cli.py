@@ -70,6 +70,15 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
             assert line in printed
 
 
+def test_list_to_a_reader_that_stops() -> None:
+    with start('list') as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=60) == 1
+        assert process.stderr is not None
+        assert process.stderr.read() == ''
+
+
 @pytest.mark.parametrize(
     ('docstring', 'sentence'),
     [

@@ -44,6 +44,9 @@ pytestmark = pytest.mark.usefixtures('few_digits')
         ('gt.layers', '-1'),
         ('optim.num_warmup_epochs', '-1'),
         ('optim.schedule_patience', '-1'),
+        ('optim.base_lr', '-1.0'),
+        ('optim.weight_decay', '-1.0'),
+        ('optim.min_lr', '-1.0'),
         ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '0.0'),
         ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '-1.0'),
         # What shows in the first step alone.

@@ -18,6 +18,7 @@ from pyg_topomask.masks import (
     PackingMask,
     RWGNKMask,
     SumMask,
+    TreeMask,
 )
 from pyg_topomask.testing import assert_mask_operator
 
@@ -208,6 +209,16 @@ def test_reset_in_float64_gives_the_number_asked_for(mask: Any) -> None:
     assert mask.lam.dtype == torch.float32
     mask.double().reset_parameters()
     torch.testing.assert_close(mask.lam.detach(), torch.tensor([0.3, 7.0], dtype=torch.float64), rtol=1e-15, atol=0.0)
+
+
+@pytest.mark.parametrize('learnable', [True, False])
+def test_tree_reset_in_float64_gives_the_numbers_asked_for(learnable: bool) -> None:
+    mask = TreeMask(2, a=-0.3, b=0.7, learnable=learnable)
+    assert mask.a.dtype == torch.float32
+    mask.double().reset_parameters()
+    torch.testing.assert_close(mask.a.detach(), torch.tensor([-0.3, -0.3], dtype=torch.float64), rtol=1e-15, atol=0.0)
+    kept = mask.b if learnable else mask.fixed[1]
+    torch.testing.assert_close(kept.detach(), torch.tensor([0.7, 0.7], dtype=torch.float64), rtol=1e-15, atol=0.0)
 
 
 def test_scale_that_would_not_be_learned_is_refused() -> None:
