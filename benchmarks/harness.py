@@ -180,7 +180,8 @@ def mean_error(values: Sequence[float]) -> tuple[float, float]:
 
 def verdict(difference: float, error: float) -> str:
     r"""Says in words what a paired difference and its standard error show."""
-    if abs(difference) < 2 * error or difference == 0:
+    # Differences of whole counts may be two errors exactly, which rounding puts on either side.
+    if difference == 0 or abs(difference) < 2 * error * (1 - 1e-9):
         return 'not distinguishable'
     return 'better' if difference > 0 else 'worse'
 

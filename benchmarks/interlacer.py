@@ -15,7 +15,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, mean_error, write_table
+from benchmarks.harness import interleaved_medians, mean_error, verdict, write_table
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.nn.models import Interlacer
 
@@ -146,13 +146,12 @@ def _row(
     row: dict[str, object] = {'local layer': name}
     for time in range(HORIZON):
         row[f'error at {time + 1}, mm'] = _mean([own[time] for own in errors])
-    verdict, trained = '', name in VARIANTS and name != 'GRF'
+    shown, trained = '', name in VARIANTS and name != 'GRF'
     if trained:
         gaps = [own[-1] - other[-1] for own, other in zip(errors, reference, strict=True)]
-        mean = statistics.mean(gaps)
-        clear = abs(mean) >= 2 * mean_error(gaps)[1]
-        verdict = f'{_mean(gaps)}: ' + (('worse' if mean > 0 else 'better') if clear else 'not distinguishable')
-    row[f'at {HORIZON} minus GRF, paired by seed'] = verdict
+        mean, error = mean_error(gaps)
+        shown = f'{_mean(gaps)}: {verdict(-mean, error)}'  # less is better
+    row[f'at {HORIZON} minus GRF, paired by seed'] = shown
     for title, speed in ((f'{BATCH_SIZE} cloths', small), (f'{large} points', big), ('the paper', PAPER_STEPS_PER_SECOND)):
         relative = f'{speed[name]:.3g} ({speed[name] / speed["message passing"]:.2f})' if name in speed else ''
         row[f'training steps/s (to message passing), {title}'] = relative

@@ -19,17 +19,19 @@ from pyg_topomask.ops import masked_linear_attention
 __all__ = ['run']
 
 HEADS = 4
+PLAIN, ALONG = 'plain autograd', 'plain, along the edges'
 
 
 def run(quick: bool, folder: Path) -> None:
     size = 5_000 if quick else 50_000
-    jobs = [(size, features, method) for features in (4, 16, 64) for method in ('plain autograd', 'features', 'edges')]
+    jobs = [(size, features, method) for features in (4, 16, 64) for method in (PLAIN, ALONG, 'features', 'edges')]
     with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
         rows = [pool.apply(measure, job) for job in tqdm(jobs, desc='memory')]
     note = (
         f'Forward and backward of GRF-masked linear attention on a ring of {size} nodes, {HEADS} heads, 4 walks, p_halt 0.5, '
-        f'm features and m value channels, float32. "plain autograd" multiplies the mask with the whole block of outer '
-        f'products k (x) [v, 1] and lets autograd keep it; "features" and "edges" are the routes of the combine step. Peak '
+        f'm features and m value channels, float32. "{PLAIN}" multiplies the mask with the whole block of outer '
+        f'products k (x) [v, 1] and lets autograd keep it; "{ALONG}" gathers queries, keys and values at the entries of the '
+        f'mask and lets it keep these; "features" and "edges" are the routes of the combine step. Peak '
         f'memory beyond inputs, per node and head; N H (m + d) float32 numbers are 8 m bytes per node and head.'
     )
     write_table('memory', 'Peak memory of the combine step', note, rows, folder)
@@ -47,7 +49,10 @@ def measure(size: int, features: int, method: str) -> dict[str, object]:
 
     def train() -> None:
         operator = mask(graph)
-        out = _plain(q, k, v, operator) if method == 'plain autograd' else masked_linear_attention(q, k, v, operator, method)
+        if method in (PLAIN, ALONG):
+            out = (_plain if method == PLAIN else _along)(q, k, v, operator)
+        else:
+            out = masked_linear_attention(q, k, v, operator, method)
         out.sum().backward()
 
     peak = peak_memory(train)
@@ -58,6 +63,15 @@ def measure(size: int, features: int, method: str) -> dict[str, object]:
         'peak / (8 m bytes)': peak / (size * HEADS * 8 * features),
         'seconds': interleaved_medians({'train': train}, 3)['train'],
     }
+
+
+def _along(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    assert mask.entries is not None
+    entries = mask.entries()
+    row, col = entries.pattern.row.long(), entries.pattern.col.long()
+    score = (q[row] * k[col]).sum(-1) * entries.value.t()
+    total = torch.zeros_like(v).index_add(0, row, score.unsqueeze(-1) * v[col])
+    return total / torch.zeros_like(score[: q.size(0)]).index_add(0, row, score).unsqueeze(-1)
 
 
 def _plain(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:

@@ -26,12 +26,12 @@ def run(quick: bool, folder: Path) -> None:
     rows: list[dict[str, object]] = []
     for name in ('path', 'uniform random tree', 'random recursive tree'):
         for shuffled in (False, True):
-            rows += _exp_rows(name, 10_000 if quick else 1_000_000, shuffled, quick)
+            rows += _exp_rows(name, (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000), shuffled, quick)
     note = (
         'exp(a dist + b) of weighted trees, float32, one head: the whole product, from x to M x, with nodes numbered as the '
         'tree grows or at random. The baseline is one product of the adjacency matrix of the tree with the same x (torch CSR, '
         'MKL); the target is at most 30 times its time. TreeMask runs O(log N) rounds of rake and compress, and is given the '
-        'contracted forest ("prepare" finds it, once for a graph).'
+        'contracted forest ("prepare" finds it, once for a graph). "slope" is that of log time over log N from the row before.'
     )
     write_table('tree', 'Tree masks, exponential of the distance', note, rows, folder)
     rows = [row for name in TREES for row in _distance_rows(name, (1_000, 4_000) if quick else SIZES, quick)]
@@ -90,8 +90,30 @@ def _graph(name: str, size: int, shuffled: bool = True) -> Graph:
     return Graph.from_tensors(edge_index, size, torch.rand(size - 1, generator=_generator()))
 
 
-def _exp_rows(name: str, size: int, shuffled: bool, quick: bool) -> list[dict[str, object]]:
+def _exp_rows(name: str, sizes: tuple[int, ...], shuffled: bool, quick: bool) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
+    before: dict[tuple[int, str], float] = {}
+    for step, size in enumerate(sizes):
+        found = _exp_seconds(name, size, shuffled, quick)
+        for (columns, method), own in found.items():
+            rows.append(
+                {
+                    'tree': name,
+                    'nodes': size,
+                    'numbered': 'at random' if shuffled else 'in order',
+                    'columns': columns,
+                    'method': method,
+                    'ms': own * 1e3,
+                    'time / baseline': own / found[columns, 'one sparse product'],
+                    'slope': log(own / before[columns, method]) / log(size / sizes[step - 1]) if before else '',
+                }
+            )
+        before = found
+    return rows
+
+
+def _exp_seconds(name: str, size: int, shuffled: bool, quick: bool) -> dict[tuple[int, str], float]:
+    found: dict[tuple[int, str], float] = {}
     graph = _graph(name, size, shuffled)
     both = Graph.from_tensors(torch.cat([graph.edge_index, graph.edge_index.flip(0)], dim=1), size)
     adjacency = AdjacencyMask(1, None).prepare(both)
@@ -107,20 +129,8 @@ def _exp_rows(name: str, size: int, shuffled: bool, quick: bool) -> list[dict[st
         seconds = interleaved_medians(functions, 3 if quick else 9)
         if columns == COLUMNS[0]:
             seconds |= prepare
-        baseline = seconds['one sparse product']
-        rows += [
-            {
-                'tree': name,
-                'nodes': size,
-                'numbered': 'at random' if shuffled else 'in order',
-                'columns': columns,
-                'method': method,
-                'ms': own * 1e3,
-                'time / baseline': own / baseline,
-            }
-            for method, own in seconds.items()
-        ]
-    return rows
+        found |= {(columns, method): own for method, own in seconds.items()}
+    return found
 
 
 def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from benchmarks.report.tables import Estimate, Missing, Table
 
 __all__ = [
+    'BY_CHANCE',
     'MEASURED',
     'NOT_REPRODUCED',
     'NOT_RUN',
@@ -30,6 +31,14 @@ REPRODUCED, TREND, NOT_REPRODUCED = 'reproduced', 'trend reproduced', 'not repro
 NOT_RUN, MEASURED = 'not run here', 'measured'
 #: The least part of a paper's factor that counts as the factor.
 ENOUGH = 0.8
+#: By the number of seeds, how many of the comparisons of equal models show two standard errors (Student's t).
+BY_CHANCE = {3: 0.18, 5: 0.12, 10: 0.08}
+
+
+def _percent(seeds: int) -> str:
+    return f'{100 * BY_CHANCE[seeds]:.0f} %'
+
+
 RULES = (
     f'A statement that one model is better than others is "{REPRODUCED}" where every difference here, paired by seed or fold '
     f'where the table has it so, has its sign and at least two standard errors, "{TREND}" where most do and none has the '
@@ -38,7 +47,8 @@ RULES = (
     f'"{TREND}" between; of a cost it is "{REPRODUCED}" up to 1/{ENOUGH} of the paper\'s. Statements on the shape of a curve '
     f'are decided by the numbers that stand beside them. That models are on a par, or none better, is "{TREND}" at most: that '
     f'nothing is seen of a difference with so few seeds does not show that there is none. Models that are '
-    f'equal differ by two standard errors in 18 % of all comparisons of 3 seeds, in 12 % of 5, and in 8 % of 10.'
+    f'equal differ by two standard errors in {_percent(3)} of all comparisons of 3 seeds, in {_percent(5)} of 5, and in '
+    f'{_percent(10)} of 10.'
 )
 
 
@@ -59,7 +69,7 @@ class Claim:
         table (str): The table of results that decides, or nothing for what is not run here at all.
         check (callable): Called with the table; returns verdict and sentence, or raises :class:`Missing`.
         title (str): The words under which the README shows it; by default it does not. (default: :obj:`""`)
-        differs (str): What is known to be other here than in the paper, shown unless it is reproduced. (default: :obj:`""`)
+        differs (str): What is known to be other here than in the paper. (default: :obj:`""`)
         reason (str): Why it is not reproduced, a guess that begins with "probably", or that it is not known.
             (default: :obj:`""`)
     """

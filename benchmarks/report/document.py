@@ -21,8 +21,8 @@ SECTIONS = (GENERAL_THEORY, GRF, MGFORMER, KMIP, PACKAGE)
 THEIRS = ('paper', 'thesis', 'Table')
 HIDDEN = ('seeds',)
 WHY = (
-    'Behind what is not reproduced in full stands what differs from the paper, of which the notes of the tables say more, '
-    'and why it is not: "probably" is a guess.'
+    'Behind each stands what differs from the paper, of which the notes of the tables say more, and behind what is not '
+    'reproduced in full why it is not: "probably" is a guess.'
 )
 
 
@@ -80,8 +80,11 @@ def _claims(section: Section, folder: Path) -> list[str]:
 
 
 def _why(claim: Claim, verdict: str) -> str:
-    parts = (f'differs: {claim.differs}' if claim.differs else '', claim.reason)
-    return '; '.join(filter(None, parts)) if verdict in (TREND, NOT_REPRODUCED) else ''
+    parts = (
+        f'differs: {claim.differs}' if claim.differs and verdict in (REPRODUCED, TREND, NOT_REPRODUCED) else '',
+        claim.reason if verdict in (TREND, NOT_REPRODUCED) else '',
+    )
+    return '; '.join(filter(None, parts))
 
 
 def _command(claim: Claim) -> str:

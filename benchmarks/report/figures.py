@@ -61,7 +61,7 @@ FIGURES: dict[str, Points | Lines] = {
     'sampler': Points(('nodes', 'method'), 'speed / torch_sparse', 'graph', relative=True),
     'scale': Points(('attention', 'step'), 'bytes per node'),
     'toeplitz': Points(('window', 'heads', 'columns'), 'dense / ours', 'grid', relative=True),
-    'tree': Points(('tree', 'numbered', 'method'), 'time / baseline', 'columns', relative=True),
+    'tree': Lines('nodes', 'ms', 'method', 'tree', {'numbered': 'at random', 'columns': '1'}),
     'tree_distance': Lines('nodes', 'ms', 'method', 'tree'),
     'tu': Points(('model', 'read-out'), 'test accuracy', 'data'),
     'video': Points(('attention',), 'test accuracy'),

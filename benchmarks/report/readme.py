@@ -17,8 +17,8 @@ __all__ = ['END', 'HEADLINES', 'START', 'Headline', 'insert', 'render_results']
 START, END = '<!-- results: begin -->', '<!-- results: end -->'
 LINKS = 'benchmarks/results'
 SCALING, INSIDE = 'scaling.png', 'kmip_inside_attention-0.png'
-# Folders of tables, within that of all, and what the README says of them.
-MACHINES = {'': '', 'epyc': ', on an AMD EPYC'}
+# Folders of tables, within that of all: the second holds some of another machine.
+FOLDERS = ('', 'epyc')
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ def _grid(table: Table) -> list[float]:
 
 
 def _tree(table: Table) -> str:
-    return f'{span(table.where({"nodes": 1_000_000, "method": "TreeMask"}).numbers("time / baseline"))} times its time'
+    own, preparing = (table.where({'nodes': 1_000_000, 'method': method}) for method in ('TreeMask', 'prepare'))
+    column = 'time / baseline'
+    return f'{span(own.numbers(column))} times its time; once for a tree {span(preparing.numbers(column))} times to prepare'
 
 
 def _steps(table: Table) -> str:
@@ -116,7 +118,7 @@ HEADLINES = (
     ),
     Headline(
         'Masked combine step, 64 features, training',
-        'plain autograd',
+        'the same left to autograd',
         'memory',
         lambda table: f'{_routes(saved_memory(table))} times less memory',
     ),
@@ -142,6 +144,13 @@ HEADLINES = (
 )
 
 
+def _processor(path: Path) -> str:
+    r"""The processor that a table in Markdown names."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    (named,) = [line for line in lines if line.startswith('Machine: ')] or ['Machine: ?']
+    return ' '.join(named.removeprefix('Machine: ').split(',')[0].replace('(R)', '').removesuffix('Processor').split())
+
+
 def _routes(saved: dict[str, float]) -> str:
     return ', '.join(f'{times(value)} ({name})' for name, value in saved.items())
 
@@ -156,14 +165,15 @@ def render_results(folder: Path) -> str:
         f'not, and {papers[NOT_RUN]} were not run; the '
         f'[report]({LINKS}/REPORT.md) has all.'
     )
-    lines = [_wrap(introduction), '', '| what | against | ratio | table |', '| --- | --- | --- | --- |']
+    lines = [_wrap(introduction), '', '| what | against | ratio | processor | table |', '| --- | --- | --- | --- | --- |']
     for row in HEADLINES:
-        for machine, name in MACHINES.items():
+        for own in FOLDERS:
             try:
-                ratio = row.ratio(Table.read(folder / machine, row.table))
+                ratio = row.ratio(Table.read(folder / own, row.table))
             except Missing:
                 continue
-            lines.append(f'| {row.what}{name} | {row.against} | {ratio} | {_link(row.table, machine)} |')
+            processor = _processor(folder / own / f'{row.table}.md')
+            lines.append(f'| {row.what} | {row.against} | {ratio} | {processor} | {_link(row.table, own)} |')
     if (folder / SCALING).is_file():
         lines += ['', f'![time and memory per node]({LINKS}/{SCALING})']
     lines += ['', 'Of what the papers state, a selection, and what is seen here (± standard errors):']

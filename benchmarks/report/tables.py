@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.harness import verdict
+from benchmarks.harness import mean_error, verdict
 
 __all__ = ['Estimate', 'Missing', 'Row', 'Table', 'span', 'times']
 
@@ -55,6 +55,11 @@ class Row(dict[str, str]):
     def gap(self, column: str) -> Estimate:
         r"""The paired difference in a column, with what the row says that it shows."""
         return Estimate.parse(self[column])._replace(known=self.get('verdict', ''))
+
+    def minus_by_seed(self, other: Row) -> Estimate:
+        r"""The difference to another row, paired by the seeds of both."""
+        seeds = zip(self['seeds'].split(), other['seeds'].split(), strict=True)
+        return Estimate(*mean_error([float(own) - float(its) for own, its in seeds]))
 
 
 class Table:

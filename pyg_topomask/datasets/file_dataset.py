@@ -23,7 +23,7 @@ def check_split(split: str | None, splits: Sequence[str] = SPLITS) -> None:
 
 class FileDataset(InMemoryDataset):
     r"""The graphs that :meth:`read` makes of the files :attr:`raw_file_names` in the root. What is made of them is kept in
-    :obj:`processed` there.
+    :obj:`processed/<stem>` there.
 
     Args:
         root (str): The folder with the files.
@@ -68,6 +68,11 @@ class FileDataset(InMemoryDataset):
     @property
     def raw_dir(self) -> str:
         return str(self.root)
+
+    @property
+    def processed_dir(self) -> str:
+        # A folder of its own, for PyG keeps what was done to the graphs in one file of each folder.
+        return str(Path(str(self.root)) / 'processed' / self.stem)
 
     @property
     def processed_file_names(self) -> list[str]:

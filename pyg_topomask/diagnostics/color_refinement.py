@@ -127,7 +127,10 @@ def _rows(graphs: Sequence[Data], names: Sequence[str], argument: str, sizes: Se
     for name in names:
         if any(name not in data for data in graphs):
             raise ValueError(f'{argument}: got {name!r}, which a graph lacks; accepted are attributes of both')
-        columns.append(torch.cat([data[name].reshape(size, -1) for data, size in zip(graphs, sizes, strict=True)]))
+        for data, size in zip(graphs, sizes, strict=True):
+            if data[name].shape[:1] != (size,):
+                raise ValueError(f'{argument}: got {name!r} of shape {tuple(data[name].shape)}; accepted is [{size}, ...]')
+        columns.append(torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs]))
     return torch.cat(columns, dim=1) if columns else None
 
 

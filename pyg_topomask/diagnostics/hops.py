@@ -23,10 +23,13 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
     Args:
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
-        nodes (torch.Tensor): The nodes :math:`i`, :obj:`[n]`.
+        nodes (torch.Tensor): The nodes :math:`i`, :obj:`[n]`, or a boolean mask of them, :obj:`[N]`.
 
     Returns:
         torch.Tensor: :obj:`[H, n, N]`.
+
+    Raises:
+        ValueError: If there is no such node.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask
@@ -35,7 +38,7 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
         tensor([[[0., 0., 1.]]])
     """
     graph = Graph.of(graph)
-    operator = mask(graph)
+    nodes, operator = _indices(nodes, graph), mask(graph)
     unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), dtype=operator.dtype, device=graph.device)
     unit[nodes, :, torch.arange(nodes.numel(), device=graph.device)] = 1.0
     rows: Tensor = operator.T.matmul(unit).permute(1, 2, 0)
@@ -52,14 +55,15 @@ def weight_by_hops(
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
-        nodes (torch.Tensor, optional): The nodes :math:`i`. (default: :obj:`None`, all, which takes :math:`O(H N^2)` memory)
+        nodes (torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them. (default: :obj:`None`, all, which takes
+            :math:`O(H N^2)` memory)
         rows (torch.Tensor, optional): Their rows, where :func:`mask_rows` has returned them already. (default: :obj:`None`)
 
     Returns:
         torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.
 
     Raises:
-        ValueError: If :obj:`max_hops` is no whole number from 0.
+        ValueError: If :obj:`max_hops` is no whole number from 0, or there is no such node.
 
     Example:
         >>> from pyg_topomask.masks import PackingMask
@@ -69,7 +73,7 @@ def weight_by_hops(
     """
     check_whole(0, max_hops=max_hops)
     graph = Graph.of(graph)
-    nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
+    nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else _indices(nodes, graph)
     weight = (mask_rows(mask, graph, nodes) if rows is None else rows).abs()
     row, col = graph.edge_index.long().cpu().numpy()
     adjacency = coo_matrix((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2).tocsr()
@@ -81,3 +85,15 @@ def weight_by_hops(
     total = shares.sum(2, keepdim=True)
     counted = (total > 0).sum(1).clamp(min=1)
     return torch.where(total > 0, shares / total, 0.0).sum(1) / counted
+
+
+def _indices(nodes: Tensor, graph: Graph) -> Tensor:
+    if nodes.dtype == torch.bool and nodes.shape == (graph.num_nodes,):
+        return nodes.nonzero().squeeze(1)
+    whole = not (nodes.dtype == torch.bool or nodes.is_floating_point()) and nodes.dim() == 1
+    if not whole or not bool(((nodes >= 0) & (nodes < graph.num_nodes)).all()):
+        raise ValueError(
+            f'nodes: got {nodes}; accepted are whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, '
+            f'[{graph.num_nodes}]'
+        )
+    return nodes.long()

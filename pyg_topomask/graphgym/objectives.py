@@ -35,8 +35,18 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] 
 
 
 def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
-    scores = torch.cat(pred)
-    return torch.cat(true).view(-1), scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
+    label, scores = torch.cat(true), torch.cat(pred)
+    label, scores = (own.squeeze(1) if own.dim() > 1 and own.size(1) == 1 else own for own in (label, scores))
+    if label.dim() > 1 or label.size(0) != scores.size(0):
+        raise ValueError(
+            f'custom_metrics: got macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape '
+            f'{list(scores.shape)}; accepted are labels [n], of one task'
+        )
+    if bool((label < 0).any()):
+        raise ValueError(
+            f'custom_metrics: got the label {int(label.min())} for macro_f1 or mean_iou; accepted are labels from 0'
+        )
+    return label.long(), scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
 
 
 def _counts(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:

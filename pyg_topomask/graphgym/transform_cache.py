@@ -3,10 +3,12 @@ r"""Transformed datasets, kept in files next to the processed ones."""
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import pickle
 import warnings
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -63,8 +65,12 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
 
 
 def _digest_of(value: Any) -> bytes:
-    r"""A hash that equal values have in any process, where pickles of tensors differ."""
-    digest = hashlib.blake2b(type(value).__qualname__.encode(), digest_size=16)
+    r"""A hash that equal values have in any process, where pickles of tensors differ.
+
+    Raises:
+        TypeError: For what cannot be told from others in another process, as lambda functions.
+    """
+    digest = hashlib.blake2b(_name_of(type(value)).encode(), digest_size=16)
     if isinstance(value, Tensor) and value.layout == torch.strided:
         value = value.detach().cpu()
         digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
@@ -73,21 +79,48 @@ def _digest_of(value: Any) -> bytes:
         digest.update(f'{value.layout}{tuple(value.shape)}'.encode())
         for part in _parts_of_sparse(value.detach()):
             digest.update(_digest_of(part))
-    elif isinstance(value, dict):
+    elif type(value) in (dict, defaultdict):
         for key in sorted(value, key=str):
             digest.update(_digest_of(str(key)) + _digest_of(value[key]))
-    elif isinstance(value, (list, tuple)):
+    elif type(value) in (list, tuple):
         for item in value:
             digest.update(_digest_of(item))
-    elif isinstance(value, (str, bool, int, float, type(None))):
+    elif type(value) in (str, bool, int, float, bytes, type(None)):
         digest.update(repr(value).encode())
+    elif hasattr(value, '__qualname__'):  # a class or a function
+        digest.update(_name_of(value).encode())
     elif is_dataclass(value):  # by its fields: what it has computed from them may come and go
         digest.update(_digest_of([getattr(value, field.name) for field in fields(value)]))
-    elif hasattr(value, '__dict__') and not hasattr(value, '__qualname__'):
-        digest.update(_digest_of(vars(value)))
     else:
-        digest.update(pickle.dumps(value))
+        digest.update(_digest_of_state(value))
     return digest.digest()
+
+
+def _digest_of_state(value: Any) -> bytes:
+    r"""The hash of what an object would be pickled and made again from."""
+    state = value.__reduce_ex__(4)
+    if isinstance(state, str):
+        return _digest_of(state)
+    if isinstance(value, (set, frozenset)):  # in any order
+        return _digest_of([sorted(map(_digest_of, value)), state[2:]])
+    return _digest_of([list(part) if isinstance(part, Iterator) else part for part in state])
+
+
+def _name_of(value: Any) -> str:
+    name = f'{value.__module__}.{value.__qualname__}'
+    if '<' in name:
+        raise TypeError(f'{name} has no name that another process could find it by')
+    return name
+
+
+def _source_of(part: BaseTransform) -> str:
+    r"""The code of a transform of neither this package nor PyG, which its user may change."""
+    if type(part).__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
+        return ''
+    try:
+        return inspect.getsource(type(part))
+    except (OSError, TypeError):  # typed into a console
+        return ''
 
 
 def _parts_of_sparse(value: Tensor) -> tuple[Tensor, ...]:
@@ -116,8 +149,9 @@ def leaves_nodes(transform: BaseTransform) -> bool:
 def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
     r"""Returns the file for a transformed dataset, or :obj:`None` where the dataset has no folder of processed files.
 
-    Its name is a hash of the graphs, of the transforms with all their arguments, of the versions of this package and of PyG
-    and, where transforms of PyG may draw random numbers, of :obj:`cfg.seed`.
+    Its name is a hash of the graphs, of the transforms with all their arguments and, where they are the user's own, the code of
+    their classes, of the versions of this package and of PyG and, where transforms of PyG may draw random numbers, of
+    :obj:`cfg.seed`. Transforms that no hash can tell apart, as those of lambda functions, have no file, which is warned of.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, before it is transformed.
@@ -130,13 +164,20 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     theirs = any(type(part).__module__.startswith('torch_geometric.') for part in parts)
     key = {
         'transforms': parts,
+        'sources': [_source_of(part) for part in parts],
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
         'seed': cfg.seed if theirs else None,
         'graphs': dataset._data.to_dict(),
         'slices': dataset.slices,
         'chosen': dataset._indices,
     }
-    return folder / f'topomask-{_digest_of(key).hex()}.pt'
+    try:
+        return folder / f'topomask-{_digest_of(key).hex()}.pt'
+    except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as error:
+        warnings.warn(
+            f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}', stacklevel=2
+        )
+        return None
 
 
 def _read(path: Path) -> Collated | None:

@@ -296,6 +296,8 @@ def _read_archive(path: Path) -> Tensor:
 
 def _read(source: Source, layout: str) -> Tensor:
     paths = [source] if isinstance(source, (str, Path)) else source
+    if len(paths) == 0:
+        raise ValueError(f'source: got {source!r}; accepted are a path, and one or more in a list')
     return torch.cat([read_interactions(path, layout) for path in paths], 1)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.ops.topk.select import select_in_order
+from pyg_topomask.recommend.checks import check_range
 
 __all__ = ['evaluate', 'popularity_groups', 'rank_items', 'ranking_metrics', 'top_items']
 
@@ -125,7 +126,8 @@ def evaluate(
         chunk_size (int, optional): For how many users the scores are held at a time. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If a cutoff is not from 1 to the number of items, there is none, or :obj:`chunk_size` is below 1.
+        ValueError: If a cutoff is not from 1 to the number of items, there is none, a user or an item does not exist, or
+            :obj:`chunk_size` is below 1.
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
@@ -134,6 +136,8 @@ def evaluate(
     cutoffs: list[Any] = list(k) if isinstance(k, Sequence) else [k]
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ValueError(f'k: got {k!r}; accepted are an integer, and a list of one or more')
+    check_range(targets, users.size(0), items.size(0))
+    check_range(seen, users.size(0), items.size(0))
     user_index = targets[0].unique()
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
     result: dict[str, float] = {}

@@ -119,9 +119,16 @@ class AddSVDEncoding(BaseTransform):
             )
         source, relation, target = self._edge_type(data)
         store = data[source, relation, target]
+        if 'edge_index' not in store:
+            raise ValueError(f'data: got edges {(source, relation, target)} without edge_index; accepted are edges with it')
         weight = store.get('edge_weight')
         if weight is None:
             weight = torch.ones(store.edge_index.size(1), device=store.edge_index.device)
+        elif weight.shape != store.edge_index.shape[1:]:
+            raise ValueError(
+                f'edge_weight: got shape {tuple(weight.shape)} for {store.edge_index.size(1)} edges '
+                f'{(source, relation, target)}; accepted is [E]'
+            )
         sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
             graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
@@ -211,6 +218,9 @@ class AddSVDEncoding(BaseTransform):
                 stacklevel=3,
             )
             self._warned = True
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**vars(self), '_warned': False}
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.rank})'

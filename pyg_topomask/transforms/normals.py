@@ -57,7 +57,8 @@ class AddNormals(BaseTransform):
         data.normal = self._normals(data.pos.detach(), batch)
         if self.cat:
             x = data.x if 'x' in data else data.pos
-            data.x = torch.cat([x.unsqueeze(1) if x.dim() == 1 else x.flatten(1), data.normal.to(x.dtype)], dim=1)
+            dtype = x.dtype if x.is_floating_point() else data.normal.dtype
+            data.x = torch.cat([(x.unsqueeze(1) if x.dim() == 1 else x.flatten(1)).to(dtype), data.normal.to(dtype)], dim=1)
         return data
 
     def _normals(self, pos: Tensor, batch: Tensor | None) -> Tensor:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch_geometric.transforms import NormalizeFeatures
 
 from pyg_topomask.datasets import CIFAR10Pixels, MNISTPixels
 from pyg_topomask.datasets.images import load_images
@@ -73,6 +75,19 @@ def test_pre_transform_is_applied_once(tmp_path: Path) -> None:
         return data
 
     assert all('z' in data for data in MNISTPixels(str(tmp_path), pre_transform=pre_transform))
+
+
+def test_other_sizes_leave_what_was_done_to_graphs_known(tmp_path: Path) -> None:
+    write(tmp_path, 'mnist')
+    transform = NormalizeFeatures()
+    changed = MNISTPixels(str(tmp_path), pool=7, pre_transform=transform)[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        MNISTPixels(str(tmp_path), pool=14)
+        again = MNISTPixels(str(tmp_path), pool=7, pre_transform=transform)[0]
+    assert torch.equal(again.x, changed.x)
+    with pytest.warns(UserWarning, match='pre_transform'):
+        MNISTPixels(str(tmp_path), pool=7)
 
 
 def test_bad_arguments_are_named(tmp_path: Path) -> None:

@@ -213,8 +213,16 @@ def test_gps_model_separates_the_pair_with_encodings(pair: str, encode: Any) -> 
         ('max_iterations', lambda: color_refinement(ring(3), 3, max_iterations=-1)),
         ('attrs', lambda: wl_equivalent(*PAIRS['hexagon, two triangles'], attrs=['x'])),
         ('edge_attrs', lambda: wl_equivalent(*PAIRS['hexagon, two triangles'], edge_attrs=['edge_attr'])),
+        ('attrs', lambda: wl_equivalent(*[Data(x=torch.zeros(2), edge_index=ring(3), num_nodes=3)] * 2, attrs=['x'])),
     ],
 )
 def test_bad_arguments_are_named(argument: str, call: Any) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         call()
+
+
+def test_attributes_of_nothing() -> None:
+    no_edges = Data(edge_index=torch.empty(2, 0, dtype=torch.long), edge_attr=torch.empty(0, 3), num_nodes=2)
+    assert wl_equivalent(no_edges, no_edges, edge_attrs=['edge_attr'])
+    empty = Data(edge_index=torch.empty(2, 0, dtype=torch.long), x=torch.empty(0, 3), num_nodes=0)
+    assert wl_equivalent(empty, empty, attrs=['x'])

@@ -74,3 +74,18 @@ def test_rows_of_masks_in_float64_are_too() -> None:
     data = Data(edge_index=ring(7), num_nodes=7)
     rows = mask_rows(mask, data, torch.arange(7))
     torch.testing.assert_close(rows, mask(data).to_dense(), rtol=1e-14, atol=1e-15)
+
+
+def test_a_boolean_mask_names_nodes() -> None:
+    data, mask = Data(edge_index=ring(6), num_nodes=6), PowerSeriesMask()
+    chosen, nodes = torch.tensor([False, True, False, False, True, False]), torch.tensor([1, 4])
+    torch.testing.assert_close(mask_rows(mask, data, chosen), mask_rows(mask, data, nodes))
+    torch.testing.assert_close(weight_by_hops(mask, data, 2, chosen), weight_by_hops(mask, data, 2, nodes))
+
+
+@pytest.mark.parametrize('nodes', [torch.tensor([0, 6]), torch.tensor([-1]), torch.tensor([0.0]), torch.tensor([True])])
+def test_nodes_that_do_not_exist_are_refused(nodes: torch.Tensor) -> None:
+    data = Data(edge_index=ring(6), num_nodes=6)
+    for call in (mask_rows, lambda *own: weight_by_hops(*own[:2], 2, own[2])):
+        with pytest.raises(ValueError, match=r'^nodes: got'):
+            call(PackingMask(), data, nodes)

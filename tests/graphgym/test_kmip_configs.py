@@ -177,6 +177,13 @@ def test_metrics() -> None:
     assert register.metric_dict['mean_iou'](true, pred, '') == pytest.approx(
         metrics.jaccard_score(label, found, average='macro')
     )
+    binary, chances = [torch.tensor([[1.0], [0.0], [1.0]])], [torch.tensor([[0.7], [0.8], [0.2]])]
+    expected = metrics.f1_score([1, 0, 1], [1, 1, 0], average='macro')
+    for labels in (binary, [torch.tensor([1, 0, 1])]):
+        assert register.metric_dict['macro_f1'](labels, chances, '') == pytest.approx(expected)
+    for labels in ([torch.zeros(3, 2)], [torch.tensor([-1, 0, 1])], [torch.zeros(2)]):
+        with pytest.raises(ValueError, match=r'^custom_metrics: got .*macro_f1 or mean_iou.*; accepted are labels'):
+            register.metric_dict['mean_iou'](labels, chances, '')
     tasks = [torch.tensor([[1.0, 0, 1], [0, 0, 1]]), torch.tensor([[1.0, 1, 1]])]
     scores = [torch.rand(2, 3, generator=generator), torch.rand(1, 3, generator=generator)]
     both = [metrics.average_precision_score(torch.cat(tasks)[:, t], torch.cat(scores)[:, t]) for t in (0, 1)]

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import copy
+import inspect
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +27,7 @@ import pyg_topomask
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms, load_dataset
 from pyg_topomask.graphgym.transform_cache import cache_file, leaves_nodes
-from pyg_topomask.transforms import AddGraphRandomFeatures, RandomSampling
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding, RandomSampling
 
 
 class Graphs(InMemoryDataset):
@@ -153,6 +156,99 @@ def test_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keys.append(key())
     assert len(set(keys)) == len(keys)
     assert all(name is not None and name.parent == tmp_path / 'processed' for name in keys)
+
+
+class Held(BaseTransform):
+    """Holds any argument."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def forward(self, data: Data) -> Data:
+        return data
+
+
+class Slots:
+    __slots__ = ('number',)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class SlotsAndMore(Slots):
+    pass
+
+
+class Numbers(np.ndarray):
+    pass
+
+
+def first_scale(x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+def second_scale(x: torch.Tensor) -> torch.Tensor:
+    return 2 * x
+
+
+@pytest.mark.parametrize(
+    ('first', 'second'),
+    [
+        (partial(torch.mul, other=2), partial(torch.mul, other=3)),
+        (first_scale, second_scale),
+        (torch.relu, torch.sigmoid),
+        (Slots(1), Slots(2)),
+        (SlotsAndMore(1), SlotsAndMore(2)),
+        (np.arange(2), np.arange(2.0)),
+        (np.arange(2).view(Numbers), np.arange(1, 3).view(Numbers)),
+        ({'a', 'b', 'c'}, {'a', 'b', 'd'}),
+        ([1], (1,)),
+        (Path('a'), Path('b')),
+        (torch.float32, torch.float64),
+        (Held(1), Held(2)),
+    ],
+)
+def test_arguments_of_any_type_are_in_the_key(tmp_path: Path, first: object, second: object) -> None:
+    dataset = Graphs(tmp_path)
+    keys = [cache_file(dataset, Held(value)) for value in (first, second, copy.deepcopy(first))]
+    assert None not in keys
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_classes_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, keys = Graphs(tmp_path), set()
+    for module in ('lab_a', 'lab_b'):
+        monkeypatch.setattr(Held, '__module__', module)
+        keys.add(cache_file(dataset, Held(1)))
+    assert len(keys) == 2
+
+
+def test_the_code_of_transforms_of_the_user_is_in_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = Graphs(tmp_path)
+    keys = {cache_file(dataset, Held(1))}
+    monkeypatch.setattr(inspect, 'getsource', lambda kind: f'class {kind.__name__}: changed')
+    keys.add(cache_file(dataset, Held(1)))
+    assert len(keys) == 2
+
+
+def test_what_no_hash_can_tell_is_applied_each_time(tmp_path: Path) -> None:
+    factors = iter((2.0, 3.0))
+    for factor in (2.0, 3.0):
+        transform, dataset = Counting(), Graphs(tmp_path)
+        transform.function = lambda: next(factors)
+        with pytest.warns(UserWarning, match=r'applied anew each time, not stored: .*<lambda> has no name'):
+            apply_in_memory(dataset, transform)
+        assert transform.function() == factor
+    assert Counting.calls == 8
+    assert not files(tmp_path)
+
+
+def test_use_does_not_change_the_key(tmp_path: Path) -> None:
+    dataset, transform = Graphs(tmp_path), AddSVDEncoding(9)
+    before = cache_file(dataset, transform)
+    with pytest.warns(UserWarning, match='^rank: got 9'):
+        transform(dataset[2])
+    assert cache_file(dataset, transform) == before
 
 
 def test_key_and_seed(tmp_path: Path) -> None:

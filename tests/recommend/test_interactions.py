@@ -281,3 +281,8 @@ def test_unknown_set(tmp_path: Path) -> None:
         load_interaction_dataset('netflix', tmp_path)
     with pytest.raises(FileNotFoundError):
         load_interaction_dataset('lastfm', tmp_path)
+
+
+def test_no_file_at_all() -> None:
+    with pytest.raises(ValueError, match=r'^source: got \[\]; accepted are'):
+        load_interactions([])

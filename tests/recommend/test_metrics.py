@@ -119,3 +119,11 @@ def test_chunks_of_no_users(size: int) -> None:
     pair = torch.tensor([[0], [0]])
     with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted are whole numbers from 1$'):
         evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=1, chunk_size=size)
+
+
+def test_what_does_not_exist_is_refused() -> None:
+    none = torch.empty(2, 0, dtype=torch.long)
+    for wrong in (torch.tensor([[0, 1], [2, 0]]), torch.tensor([[2], [0]])):
+        for targets, seen in ((wrong, none), (torch.tensor([[0], [1]]), wrong)):
+            with pytest.raises(ValueError, match=r'^pairs: got (items|users) from'):
+                evaluate(torch.eye(2), torch.eye(2), targets, seen, k=1)

@@ -253,3 +253,16 @@ def test_nodes_of_types_that_are_not_there_are_named(end: int, node: int, messag
 def test_directed_graphs_tell_sources_from_targets() -> None:
     left, right = AddSVDEncoding(4)(small_digraph()).svd_encoding.split(4, dim=1)
     assert not torch.allclose(left, right, atol=1e-2)
+
+
+def test_hetero_data_that_does_not_fit_is_named() -> None:
+    data = HeteroData()
+    data['user'].num_nodes, data['item'].num_nodes = 2, 2
+    data['user', 'likes', 'item'].edge_weight = torch.ones(3)
+    with pytest.raises(ValueError, match=r'^data: got edges .*likes.* without edge_index'):
+        AddSVDEncoding(1)(data)
+    data['user', 'likes', 'item'].edge_index = torch.tensor([[0, 1], [1, 0]])
+    for weight in (torch.ones(3), torch.ones(2, 1)):
+        data['user', 'likes', 'item'].edge_weight = weight
+        with pytest.raises(ValueError, match=r'^edge_weight: got shape .* for 2 edges'):
+            AddSVDEncoding(1)(data)

@@ -81,6 +81,14 @@ def test_appending_to_x() -> None:
     torch.testing.assert_close(AddNormals(cat=True)(Data(pos=pos)).x, torch.cat([pos, data.normal], dim=1))
 
 
+@pytest.mark.parametrize('dtype', [torch.uint8, torch.int64, torch.bool, torch.float16])
+def test_normals_beside_features_of_any_type(dtype: torch.dtype) -> None:
+    pos, x = sphere(40).float(), torch.ones(40, 2, dtype=dtype)
+    data = AddNormals(cat=True)(Data(pos=pos, x=x))
+    expected = torch.float16 if dtype == torch.float16 else torch.float32
+    torch.testing.assert_close(data.x, torch.cat([x.to(expected), data.normal.to(expected)], dim=1))
+
+
 def test_functional_name_and_repr() -> None:
     assert 'add_normals' in IterDataPipe.functions
     assert repr(AddNormals(8)) == "AddNormals(k=8, orient='outward', cat=False)"
