@@ -96,6 +96,7 @@ class GatedGCNConv(MessagePassing):
                 f'edge_attr: got shape {tuple(edge_attr.shape)}; accepted is {(edge_index.size(1), self.channels)}, a row for '
                 f'each edge'
             )
+        edge_index = edge_index.long()  # older versions of torch add up by no other
         edge = self.edge_updater(
             edge_index, target=self.lin_target(x), source=self.lin_source(x), edge_attr=self.lin_edge(edge_attr)
         )
