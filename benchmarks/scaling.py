@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -19,6 +19,7 @@ from tqdm import tqdm
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, peak_memory, write_table
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 
@@ -156,11 +157,19 @@ def _build(method: str, edge_index: Tensor, size: int) -> tuple[Callable[[], obj
     if method == 'GRF alone':
         return prepare, lambda x: masked_linear_attention(*_features(x, x, x), grf.mask(graph), route)
     if method.startswith('dense'):
-        matrix = grf.mask(graph).to_dense().detach()[0]
+        matrix = _mask_matrix(edge_index, size)
         if method == 'dense alone':
             return prepare, lambda x: _attend_dense(*_features(x, x, x), matrix)
         return prepare, lambda x: grf.lin_out(_attend_dense(*_features(grf.lin_q(x), grf.lin_k(x), grf.lin_v(x)), matrix))
     return prepare, lambda x: grf(x, edge_index, graph=graph)
+
+
+@cache
+@torch.no_grad()
+def _mask_matrix(edge_index: Tensor, size: int) -> Tensor:
+    r"""The mask of one head, which all heads begin with."""
+    matrix: Tensor = GRFMask(1, WALKS, P_HALT, MAX_LENGTH)(Graph.from_tensors(edge_index, size)).to_dense()[0]
+    return matrix
 
 
 def _features(*projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:

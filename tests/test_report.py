@@ -1,11 +1,14 @@
 """The report and the README's results: what the tables say, by rules that can say no."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 from report_tables import BETTER, CLAIMS, UNCLEAR, WORSE, table, write
 
 from benchmarks import runner
+from benchmarks.harness import mean_error
+from benchmarks.harness import verdict as verdict_of
 from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import README, RESULTS
 from benchmarks.report.claims import (
@@ -98,6 +101,23 @@ def test_two_standard_errors_are_the_border():
     assert Estimate(3.0, 3.0).minus(Estimate(1.0, 4.0)) == Estimate(2.0, 5.0)
 
 
+@pytest.mark.parametrize('graphs', [149, 150, 151, 349])
+def test_two_standard_errors_exactly_are_a_difference(graphs):
+    # Two seeds of three with one or two graphs more: t is 2 exactly, and rounds to either side.
+    for base in itertools.product(range(graphs - 5, graphs), repeat=3):
+        for more in (1, 2):
+            gaps = [(count + own) / graphs - count / graphs for count, own in zip(base, (0, more, more), strict=True)]
+            assert verdict_of(*mean_error(gaps)) == 'better'
+
+
+def test_differences_are_paired_by_seed():
+    rows = table('model|seeds', ('GCN', '0.1 0.2 0.6'), ('GIN', '0.0 0.2 0.4'))
+    own, other = Table('made', rows).rows
+    gap = own.minus_by_seed(other)
+    assert gap.mean == pytest.approx(0.1)
+    assert gap.error == pytest.approx(0.1 / 3**0.5)
+
+
 # --- Tables
 
 
@@ -163,7 +183,11 @@ def test_a_report_shows_their_figures_beside_ours(tmp_path):
 
 @pytest.mark.parametrize(
     ('verdict', 'why'),
-    [(NOT_REPRODUCED, 'differs: size; probably luck'), (TREND, 'differs: size; probably luck'), (REPRODUCED, '')],
+    [
+        (NOT_REPRODUCED, 'differs: size; probably luck'),
+        (TREND, 'differs: size; probably luck'),
+        (REPRODUCED, 'differs: size'),
+    ],
 )
 def test_why_stands_beside_what_is_not_reproduced(verdict, why, tmp_path):
     write(tmp_path, 'heat', table('a', (1,)))
@@ -183,11 +207,14 @@ def test_headlines_follow_the_tables(tmp_path):
     write(tmp_path, 'heat', table('time / scipy|error', (0.25, 6e-8), (0.05, 1e-9)))
     text = render_results(tmp_path)
     assert (
-        "| Heat kernel, asked for 1e-8 | SciPy's `expm_multiply`, to 1e-16 | 4.0 to 20 times as fast, errors up to 6e-08 |"
+        "| Heat kernel, asked for 1e-8 | SciPy's `expm_multiply`, to 1e-16 | 4.0 to 20 times as fast, errors up to 6e-08 | ? |"
         in text
     )
     assert '| Tree mask' not in text
     write(tmp_path / 'epyc', 'heat', table('time / scipy|error', (0.5, 1e-9)))
-    (line,) = [line for line in render_results(tmp_path).splitlines() if 'on an AMD EPYC' in line]
-    assert '| 2.0 times as fast, errors up to 1e-09 | [heat](benchmarks/results/epyc/heat.md) |' in line
+    for folder, processor in ((tmp_path, 'Intel(R) Xeon(R) Processor'), (tmp_path / 'epyc', 'AMD EPYC')):
+        (folder / 'heat.md').write_text(f'# Heat\n\nMachine: {processor}, 2 cores; 2026-11-22.\n')
+    first, second = [line for line in render_results(tmp_path).splitlines() if line.startswith('| Heat kernel')]
+    assert '| Intel Xeon | [heat](benchmarks/results/heat.md) |' in first
+    assert '| 2.0 times as fast, errors up to 1e-09 | AMD EPYC | [heat](benchmarks/results/epyc/heat.md) |' in second
     assert '- Not run: Tree masks; Motifs' in text

@@ -54,9 +54,14 @@ def test_depth_and_equal_time(tmp_path):
 def test_walk_length(longest, verdict, tmp_path):
     rows = [('circle', 1, '0.500 ± 0.010'), ('circle', 3, '0.900 ± 0.010'), ('circle', 5, longest)]
     write(tmp_path, 'gkat_walk_length', table('task|hops|validation accuracy', *rows))
-    found, sentence = decide(tmp_path, 'Fig. 9', 'gkat_walk_length')
+    found, sentence = decide(tmp_path, 'Fig. 9, with the words of App. A.5.3', 'gkat_walk_length')
     assert found == verdict
     assert f'0.900 with 3, {longest[:5]} with 5' in sentence
+    rows = [('Cora', f'GKAT, {hops} hops', score) for _, hops, score in rows] + [('Cora', 'GAT', '0.999 ± 0.001')]
+    write(tmp_path, 'citation', table('data|model|test accuracy', *rows))
+    found, sentence = decide(tmp_path, 'App. A.5.3, Fig. 12', 'citation')
+    assert found == verdict
+    assert f'0.500 ± 0.010 with 1, 0.900 ± 0.010 with 3, {longest} with 5' in sentence
 
 
 @pytest.mark.parametrize(('gap', 'verdict'), [(UNCLEAR, TREND), (WORSE, TREND), (BETTER, NOT_REPRODUCED)])
@@ -68,7 +73,9 @@ def test_tu(gap, verdict, tmp_path):
     rows += [(data, 'no graph', gap, '') for data in ('ENZYMES', 'PROTEINS', 'IMDB-BINARY')]
     write(tmp_path, 'tu', table('data|model|minus GKAT, paired|verdict', *rows))
     assert decide(tmp_path, 'Tables 1, 2', 'tu', 'baseline')[0] == verdict
-    assert decide(tmp_path, 'Tables 1, 2', 'tu', 'message')[0] == (REPRODUCED if gap == WORSE else NOT_REPRODUCED)
+    found, sentence = decide(tmp_path, 'not in the paper', 'tu')
+    assert found == MEASURED
+    assert sentence.startswith(f'GKAT is better than {int(gap == WORSE)} of 1 GCNs, GATs and GINs')
 
 
 @pytest.mark.parametrize(('cora', 'verdict'), [('worse', REPRODUCED), ('not distinguishable', TREND)])
@@ -115,7 +122,16 @@ def images(masked: str, ad_hoc: str, many: str) -> list[dict[str, object]]:
         ('learned features', '0.510 ± 0.010', UNCLEAR),
         *((f'GRF, n={n}, p_halt=0.5', f'0.{5 + i}00 ± 0.010', many) for i, n in enumerate((1, 3, 10, 30, 100))),
     ]
-    return table('data|attention|test accuracy|minus linear, ReLU, paired by seed', *(('digits', *row) for row in rows))
+    columns = 'data|attention|test accuracy|minus linear, ReLU, paired by seed|seeds'
+    # What is paired by the seeds here differs as it does in the column of the others.
+    plain, unclear = '0.4 0.5 0.6', '0.5 0.3 0.7'
+    seeds = {'linear, FAVOR+': plain, 'GRF, n=1, p_halt=0.5': plain, 'GRF, n=100, p_halt=0.5': _seeds(many, unclear)}
+    seeds['GRF, n=20, 10 hops, FAVOR+'] = _seeds(masked, unclear)
+    return table(columns, *(('digits', *row, seeds.get(row[0], plain)) for row in rows))
+
+
+def _seeds(gap: str, unclear: str) -> str:
+    return {BETTER: '0.6 0.7 0.81', WORSE: '0.2 0.3 0.41'}.get(gap, unclear)
 
 
 def test_images(tmp_path):
@@ -126,7 +142,9 @@ def test_images(tmp_path):
     assert verdicts == [TREND] * 4 + [REPRODUCED] * 2 + [TREND]
     write(tmp_path, 'images', images(WORSE, UNCLEAR, UNCLEAR))
     verdicts = [decide(tmp_path, where, 'images', statement)[0] for where, statement in places]
-    assert verdicts == [NOT_REPRODUCED, NOT_REPRODUCED, TREND, TREND, NOT_REPRODUCED, NOT_REPRODUCED, NOT_REPRODUCED]
+    assert verdicts == [NOT_REPRODUCED] * 7
+    # Of the masked ones GRF, its positive one, Toeplitz, FAVOR+, ad-hoc, learned and five of other walkers.
+    assert 'Of 11 comparisons' in decide(tmp_path, 'Masks on images', 'images')[1]
 
 
 @pytest.mark.parametrize(
@@ -186,15 +204,22 @@ def test_operations_name_where_they_become_fewer(tmp_path):
     assert 'from 4 nodes on' in decide(tmp_path, 'Fig. 3', 'flops')[1]
 
 
-@pytest.mark.parametrize(
-    ('slope', 'ratio', 'verdicts'), [(1.2, 12, [REPRODUCED] * 3), (1.9, 40, [TREND, NOT_REPRODUCED, TREND])]
-)
-def test_structured_masks(slope, ratio, verdicts, tmp_path):
+@pytest.mark.parametrize(('slope', 'verdicts'), [(1.1, [REPRODUCED] * 3), (1.4, [TREND] * 3), (2.1, [NOT_REPRODUCED] * 3)])
+def test_structured_masks(slope, verdicts, tmp_path):
     rows = [('path', 1000, 'fft', 'fft', ''), ('path', 4000, 'fft', 'fft', slope), ('path', 4000, 'rings', 'fft', 9.9)]
     write(tmp_path, 'tree_distance', table('tree|nodes|method|auto|slope', *rows))
-    write(tmp_path, 'tree', table('nodes|method|time / baseline', (1000, 'TreeMask', ratio)))
-    rows = [('8x8', 0.1, 9.0), ('64x64', 2.0, 1.5), ('64x64', 12.0 / ratio + 0.1, 1.5)]
-    write(tmp_path, 'toeplitz', table('grid|dense / ours|ours / two FFTs', *rows))
+    rows = [(1000, 'TreeMask', 9.0, ''), (4000, 'TreeMask', 12, slope), (4000, 'prepare', 200, 1.0)]
+    rows += [(4000, 'one sparse product', 1.0, 0.9)]
+    write(tmp_path, 'tree', table('nodes|method|time / baseline|slope', *rows))
+    rows = [(f'{side}x{side}', side - 1, 1, 17, side ** (2 * slope), 2.0, 1.5) for side in (8, 64, 128)]
+    rows += [('64x64', 4, 1, 17, 0.1, 40.0, 0.4), ('64x65', 64, 1, 17, 0.1, 30.0, 0.4), ('64x64', 63, 4, 17, 0.1, 20.0, 0.4)]
+    write(tmp_path, 'toeplitz', table('grid|window|heads|columns|ms|dense / ours|ours / two FFTs', *rows))
+    sentence = decide(tmp_path, 'Lemma 3.5', 'tree')[1]
+    assert 'There it takes 12 times as long as that, and once for a tree 200 times to prepare' in sentence
+    assert (
+        f'From 4,096 to 16,384 nodes the time of a product with a Toeplitz mask grows as N to the power of {slope}'
+        in (decide(tmp_path, 'Sec. 3.2', 'toeplitz')[1])
+    )
     places = [('Lemma 6.2', 'tree_distance'), ('Lemma 3.5', 'tree'), ('Sec. 3.2', 'toeplitz')]
     assert [decide(tmp_path, *place)[0] for place in places] == verdicts
 
@@ -224,18 +249,18 @@ def test_recommend_speed(ratio, verdict, tmp_path):
 
 
 def test_kmip_accuracy(tmp_path):
-    gaps = {'GCN': WORSE, 'GINE': WORSE, 'GAT': WORSE, 'GatedGCN': UNCLEAR, 'GPS + Performer': WORSE}
-    gaps |= {'GPS + Transformer': BETTER, 'GPS + expander': UNCLEAR, 'GPS + k-MIP': '+0.000 ± 0.000'}
+    gaps = {'GCN': WORSE, 'GINE': WORSE, 'GAT': WORSE, 'GatedGCN': BETTER, 'GPS + Performer': WORSE, 'GPS + BigBird': WORSE}
+    gaps |= {'GPS + Transformer': UNCLEAR, 'GPS + expander': UNCLEAR, 'GPS + k-MIP': '+0.000 ± 0.000'}
     rows = [(name, 20_400 if name == 'GCN' else 40_266, '0.900 ± 0.010', gap) for name, gap in gaps.items()]
     columns = 'model|parameters|test accuracy|minus k-MIP, paired'
     write(tmp_path, 'kmip_accuracy', table(columns, *rows))
-    places = [('Table 6.1', 'GCN, GINE'), ('Table 6.1', 'GatedGCN'), ('Table 6.1, CIFAR10', ''), ('Table 6.1', 'Exphormer')]
+    places = [('Table 6.1', 'GCN, GINE'), ('Table 6.1', 'GatedGCN'), ('Sec. 6.1', '')]
     found = [decide(tmp_path, where, 'kmip_accuracy', statement) for where, statement in places]
-    assert [verdict for verdict, _ in found] == [TREND, NOT_REPRODUCED, TREND, TREND]
+    assert [verdict for verdict, _ in found] == [TREND, NOT_REPRODUCED, TREND]
     assert 'models that differ in size: k-MIP-GT 0.900 ± 0.010 with 40 thousand parameters' in found[0].sentence
     assert 'GCN 0.900 ± 0.010 with 20 thousand parameters (worse)' in found[0].sentence
     assert 'differ in size' not in found[1].sentence
-    assert 'GPS + Transformer 0.900 ± 0.010 with 40 thousand parameters (better)' in found[2].sentence
+    assert 'GPS + Transformer 0.900 ± 0.010 with 40 thousand parameters (not distinguishable)' in found[2].sentence
 
 
 @pytest.mark.parametrize(('last', 'verdict'), [(UNCLEAR, TREND), (BETTER, NOT_REPRODUCED)])
@@ -256,11 +281,12 @@ def test_kmip_elsewhere(name, where, metric, last, verdict, tmp_path):
     assert 'GPS + BigBird 0.900 ± 0.010 with 40 thousand parameters (worse)' in found[1]
 
 
-@pytest.mark.parametrize(('seconds', 'verdicts'), [(20, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])
+@pytest.mark.parametrize(('seconds', 'verdicts'), [(7, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])
 def test_kmip_efficiency(seconds, verdicts, tmp_path):
     columns = 'nodes|method|inference ms|training ms|training MB|inference speed-up|training speed-up'
     rows = [(1000, f'full attention ({name})', 100, 300, 500, 1, 1) for name in ('SDPA', 'matrix')]
-    rows += [(n, 'k-MIP, auto', seconds, seconds, n / 100, 5, 15) for n in (1000, 10_000)]
+    rows += [(n, 'k-MIP, auto', 2, 2, n / 100, 50, 150) for n in (1000, 10_000)]
+    rows += [(1000, 'k-MIP, dense', seconds, seconds, 9, 5, 15)]
     write(tmp_path, 'kmip_efficiency', table(columns, *rows))
     assert [decide(tmp_path, where, 'kmip_efficiency')[0] for where in ('Fig. 6.1', 'Fig. 6.2')] == verdicts
     verdict, sentence = decide(tmp_path, 'Sec. 6.2', 'kmip_efficiency')
@@ -274,8 +300,15 @@ def test_kmip_search(tmp_path):
     assert decide(tmp_path, 'Fig. 6.3', 'ball_tree')[0] == REPRODUCED
     write(tmp_path, 'ball_tree', table('d|keys|share', *rows[:3], (10, 10_000, 0.01)))
     assert decide(tmp_path, 'Fig. 6.3', 'ball_tree')[0] == NOT_REPRODUCED
-    write(tmp_path, 'ball_tree_time', table('d|nodes|ratio', (3, 100, 9), (3, 1000, 0.2), (10, 1000, 8)))
-    assert decide(tmp_path, 'Fig. 6.4', 'ball_tree_time')[0] == TREND
+    for ratios, verdict in (
+        ((9, 2, 8), REPRODUCED),
+        ((9, 0.2, 8), TREND),
+        ((0.5, 2, 8), TREND),
+        ((9, 0.2, 0.8), NOT_REPRODUCED),
+    ):
+        rows = [(*own, ratio) for own, ratio in zip(((3, 100), (3, 1000), (10, 1000)), ratios, strict=True)]
+        write(tmp_path, 'ball_tree_time', table('d|nodes|ratio', *rows))
+        assert decide(tmp_path, 'Fig. 6.4', 'ball_tree_time')[0] == verdict
     columns = 'method|graphs|nodes per graph|KeOps argKmin alone / it'
     write(tmp_path, 'topk_search', table(columns, ('matmul + torch.topk', 1, 10_000, 4.63)))
     assert decide(tmp_path, 'Sec. 6.2', 'topk_search')[0] == NOT_REPRODUCED
@@ -290,12 +323,12 @@ def test_influence(gap, verdict, tmp_path):
 
 @pytest.mark.parametrize(('alone', 'verdict'), [(0.6, TREND), (0.1, NOT_REPRODUCED)])
 def test_inside(alone, verdict, tmp_path):
-    columns = 'layer|keys a node|largest out-degree|nobody attends to|weight of the first 1'
-    write(tmp_path, 'kmip_inside', table(columns, (1, 10, 64, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.6)))
+    columns = 'layer|keys a node|largest out-degree|nobody attends to|of the first 10 in full attention'
+    write(tmp_path, 'kmip_inside', table(columns, (1, 10, 64, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.4)))
     assert [decide(tmp_path, where, 'kmip_inside')[0] for where in ('Fig. 6.10', 'Fig. 6.7')] == [verdict] * 2
 
 
-@pytest.mark.parametrize(('size', 'verdict'), [(1_000_000, REPRODUCED), (20_000, NOT_REPRODUCED)])
+@pytest.mark.parametrize(('size', 'verdict'), [(1_000_000, TREND), (20_000, NOT_REPRODUCED)])
 def test_million(size, verdict, tmp_path):
     write(tmp_path, 'kmip_million', table('nodes|seconds|peak GB', (size, 600, 1.8)))
     found, sentence = decide(tmp_path, 'Table 6.5', 'kmip_million')

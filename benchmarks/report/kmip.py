@@ -226,7 +226,7 @@ KMIP = Section(
             differs='a CPU, not a GPU; fewer nodes',
         ),
         Claim(
-            'Fig. 6.2, Sec. 6.2',
+            'Fig. 6.2',
             'It is 50 times as fast in training',
             'kmip_efficiency',
             lambda table: _speed(table, 'training', 50),

@@ -97,8 +97,7 @@ MGFORMER = Section(
             'recommend',
             _best,
             'Recommendation',
-            differs='without GOTNet and GFormer, on Beauty without SGL and SimGCL; LastFM is not in the paper; Beauty with 32 '
-            'channels, all runs cut at 30 epochs; some of the best settings are at the ends of the grids searched',
+            differs='no GOTNet or GFormer; LastFM is not theirs; Beauty with 32 channels, 30 epochs',
             reason='probably too short on Beauty; on LastFM it is not known',
         ),
         Claim(
