@@ -4,7 +4,6 @@ sparse GATConv.
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch_geometric.nn import GATConv
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
 from benchmarks.scaling import KEEP_MEMORY
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graph import Graph
@@ -78,12 +77,11 @@ def run(quick: bool, folder: Path) -> None:
 
 def _rows(nodes: int, edges: int, quick: bool) -> list[dict[str, object]]:
     layers = [name for name in LAYERS if name != DENSE or nodes <= LARGEST_DENSE]
-    # A process for each measurement: none inherits the other's memory.
-    context, memory = multiprocessing.get_context('spawn'), {}
-    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}), context.Pool(1, maxtasksperchild=1) as pool:
+    memory = {}
+    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}):
         for name in tqdm(() if quick else layers, desc=f'gkat_speed, {nodes:,} nodes, memory'):
-            memory[name] = pool.apply(_memory, (name, nodes, edges))
-        seconds = pool.apply(_seconds, (layers, nodes, edges))
+            memory[name] = alone(_memory, name, nodes, edges)
+        seconds = alone(_seconds, layers, nodes, edges)
     return [
         {
             'nodes': nodes,

@@ -13,6 +13,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from tqdm import tqdm
 
 __all__ = [
     'Unavailable',
+    'alone',
     'count_parameters',
     'data_folder',
     'describe_machine',
@@ -39,6 +41,7 @@ __all__ = [
 
 Row = Mapping[str, object]
 Job = TypeVar('Job', bound=tuple)
+Result = TypeVar('Result')
 
 
 class Unavailable(Exception):
@@ -68,6 +71,14 @@ def interleaved_medians(functions: Mapping[str, Callable[[], object]], repeats: 
             function()
             seconds[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def alone(function: Callable[..., Result], *arguments: object) -> Result:
+    r"""Calls a function in a process of its own, which inherits the memory of no other. If the process is killed, as where
+    memory ends, that is an error.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context('spawn')) as pool:
+        return pool.submit(function, *arguments).result()
 
 
 def peak_memory(function: Callable[[], object]) -> int:
@@ -149,24 +160,19 @@ def run_all(
     path.parent.mkdir(parents=True, exist_ok=True)
     missing = [job for job in jobs if _key(job) not in finished]
     processes = min(processes or multiprocessing.cpu_count(), max(1, len(missing)))
-    with multiprocessing.get_context('spawn').Pool(processes) as pool:
-        results = pool.imap_unordered(_Numbered(run), enumerate(missing))
-        for index, result in tqdm(results, total=len(missing), desc=path.stem):
-            finished[_key(missing[index])] = result
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context('spawn')) as pool:
+        running = {pool.submit(_on_one_thread, run, job): job for job in missing}
+        for future in tqdm(as_completed(running), total=len(missing), desc=path.stem):
+            finished[_key(running[future])] = future.result()
             unfinished = path.with_suffix('.partial')
             unfinished.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
             unfinished.replace(path)
     return {job: finished[_key(job)] for job in jobs}
 
 
-class _Numbered:
-    def __init__(self, run: Callable[[Any], Any]) -> None:
-        self.run = run
-
-    def __call__(self, numbered: tuple[int, Any]) -> tuple[int, Any]:
-        torch.set_num_threads(1)
-        index, job = numbered
-        return index, self.run(job)
+def _on_one_thread(run: Callable[[Job], Any], job: Job) -> Any:
+    torch.set_num_threads(1)
+    return run(job)
 
 
 def _key(job: tuple) -> str:

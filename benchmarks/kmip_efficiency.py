@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import multiprocessing
 import time
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
 from pyg_topomask.ops.topk import topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
@@ -36,11 +35,9 @@ def run(quick: bool, folder: Path) -> None:
     sizes = SIZES[:3] if quick else SIZES
     jobs = [([name for name in methods if size <= LIMITS.get(name, size)], size) for size in sizes]
     found: list[dict[str, Any]] = []
-    with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
-        for names, size in tqdm(jobs, desc='kmip_efficiency'):
-            seconds = pool.apply(_medians, (names, size, 3 if quick or size > 3_000 else 15))
-            # A process for each: none inherits the other's memory.
-            found += [{**own, 'training MB': pool.apply(_memory, (own['method'], size))} for own in seconds]
+    for names, size in tqdm(jobs, desc='kmip_efficiency'):
+        seconds = alone(_medians, names, size, 3 if quick or size > 3_000 else 15)
+        found += [{**own, 'training MB': alone(_memory, own['method'], size)} for own in seconds]
     base = {row['nodes']: row for row in found if row['method'] == FULL}
     rows: list[dict[str, object]] = [
         {
@@ -77,8 +74,7 @@ def small_graphs(quick: bool, folder: Path) -> None:
         seconds = interleaved_medians({name: _inference(function) for name, function in functions.items()}, 3 if quick else 9)
         training = interleaved_medians({name: _training(function) for name, function in functions.items()}, 3 if quick else 9)
         for name in functions:
-            with multiprocessing.get_context('spawn').Pool(1) as pool:
-                memory = pool.apply(_batch_memory, (name, graphs, size))
+            memory = alone(_batch_memory, name, graphs, size)
             rows.append(
                 {
                     'graphs': graphs,

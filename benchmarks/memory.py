@@ -2,7 +2,6 @@ r"""Peak memory of training against the number of features: does the combine ste
 
 from __future__ import annotations
 
-import multiprocessing
 from pathlib import Path
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.graphs import ring
-from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.operators import MaskOperator
@@ -25,8 +24,7 @@ PLAIN, ALONG = 'plain autograd', 'plain, along the edges'
 def run(quick: bool, folder: Path) -> None:
     size = 5_000 if quick else 50_000
     jobs = [(size, features, method) for features in (4, 16, 64) for method in (PLAIN, ALONG, 'features', 'edges')]
-    with multiprocessing.get_context('spawn').Pool(1, maxtasksperchild=1) as pool:
-        rows = [pool.apply(measure, job) for job in tqdm(jobs, desc='memory')]
+    rows = [alone(measure, *job) for job in tqdm(jobs, desc='memory')]
     note = (
         f'Forward and backward of GRF-masked linear attention on a ring of {size} nodes, {HEADS} heads, 4 walks, p_halt 0.5, '
         f'm features and m value channels, float32. "{PLAIN}" multiplies the mask with the whole block of outer '

@@ -3,7 +3,6 @@ r"""MGFormer against its baselines: Table 2, Table 3 and Fig. 2 of its paper, an
 from __future__ import annotations
 
 import math
-import multiprocessing
 import os
 import shutil
 import tempfile
@@ -16,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
+from benchmarks.harness import alone, data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
 from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.config import default_config
 from pyg_topomask.recommend.train import Training, load_dataset
@@ -151,7 +150,7 @@ def speed(quick: bool, folder: Path) -> None:
             f'times {REFERENCE}': medians[variant] / medians[REFERENCE],
             'times LightGCN': medians[variant] / medians['LightGCN'],
             'paper, seconds per epoch': {REFERENCE: 3.6, OURS: 8.7}.get(variant, ''),
-            'peak GB': _alone(variant, scale, None) / 1e9,
+            'peak GB': alone(_peak, variant, scale, None) / 1e9,
         }
         for variant in MODELS
     ]
@@ -160,7 +159,7 @@ def speed(quick: bool, folder: Path) -> None:
             **dict.fromkeys(rows[0], ''),
             'model': f'{OURS}, random graph',
             'nodes': large,
-            'peak GB': _alone(OURS, scale, large) / 1e9,
+            'peak GB': alone(_peak, OURS, scale, large) / 1e9,
         }
     )
     note = (
@@ -310,13 +309,9 @@ def _step(training: Training) -> Callable[[], object]:
     return step
 
 
-def _alone(variant: str, scale: Scale, nodes: int | None) -> int:
-    r"""Returns the peak memory of two steps in a process of its own, on Beauty or a random graph of so many nodes."""
-    with multiprocessing.get_context('spawn').Pool(1) as pool:
-        return pool.apply(_peak, (variant, scale, nodes))
-
-
 def _peak(variant: str, scale: Scale, nodes: int | None) -> int:
+    r"""Returns the peak memory of two steps, on Beauty or a random graph of so many nodes."""
+
     def train() -> None:
         config = _config('beauty', variant, scale)
         dataset = load_dataset(config.recommend) if nodes is None else _random_dataset(nodes)

@@ -2,7 +2,6 @@ r"""Time and memory per node against the number of nodes: is GRF attention linea
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -17,7 +16,7 @@ from torch_geometric.nn.attention import PerformerAttention
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
-from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
@@ -78,15 +77,13 @@ def run(quick: bool, folder: Path) -> None:
 def _measure_all(jobs: list[tuple[str, int, str]], memory: str, repeats: int) -> list[dict[str, Any]]:
     environment = {'GLIBC_TUNABLES': KEEP_MEMORY} if memory == 'kept' else {}
     graphs = list(dict.fromkeys((name, size) for name, size, _ in jobs))
-    # A process for each: none inherits the memory of another.
-    context = multiprocessing.get_context('spawn')
-    with mock.patch.dict(os.environ, environment), context.Pool(1, maxtasksperchild=1) as pool:
-        alone = {job: pool.apply(_measure_memory, job) for job in tqdm(jobs, desc=f'memory, {memory}')}
+    with mock.patch.dict(os.environ, environment):
+        peaks = {job: alone(_measure_memory, *job) for job in tqdm(jobs, desc=f'memory, {memory}')}
         rows: list[dict[str, Any]] = []
         for graph in tqdm(graphs, desc=f'time, memory {memory}'):
             methods = [job[2] for job in jobs if job[:2] == graph]
-            for row in pool.apply(measure_time, (*graph, methods, repeats)):
-                rows.append({**row, **alone[graph[0], graph[1], row['method']], 'memory': memory})
+            for row in alone(measure_time, *graph, methods, repeats):
+                rows.append({**row, **peaks[graph[0], graph[1], row['method']], 'memory': memory})
     return rows
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import math
-import multiprocessing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
 from pyg_topomask.ops.topk import choose_topk_backend, topk_inner_product
 from pyg_topomask.ops.topk import faiss as faiss_backend
 from pyg_topomask.ops.topk import keops as keops_backend
@@ -41,16 +40,13 @@ def run(quick: bool, folder: Path) -> None:
     methods = [name for name in BACKENDS + ALONE if importlib.util.find_spec(NEEDS.get(name, 'torch')) is not None]
     jobs = [(1, size, [name for name in methods if size <= LIMITS.get(name, size)]) for size in sizes]
     jobs.append((32, 1_000, ['auto', 'chunked', 'full attention']))
-    context = multiprocessing.get_context('spawn')
     rows: list[dict[str, Any]] = []
-    with context.Pool(1, maxtasksperchild=1) as pool:
-        for graphs, size, names in tqdm(jobs, desc='top-k search'):
-            seconds = pool.apply(_seconds, (names, graphs, size, 1 if quick else 3 if size > 10_000 else 9))
-            # A process for each: none inherits the other's memory.
-            for name in names:
-                memory = pool.apply(_memory, (name, graphs, size))
-                own = {'method': name, 'graphs': graphs, 'nodes per graph': size, 'seconds': seconds[name]}
-                rows.append({**own, 'peak memory, MiB': memory / 2**20})
+    for graphs, size, names in tqdm(jobs, desc='top-k search'):
+        seconds = alone(_seconds, names, graphs, size, 1 if quick else 3 if size > 10_000 else 9)
+        for name in names:
+            memory = alone(_memory, name, graphs, size)
+            own = {'method': name, 'graphs': graphs, 'nodes per graph': size, 'seconds': seconds[name]}
+            rows.append({**own, 'peak memory, MiB': memory / 2**20})
     by_job = {(row['method'], row['graphs'], row['nodes per graph']): row['seconds'] for row in rows}
     for row in rows:
         for other in ('KeOps argKmin alone', 'faiss alone', 'full attention'):

@@ -212,7 +212,13 @@ GENERAL_THEORY = Section(
     'https://arxiv.org/abs/2107.07999',
     [
         Claim('Sec. 3.2', 'Toeplitz masks multiply in O(N log N)', 'toeplitz', _toeplitz),
-        Claim('Lemma 3.5', 'Tree masks exp(a dist + b) multiply in O(N)', 'tree', _tree),
+        Claim(
+            'Lemma 3.5',
+            'Tree masks exp(a dist + b) multiply in O(N)',
+            'tree',
+            _tree,
+            differs='memory gets slower as trees grow, for the sparse product too',
+        ),
         Claim('Lemma 6.2', 'Tree masks f(dist) multiply in O(N log^2 N)', 'tree_distance', _tree_distance, 'Tree masks'),
         Claim(
             'Fig. 6',

@@ -17,7 +17,7 @@ __all__ = ['END', 'HEADLINES', 'START', 'Headline', 'insert', 'render_results']
 START, END = '<!-- results: begin -->', '<!-- results: end -->'
 LINKS = 'benchmarks/results'
 SCALING, INSIDE = 'scaling.png', 'kmip_inside_attention-0.png'
-# Folders of tables, within that of all: the second holds some of another machine.
+# Folders of tables, within that of all: the second holds some of another machine, or of another day.
 FOLDERS = ('', 'epyc')
 
 
@@ -160,7 +160,8 @@ def render_results(folder: Path) -> str:
     papers = count_verdicts(SECTIONS[:-1], folder)
     introduction = (
         f'Every number is computed by `python -m benchmarks report` from a table in [{LINKS}]({LINKS}), written by `python -m '
-        f'benchmarks --full` on a 2-core CPU (`python -m benchmarks` is a smoke run); ratios are within one run. Of the '
+        f'benchmarks --full` on a 2-core CPU (`python -m benchmarks` is a smoke run); ratios are within one run, and a second '
+        f'row is of another machine or day, between which ratios to dense products differ most. Of the '
         f'statements of four papers {papers[REPRODUCED]} are reproduced, {papers[TREND]} as a trend, {papers[NOT_REPRODUCED]} '
         f'not, and {papers[NOT_RUN]} were not run; the '
         f'[report]({LINKS}/REPORT.md) has all.'

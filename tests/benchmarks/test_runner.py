@@ -1,14 +1,16 @@
 """The runner of benchmarks: failures, what cannot run here, names, durations."""
 
+import math
 import os
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import runner
-from benchmarks.harness import Unavailable
+from benchmarks.harness import Unavailable, alone
 from benchmarks.registry import BENCHMARKS, Benchmark
 from benchmarks.report import README, write_report
 
@@ -87,3 +89,9 @@ def test_other_folders_leave_the_readme_alone(tmp_path):
     before = README.read_text()
     write_report(tmp_path)
     assert README.read_text() == before
+
+
+def test_a_process_that_is_killed_is_an_error():
+    assert alone(math.hypot, 3.0, 4.0) == 5.0
+    with pytest.raises(BrokenProcessPool):
+        alone(os._exit, 1)
