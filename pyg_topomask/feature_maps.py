@@ -96,7 +96,7 @@ class EluFeatures(_Elementwise):
     def _map(self, x: Tensor) -> Tensor:
         # Not elu(x) + 1, which cancels where x is far below 0.
         x = _single(x)
-        return x.relu() + x.clamp(max=0.0).exp()
+        return x.relu() + x.masked_fill(x > 0, 0.0).exp()  # clamp has no gradient at 0 from torch 2.15 on
 
 
 class SquareFeatures(_Elementwise):

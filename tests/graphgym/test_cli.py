@@ -76,7 +76,7 @@ def test_list_to_a_reader_that_stops() -> None:
         process.stdout.close()
         assert process.wait(timeout=60) == 1
         assert process.stderr is not None
-        assert process.stderr.read() == ''
+        assert 'BrokenPipeError' not in process.stderr.read()
 
 
 @pytest.mark.parametrize(
