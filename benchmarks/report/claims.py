@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from scipy.stats import t as student
+
 from benchmarks.report.tables import Estimate, Missing, Table
 
 __all__ = [
-    'BY_CHANCE',
     'MEASURED',
     'NOT_REPRODUCED',
     'NOT_RUN',
@@ -20,6 +21,7 @@ __all__ = [
     'Claim',
     'Finding',
     'Section',
+    'by_chance',
     'judge_factor',
     'judge_gaps',
     'judge_holds',
@@ -31,12 +33,19 @@ REPRODUCED, TREND, NOT_REPRODUCED = 'reproduced', 'trend reproduced', 'not repro
 NOT_RUN, MEASURED = 'not run here', 'measured'
 #: The least part of a paper's factor that counts as the factor.
 ENOUGH = 0.8
-#: By the number of seeds, how many of the comparisons of equal models show two standard errors (Student's t).
-BY_CHANCE = {3: 0.18, 5: 0.12, 10: 0.08}
+
+
+def by_chance(seeds: int) -> float:
+    r"""Returns the share of comparisons of equal models, paired by seed, that show two standard errors (Student's t).
+
+    >>> f'{by_chance(5):.2f}'
+    '0.12'
+    """
+    return float(2 * student.sf(2, seeds - 1))
 
 
 def _percent(seeds: int) -> str:
-    return f'{100 * BY_CHANCE[seeds]:.0f} %'
+    return f'{100 * by_chance(seeds):.0f} %'
 
 
 RULES = (

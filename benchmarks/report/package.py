@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from benchmarks.report.claims import BY_CHANCE, MEASURED, Claim, Finding, Section
+from benchmarks.report.claims import MEASURED, Claim, Finding, Section, by_chance
 from benchmarks.report.grf import minus_favor
 from benchmarks.report.tables import Estimate, Row, Table, span, times
 
@@ -253,7 +253,7 @@ def _images(table: Table) -> Finding:
     ]
     verdicts = [gap.verdict for gap in gaps]
     counts = [f'{verdicts.count(verdict)} {verdict}' for verdict in ('better', 'worse', 'not distinguishable')]
-    chance = sum(BY_CHANCE[len(row['seeds'].split())] for row in rows)
+    chance = sum(by_chance(len(row['seeds'].split())) for row in rows)
     return Finding(
         MEASURED,
         f'Of {len(rows)} comparisons of masked linear attention with unmasked one of the same features on small images '

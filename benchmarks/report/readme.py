@@ -147,7 +147,7 @@ HEADLINES = (
 def _processor(path: Path) -> str:
     r"""The processor that a table in Markdown names."""
     lines = path.read_text().splitlines() if path.is_file() else []
-    (named,) = [line for line in lines if line.startswith('Machine: ')] or ['Machine: ?']
+    named = next((line for line in lines if line.startswith('Machine: ')), 'Machine: ?')
     return ' '.join(named.removeprefix('Machine: ').split(',')[0].replace('(R)', '').removesuffix('Processor').split())
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from disk_graphs import Graphs
 from torch_geometric.data import Batch, Data, InMemoryDataset
-from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import (
     BaseTransform,
@@ -25,30 +25,9 @@ from torch_geometric.transforms import (
 
 import pyg_topomask
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms, load_dataset
+from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms
 from pyg_topomask.graphgym.transform_cache import cache_file, leaves_nodes
 from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding, RandomSampling
-
-
-class Graphs(InMemoryDataset):
-    """Graphs of 1, 2, ... nodes, kept on disk; the first has no edges."""
-
-    def __init__(self, root: Path, count: int = 4, value: float = 1.0) -> None:
-        self.count, self.value = count, value
-        super().__init__(str(root))
-        self.load(self.processed_paths[0])
-
-    @property
-    def processed_file_names(self) -> list[str]:
-        return [f'{self.count}-{self.value}.pt']
-
-    def process(self) -> None:
-        graphs = []
-        for n in range(1, self.count + 1):
-            forwards = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
-            x = torch.full((n, 2), self.value)
-            graphs.append(Data(x=x, edge_index=torch.cat([forwards, forwards.flip(0)], dim=1), name=f'path {n}'))
-        self.save(graphs, self.processed_paths[0])
 
 
 class Counting(BaseTransform):
@@ -372,99 +351,3 @@ def test_what_may_read_or_change_a_split_has_a_file_for_each(tmp_path: Path, tra
         apply_in_memory(dataset, transform)
         assert dataset[0].train_mask.shape == dataset[0].x.shape[:1]
         assert len(files(tmp_path)) == split + 1
-
-
-def test_unused_options_are_warned_of(
-    tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
-) -> None:
-    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
-    configure('gt.layer_type GINE+GRF topomask.GRF.num_walks 7')
-    load_dataset('any', 'name', '.')
-    configure('gt.layer_type GINE+Linear topomask.GRF.num_walks 7')
-    load_dataset('any', 'name', '.')  # a YAML that stores walks, for the attention GRF
-    assert not recwarn.list
-    cfg.topomask.transforms = []
-    with pytest.warns(UserWarning, match=r"topomask.GRF: got num_walks, which nothing reads with gt.layer_type 'GINE\+Linear'"):
-        load_dataset('any', 'name', '.')
-
-
-@pytest.mark.parametrize(
-    'options',
-    [
-        'gt.layer_type GINE+AsymmetricGRF',  # walks by its own options
-        'gt.layer_type GINE+Masked topomask.Masked.mask {GRF:{"num_walks":9}}',
-        'model.type gnn gt.layer_type GINE+GRF gnn.layer_type asymmetricgrf_attention',
-        'model.type gnn gt.layer_type GINE+GRF gnn.layer_type gcnconv topomask.transforms []',
-        'gt.layer_type GINE+Linear gnn.layer_type grf_attention topomask.transforms []',
-    ],
-)
-def test_options_of_an_attention_that_is_not_built_are_warned_of(
-    tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, options: str
-) -> None:
-    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
-    configure(f'{options} topomask.GRF.num_walks 7')
-    with pytest.warns(UserWarning, match=r'topomask.GRF: got num_walks, which nothing reads with (gt|gnn).layer_type'):
-        load_dataset('any', 'name', '.')
-
-
-@pytest.mark.parametrize(
-    ('option', 'value', 'users', 'message'),
-    [
-        (
-            'topomask.mask.GRF',
-            {},
-            ['gt.layer_type GINE+Masked', 'model.type gnn gnn.layer_type masked_attention'],
-            'topomask.mask: got GRF,',
-        ),
-        ('topomask.Masked.mask', 'GRF', ['gt.layer_type GINE+Masked'], 'topomask.Masked: got mask,'),
-        (
-            'topomask.svd.rank',
-            1,
-            ['dataset.node_encoder_name LinearNode+SVDSE', "topomask.transforms ['AddSVDEncoding']"],
-            "topomask.svd: got rank, which nothing reads with dataset.node_encoder_name 'LinearNode'",
-        ),
-        ('gt.sparse.k', 3, ['gt.layer_type GINE+SparseAttention'], 'gt.sparse: got k, .* with gt.layer_type'),
-    ],
-)
-def test_other_unused_options_are_warned_of(
-    tmp_path: Path,
-    configure: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    recwarn: pytest.WarningsRecorder,
-    option: str,
-    value: object,
-    users: list[str],
-    message: str,
-) -> None:
-    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
-
-    def load(options: str) -> None:
-        configure(options)
-        *path, name = option.split('.')
-        group = cfg
-        for part in path:
-            group = group[part]
-        group[name] = value
-        load_dataset('any', 'name', '.')
-
-    for user in users:
-        load(user)
-    assert not recwarn.list
-    with pytest.warns(UserWarning, match=message):
-        load('gt.layer_type GINE+Linear')
-
-
-def test_models_without_our_attentions(tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
-    configure('model.type custom_gnn gt.layer_type GINE+GRF topomask.GRF.num_walks 7 topomask.transforms []')
-    with pytest.warns(UserWarning, match=r"^topomask.GRF: got num_walks, which nothing reads with model.type 'custom_gnn'$"):
-        load_dataset('any', 'name', '.')
-
-
-def test_redrawing_outside_of_our_runner(
-    tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
-    configure('topomask.redraw_period 2')
-    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2, which only python -m pyg_topomask train reads$'):
-        load_dataset('any', 'name', '.')
