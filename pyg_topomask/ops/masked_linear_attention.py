@@ -11,11 +11,12 @@ from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch
+from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.sparse import entries_of
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
-ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
+ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 
 # Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
 _CHOSEN = 2**27
@@ -109,6 +110,8 @@ def masked_linear_attention(
         elif route == 'blocks':
             key, own = mask.structure.key, (mask.num_graphs, mask.heads)
             out = attend_blocks(q, k, values, list(mask.tensors), key, _batch_of(mask, q), *own)[0]
+        elif route == 'products':
+            out = attend_products(q, k, values, mask.tensors, mask.structure)
         else:
             out = attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
         return out.to(v.dtype)
@@ -130,7 +133,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     Returns:
         str: :obj:`"features"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
     """
-    offered = {'features', 'blocks'}
+    offered = {'features', 'products', 'blocks'}
     if mask.entries is not None:
         offered.add('edges')
     if mask.factors is not None:

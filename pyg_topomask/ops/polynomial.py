@@ -14,7 +14,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['polynomial_action']
 
 # Numbers in a block of columns, and the least columns of one.
-_BLOCK, _COLUMNS = 2**16, 16
+_BLOCK, _COLUMNS = 2**16, 32
 
 # Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
