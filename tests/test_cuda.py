@@ -137,7 +137,7 @@ def test_routes_of_linear_attention(name: str) -> None:
         leaves = [own.requires_grad_() for own in (q.abs(), k.abs(), v)]
         operator, results = mask(graph), []
         offered = {'edges': operator.entries is not None, 'low_rank': operator.factors is not None}
-        for route in ('auto', 'features', 'blocks', *(route for route, own in offered.items() if own)):
+        for route in ('auto', 'features', 'products', 'blocks', *(route for route, own in offered.items() if own)):
             out = masked_linear_attention(*leaves, mask(graph), route)
             results += with_gradients(out, [*leaves, *mask.parameters()])
         return results

@@ -13,8 +13,10 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['polynomial_action']
 
-# Numbers in a block of columns, and the least columns of one.
-_BLOCK, _COLUMNS = 2**16, 32
+# Numbers in a block of columns that stays in the cache of a core, and in that of all.
+_NEAR, _FAR = 200_000, 2**21
+# Columns of a block in the cache of all, and a multiple that products are fast for.
+_WIDE, _FAST = 32, 16
 
 # Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
@@ -97,7 +99,9 @@ def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
 def _blocks(x: Tensor) -> list[slice]:
     r"""Cuts the columns so that the terms of a block stay in cache on a CPU."""
     columns = x[0].numel()
-    width = max(_COLUMNS, _BLOCK // x.size(0)) if x.device.type == 'cpu' else columns
+    width = columns
+    if x.device.type == 'cpu':
+        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), _WIDE), _FAST) // _FAST * _FAST
     return [slice(start, start + width) for start in range(0, columns, width)]
 
 

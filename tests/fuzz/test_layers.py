@@ -120,7 +120,7 @@ LAYERS = {
             feature_map=MAPS,
             normalization=NORMALIZATIONS,
             asymmetric=st.sampled_from([False, True, 'pairs']),
-            route=st.sampled_from(['auto', 'features', 'edges']),
+            route=st.sampled_from(['auto', 'features', 'products', 'edges']),
         )
     ),
     'GRFSoftmaxAttention': Case(

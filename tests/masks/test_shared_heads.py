@@ -29,12 +29,12 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'tree': masks.TreeMask,
     'tree distance': lambda: masks.TreeMask(kind='distance'),
 }
-ROUTES = ('features', 'edges', 'low_rank')
+ROUTES = ('features', 'products', 'edges', 'low_rank')
 
 
 def offered(mask: Mask, graph: Graph) -> list[str]:
     operator = mask(graph)
-    own = {'features': True, 'edges': operator.entries is not None, 'low_rank': operator.factors is not None}
+    own = {'features': True, 'products': True, 'edges': operator.entries is not None, 'low_rank': operator.factors is not None}
     return [route for route in ROUTES if own[route]]
 
 

@@ -54,6 +54,7 @@ LAYERS: dict[str, Callable[[], Module]] = {
 #: Those that sum along the edges alone, of which the hub of a star has as many as there are nodes.
 ALONG_EDGES: dict[str, Callable[[], Module]] = {
     'adjacency_edges': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='edges'),
+    'adjacency_products': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='products'),
     'adjacency_features': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='features'),
     'adjacency_softmax': lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, AdjacencyMask()),
     'gated_gcn': LAYERS['gated_gcn'],

@@ -1,3 +1,5 @@
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -82,6 +84,23 @@ def test_polynomial_is_that_of_the_dense_matrix(method: str, transpose: bool, sh
     for entries in (value, value.clone().requires_grad_()):
         out = polynomial_action(coefficients, entries, pattern, x, method, transpose)
         np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize('shared', [False, True])
+@pytest.mark.parametrize('method', METHODS)
+def test_many_blocks_of_columns_agree_with_one(method: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module('pyg_topomask.ops.polynomial')
+    pattern, value, _ = sparse(12, symmetric=False)
+    coefficients = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(12, 1 if shared else 2, 50, dtype=torch.float64).expand(-1, 2, -1).requires_grad_(not shared)
+    leaves, found = [coefficients] if shared else [coefficients, x], []
+    for numbers in (module._NEAR, 1):
+        monkeypatch.setattr(module, '_NEAR', numbers)
+        assert len(module._blocks(x)) == (1 if numbers > 1 else -(-x[0].numel() // 32))
+        out = polynomial_action(coefficients, value, pattern, x, method)
+        found.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
+    for actual, expected in zip(*found, strict=True):
+        torch.testing.assert_close(actual, expected)
 
 
 @pytest.mark.parametrize('method', METHODS)

@@ -34,7 +34,7 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
     assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
     assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
-    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
+    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'products', 'blocks', 'edges'))
     assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
     batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
     assert choose_route(PackingMask()(batch), 16, 16) == 'low_rank'
@@ -106,7 +106,13 @@ def test_rows_that_do_not_fit_are_named() -> None:
 
 @pytest.mark.parametrize(
     ('name', 'route'),
-    [('grf', 'features'), ('grf', 'edges'), ('adjacency', 'features'), ('adjacency', 'edges'), ('packing', 'low_rank')],
+    [
+        ('grf', 'features'),
+        ('grf', 'edges'),
+        ('adjacency', 'features'),
+        ('adjacency', 'edges'),
+        ('packing', 'low_rank'),
+    ],
 )
 @pytest.mark.filterwarnings('ignore::UserWarning')
 def test_compiles_without_graph_breaks(name: str, route: str) -> None:

@@ -14,6 +14,7 @@ from pyg_topomask.structures import MaskStructure
 __all__ = ['attend_products']
 
 
+@torch.compiler.disable  # sparse products are custom operators only as a whole, of which nothing is kept
 def attend_products(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: MaskStructure) -> Tensor:
     r"""Two products with the mask a step, the features route three, for :math:`O(N H m d)` memory in place of
     :math:`O(N H (m + d))`.
@@ -24,7 +25,8 @@ def attend_products(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], 
     with torch.no_grad():
         magnitude = (q.abs() * structure.magnitude(tensors, k.abs())).sum(-1, keepdim=True)
         empty = inverse_weight(denominator, magnitude) == 0
-    return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+    out: Tensor = (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+    return out
 
 
 class _Outer(torch.autograd.Function):
