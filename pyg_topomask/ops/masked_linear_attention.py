@@ -55,11 +55,10 @@ def masked_linear_attention(
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         mask (MaskOperator): The bound mask, :math:`H \times N \times N`.
         route (str): One of :obj:`"auto"`, :obj:`"features"` (the mask multiplies one slice of features at a time; any mask),
-            :obj:`"products"` (the mask multiplies all features at once, and the :math:`2 N H m (d + 1)` numbers are kept for
-            the backward pass, which trains in about two thirds of the time of :obj:`"features"`; any mask, never chosen by
-            itself),
-            :obj:`"blocks"` (the mask's block of each graph; batches of small graphs, any mask), :obj:`"edges"` (scores at the
-            entries of a sparse mask), :obj:`"low_rank"` (sums over each graph; masks of low rank).
+            :obj:`"products"` (the mask multiplies all features at once, and these :math:`O(N H m d)` numbers are kept for the
+            backward pass, so that power series and heat kernels train in about two thirds of the time; any mask, taken by its
+            name alone), :obj:`"blocks"` (the mask's block of each graph; batches of small graphs, any mask), :obj:`"edges"`
+            (scores at the entries of a sparse mask), :obj:`"low_rank"` (sums over each graph; masks of low rank).
             (default: :obj:`"auto"`)
         rows (torch.Tensor, optional): The nodes whose outputs are wanted, :obj:`[R]`; :obj:`q` then holds their queries alone,
             :obj:`[R, H, m]`. For masks of low rank on one graph, on the route of that name. (default: :obj:`None`, all nodes)
