@@ -12,7 +12,7 @@ from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.operators import Entries
 from pyg_topomask.ops import masked_linear_attention, sddmm
-from pyg_topomask.ops.normalize import inverse_weight
+from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.walks import WalkLength
 
 __all__ = ['AsymmetricGRFAttention']
@@ -111,5 +111,4 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         row = entries.pattern.row.long()
         total = weight.new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight)
         size = weight.detach().new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight.detach().abs())
-        empty = inverse_weight(total.detach(), size) == 0
-        return (weight / total.masked_fill(empty, 1.0)[:, row]).masked_fill(empty[:, row], 0.0)
+        return quotient(weight, total[:, row], size[:, row])

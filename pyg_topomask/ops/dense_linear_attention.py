@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.normalize import inverse_weight
+from pyg_topomask.ops.normalize import quotient
 
 __all__ = ['dense_linear_attention']
 
@@ -36,6 +36,5 @@ def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) 
         query, key, value = (tensor.to(dtype).transpose(1, 2) for tensor in (q, k, v))
         weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
         total = weight.sum(-1, keepdim=True)
-        empty = inverse_weight(total.detach(), weight.detach().abs().sum(-1, keepdim=True)) == 0
-        out = (weight @ value / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
+        out = quotient(weight @ value, total, weight.detach().abs().sum(-1, keepdim=True))
         return out.transpose(1, 2).to(v.dtype)

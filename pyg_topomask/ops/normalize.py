@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ['gradients_of_sums', 'inverse_weight', 'known_positive', 'with_ones']
+__all__ = ['gradients_of_sums', 'inverse_weight', 'known_positive', 'quotient', 'with_ones']
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
@@ -27,6 +27,13 @@ def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
     floor = (16 * limits.eps * magnitude).clamp_(min=limits.tiny / limits.eps)
     empty = denominator.abs() <= floor
     return denominator.masked_fill(empty, 1.0).reciprocal_().masked_fill_(empty, 0.0)
+
+
+def quotient(numerator: Tensor, denominator: Tensor, magnitude: Tensor) -> Tensor:
+    r"""Divides for autograd: 0 with gradient 0 where :func:`inverse_weight` is 0, of whose arguments the last two are."""
+    with torch.no_grad():
+        empty = inverse_weight(denominator, magnitude) == 0
+    return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
 
 
 def with_ones(v: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.structures import replaced, structure_from_key
 
-__all__ = ['attend_features']
+__all__ = ['attend_features', 'outer']
 
 # Numbers in the block of mask inputs that is held at a time.
 _BLOCK = 2**21
@@ -23,7 +23,8 @@ def _slices(k: Tensor, v: Tensor) -> list[slice]:
     return [slice(start, start + width) for start in range(0, k.size(-1), width)]
 
 
-def _outer(k: Tensor, values: Tensor) -> Tensor:
+def outer(k: Tensor, values: Tensor) -> Tensor:
+    r"""Returns all products of features and values, :obj:`[N, H, m d]`."""
     return (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
 
 
@@ -36,7 +37,7 @@ def attend_features(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], 
     mask, values = structure_from_key(structure), with_ones(v)
     total = torch.zeros_like(values)
     for part in _slices(k, values):
-        product = mask.apply(tensors, _outer(k[..., part], values)).unflatten(2, (-1, values.size(-1)))
+        product = mask.apply(tensors, outer(k[..., part], values)).unflatten(2, (-1, values.size(-1)))
         total += torch.einsum('nhs,nhsd->nhd', q[..., part], product)
     magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
     inverse = inverse_weight(total[..., -1], magnitude)
@@ -75,12 +76,12 @@ def _attend_features_backward(
         return own.apply(replaced(tensors, learnable, changed), x)
 
     for part in _slices(k, values):
-        x = _outer(k[..., part], values)
+        x = outer(k[..., part], values)
         forward: Any = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
         product, pull = forward
         product = product.unflatten(2, (-1, values.size(-1)))
         grad_q[..., part] = torch.einsum('nhd,nhsd->nhs', grad, product)
-        slice_grads: list[Tensor] = list(pull(_outer(q[..., part], grad)))
+        slice_grads: list[Tensor] = list(pull(outer(q[..., part], grad)))
         grad_x = slice_grads.pop(0).unflatten(2, (-1, values.size(-1)))
         grad_k[..., part] = torch.einsum('nhsd,nhd->nhs', grad_x, values)
         grad_values += torch.einsum('nhsd,nhs->nhd', grad_x, k[..., part])

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.normalize import inverse_weight, known_positive, with_ones
+from pyg_topomask.ops.normalize import known_positive, quotient, with_ones
 
 __all__ = ['attend_low_rank', 'scale_of_shared', 'weigh']
 
@@ -22,8 +22,7 @@ def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tens
         magnitude = denominator
         if not known_positive(q, k, left, right):
             magnitude = _attend(q.abs(), k.abs(), v[..., :0], left.abs(), right.abs())[1]
-        empty = inverse_weight(denominator, magnitude) == 0
-    return (numerator / denominator.masked_fill(empty, 1.0).unsqueeze(-1)).masked_fill(empty.unsqueeze(-1), 0.0)
+    return quotient(numerator, denominator.unsqueeze(-1), magnitude.unsqueeze(-1))
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,33 +8,31 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.normalize import inverse_weight, with_ones
+from pyg_topomask.ops.normalize import quotient, with_ones
+from pyg_topomask.ops.routes.features import outer
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['attend_products']
 
 
-@torch.compiler.disable  # sparse products are custom operators only as a whole, of which nothing is kept
+@torch.compiler.disable  # the compiler traces no sparse products but those within a custom operator
 def attend_products(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: MaskStructure) -> Tensor:
     r"""Two products with the mask a step, the features route three, for :math:`O(N H m d)` memory in place of
     :math:`O(N H (m + d))`.
     """
-    outer: Tensor = _Outer.apply(k, with_ones(v))
-    product = structure.apply(tensors, outer).unflatten(2, (k.size(2), -1))
+    product = structure.apply(tensors, _Outer.apply(k, with_ones(v))).unflatten(2, (k.size(2), -1))
     numerator, denominator = _Read.apply(q, product).split([v.size(-1), 1], -1)
     with torch.no_grad():
         magnitude = (q.abs() * structure.magnitude(tensors, k.abs())).sum(-1, keepdim=True)
-        empty = inverse_weight(denominator, magnitude) == 0
-    out: Tensor = (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
-    return out
+    return quotient(numerator, denominator, magnitude)
 
 
 class _Outer(torch.autograd.Function):
-    r"""Returns all products of features and values, :obj:`[N, H, m d]`."""
+    r""":func:`outer`, whose own gradients would make blocks as large as the products again."""
 
     @staticmethod
     def forward(k: Tensor, v: Tensor) -> Tensor:
-        return (k.unsqueeze(-1) * v.unsqueeze(-2)).flatten(2)
+        return outer(k, v)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -63,4 +61,4 @@ class _Read(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         q, product = ctx.saved_tensors
-        return torch.einsum('nhd,nhsd->nhs', grads[0], product), q.unsqueeze(-1) * grads[0].unsqueeze(-2)
+        return torch.einsum('nhd,nhsd->nhs', grads[0], product), outer(q, grads[0]).view_as(product)
