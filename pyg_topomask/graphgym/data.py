@@ -13,7 +13,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
-from pyg_topomask.graphgym.distributed import num_processes, rank
+from pyg_topomask.runs.devices import num_processes, rank
 
 __all__ = ['SAMPLERS', 'EpochSampler', 'SharedBatches', 'create_loaders']
 

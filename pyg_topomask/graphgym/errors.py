@@ -1,4 +1,4 @@
-r"""Errors in one line, and what to do about them in a YAML."""
+r"""What to do about errors in a YAML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ['first_line', 'named_remedies']
+__all__ = ['named_remedies']
 
 #: What a mask or a transform says of data that lacks something, and where a YAML gets it from.
 REMEDIES = (
@@ -20,19 +20,6 @@ REMEDIES = (
         r'AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: \1',
     ),
 )
-
-
-def first_line(error: BaseException) -> str:
-    r"""Returns the first line of the message of an error, or its name where it has none.
-
-    Args:
-        error (BaseException): The error.
-
-    Example:
-        >>> first_line(RuntimeError('broken\nin many ways')), first_line(EOFError())
-        ('broken', 'EOFError')
-    """
-    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 @contextmanager

@@ -10,10 +10,9 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state
-from pyg_topomask.graphgym.errors import first_line
 from pyg_topomask.graphgym.module import create_network
 from pyg_topomask.graphgym.settings import option
+from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
 
 __all__ = ['try_first_step']
 

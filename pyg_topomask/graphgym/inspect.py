@@ -35,15 +35,14 @@ from pyg_topomask.graphgym.attentions import (
     configured_attention,
     layer_option,
 )
-from pyg_topomask.graphgym.checkpoint import write_atomically
 from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.loader import build_transforms, load_dataset
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
-from pyg_topomask.graphgym.run_folder import run_name
-from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.graphgym.tables import TableRow, markdown_table, save_figure, write_csv
+from pyg_topomask.graphgym.settings import load_config, run_name
 from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
 from pyg_topomask.walks import SAMPLERS, sample_ensembles

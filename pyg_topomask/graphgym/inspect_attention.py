@@ -27,13 +27,12 @@ from pyg_topomask.diagnostics.attention import (
     distance_to_full_attention,
 )
 from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.checkpoint import check_same_model, load_checkpoint
 from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.run_folder import run_name
-from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.graphgym.tables import TableRow, markdown_table, save_figure, write_csv
+from pyg_topomask.graphgym.settings import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.runs.checkpoint import differences, load_checkpoint
+from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.viz import (
     plot_attention_degrees,
     plot_attention_graphs,
@@ -43,6 +42,8 @@ from pyg_topomask.viz import (
 
 __all__ = ['inspect_attention', 'record_attention']
 
+#: Groups of options that a model, its masks and its inputs are made from.
+MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
 # Nodes up to which a graph without positions is laid out.
 LAID_OUT = 2000
 # Nodes up to which the layout is a careful one.
@@ -152,7 +153,7 @@ def inspect_attention(
             f'saved with the same YAML and options'
         )
     state = load_checkpoint(Path(checkpoint))
-    check_same_model(Path(checkpoint), state['config'], cfg.dump())
+    _check_same_model(checkpoint, state['config'])
     seed_everything(cfg.seed)  # as in training: it decides on random splits
     data = _first_graphs(graphs)
     model = create_model(to_device=False).eval()
@@ -176,6 +177,15 @@ def inspect_attention(
     print(markdown_table(rows))
     print(f'written to {folder}')
     return rows
+
+
+def _check_same_model(checkpoint: str | Path, config: str) -> None:
+    r"""Raises an error if the model in a checkpoint was made from other options. Weights alone do not tell: those of many
+    attentions have equal names and shapes."""
+    changed = differences(config, cfg.dump(), FREE_OPTIONS)
+    texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
+    if texts:
+        raise ValueError(f'checkpoint: got {checkpoint}, which belongs to another model: {"; ".join(texts)}')
 
 
 def _first_graphs(count: int) -> list[Data]:

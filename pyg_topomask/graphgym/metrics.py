@@ -3,9 +3,7 @@ r"""Metrics of an epoch, as GraphGym computes them, and which of them selects th
 from __future__ import annotations
 
 import json
-import math
 import warnings
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,25 +13,19 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
-from pyg_topomask.graphgym.checkpoint import write_atomically
-from pyg_topomask.graphgym.distributed import gather, rank
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.tables import write_csv
+from pyg_topomask.runs.devices import gather, rank
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.run import Row
 
 __all__ = [
     'METRICS',
     'EpochMeter',
-    'Row',
-    'best_row',
     'check_metric_best',
     'higher_is_better',
     'metric_best',
     'truncate_stats',
-    'write_metrics',
 ]
-
-#: One epoch: numbers by the name of the column.
-Row = dict[str, float]
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
@@ -73,20 +65,6 @@ def higher_is_better(metric: str) -> bool:
         metric (str): Its name.
     """
     return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
-
-
-def best_row(history: Sequence[Row]) -> Row | None:
-    r"""Returns the first epoch that has the best validation metric, or :obj:`None` before any was validated.
-
-    Args:
-        history (list): The epochs.
-    """
-    metric = f'val_{metric_best()}'
-    validated = [row for row in history if 'val_loss' in row]
-    if not validated:
-        return None
-    sign = 1 if higher_is_better(metric_best()) else -1
-    return max(validated, key=lambda row: -math.inf if math.isnan(row[metric]) else sign * row[metric])
 
 
 class EpochMeter:
@@ -156,17 +134,6 @@ class EpochMeter:
     def close(self) -> None:
         r"""Closes the TensorBoard writer, if any."""
         self.logger.close()
-
-
-def write_metrics(path: Path, history: Sequence[Row]) -> None:
-    r"""Writes epochs as a CSV file, one row each.
-
-    Args:
-        path (Path): The file.
-        history (list): The epochs.
-    """
-    # The whole file each time: which columns there are is known for certain only at the first validated epoch.
-    write_csv(path, history, list(dict.fromkeys(key for row in history for key in row)))
 
 
 def truncate_stats(path: Path, epochs: int) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.graphgym.checkpoint import rng_state, save_checkpoint, set_rng_state
-from pyg_topomask.graphgym.distributed import gather, num_processes, rank
-from pyg_topomask.graphgym.metrics import EpochMeter, Row, best_row, write_metrics
+from pyg_topomask.graphgym.metrics import EpochMeter
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
 from pyg_topomask.masks import StochasticRPEMask
+from pyg_topomask.runs.checkpoint import set_rng_state
+from pyg_topomask.runs.devices import gather, num_processes, rank
+from pyg_topomask.runs.run import Row, Run
 
 __all__ = ['RunModule', 'create_network', 'drawn_parts']
 
@@ -54,26 +54,21 @@ def drawn_parts(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask
 
 
 class RunModule(GraphGymModule):
-    r"""A network of GraphGym that records its epochs, and writes :obj:`metrics.csv` and checkpoints at the end of each.
+    r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch.
 
     Of several processes, each takes its part of every batch; the gradient and the metrics are those of all of them, and
     process 0 writes.
 
     Args:
-        run_dir (Path): The folder to write to.
-        config (str): The configuration of the run in YAML, to be kept in the checkpoints.
+        run (Run): The run, which is open.
         checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
     """
 
-    def __init__(self, run_dir: Path, config: str, checkpoint: dict[str, Any] | None = None) -> None:
+    def __init__(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
         super().__init__(*_sizes(), cfg)
         cfg.params = params_count(self.model)
-        self.folder = run_dir / 'checkpoints'
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.metrics_file = run_dir / 'metrics.csv'
-        self.config = config
+        self.run = run
         self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
-        self.history: list[Row] = [] if checkpoint is None else checkpoint['history']
         self._checkpoint = checkpoint
         self._epoch_start = self._batch_start = time.perf_counter()
         if checkpoint is not None:
@@ -88,7 +83,7 @@ class RunModule(GraphGymModule):
 
     def on_train_start(self) -> None:
         checkpoint, self._checkpoint = self._checkpoint, None
-        states = [] if checkpoint is None else [checkpoint['rng'], *checkpoint.get('rng_of_others', ())]
+        states = [] if checkpoint is None else checkpoint['rng']
         if rank() < len(states):
             set_rng_state(states[rank()])
         elif rank() > 0:
@@ -112,7 +107,7 @@ class RunModule(GraphGymModule):
             group['lr'] = rate
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='Detected call of `lr_scheduler.step\\(\\)` before')
-            for _ in self.history:
+            for _ in self.run.history:
                 self.scheduler.step()
 
     def on_train_epoch_start(self) -> None:
@@ -165,13 +160,11 @@ class RunModule(GraphGymModule):
     def on_train_epoch_end(self) -> None:
         lr, seconds = self._lr(), time.perf_counter() - self._epoch_start
         metrics = self.finish_meters(self.current_epoch)
-        self.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
+        self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         else:  # each epoch, by the last validation, as GraphGPS does
-            self.scheduler.step(next(row['val_loss'] for row in reversed(self.history) if 'val_loss' in row))
-        if rank() == 0:
-            write_metrics(self.metrics_file, self.history)
+            self.scheduler.step(next(row['val_loss'] for row in reversed(self.run.history) if 'val_loss' in row))
         self.save()
 
     def on_fit_end(self) -> None:
@@ -179,25 +172,9 @@ class RunModule(GraphGymModule):
             meter.close()
 
     def save(self) -> None:
-        r"""Saves the checkpoint to resume from, and the best model if this epoch brought it. All processes call this."""
-        own, *others = gather(rng_state())
-        if rank() > 0:
-            return
-        best = best_row(self.history)
-        state = {'model': self.model.state_dict(), 'config': self.config, 'epoch': len(self.history), 'best': best}
-        if best is not None and best is self.history[-1]:
-            save_checkpoint(self.folder / 'best.pt', state)
-        # Last, for who resumes goes on after the epoch of this file.
-        save_checkpoint(
-            self.folder / 'last.pt',
-            {
-                **state,
-                'optimizer': self.trainer.optimizers[0].state_dict(),
-                'scheduler': self.scheduler.state_dict(),
-                'rng': own,
-                'rng_of_others': others,
-                # With the seed in the configuration this determines the order of the data.
-                'sampler_epoch': len(self.history),
-                'history': self.history,
-            },
+        r"""Saves the run with all that an identical continuation needs. All processes call this."""
+        self.run.save(
+            {'model': self.model.state_dict()},
+            optimizer=self.trainer.optimizers[0].state_dict(),
+            scheduler=self.scheduler.state_dict(),
         )

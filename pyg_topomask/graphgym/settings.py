@@ -15,9 +15,27 @@ from yacs.config import CfgNode
 from pyg_topomask.graphgym.attentions import option_types
 from pyg_topomask.graphgym.composed_mask import yaml_overrides
 
-__all__ = ['defaults', 'load_config', 'option']
+__all__ = ['FREE_OPTIONS', 'defaults', 'load_config', 'option', 'run_name']
 
 
+#: Options that say where and how long to run rather than what; a run may be resumed with others.
+FREE_OPTIONS = (
+    'accelerator',
+    'cfg_dest',
+    'dataset.dir',
+    'devices',
+    'num_threads',
+    'num_workers',
+    'optim.max_epoch',
+    'out_dir',
+    'params',
+    'print',
+    'run_dir',
+    'tensorboard_agg',
+    'tensorboard_each_run',
+    'topomask.progress',
+    'train.auto_resume',
+)
 #: Groups of the arguments of what other options name.
 _ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
 
@@ -66,6 +84,15 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def run_name(cfg_file: str | Path) -> str:
+    r"""Returns the name of the folder for the results of a configuration: that of its YAML, and :obj:`cfg.name_tag`.
+
+    Args:
+        cfg_file (str or Path): The YAML, which has been loaded.
+    """
+    return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
 
 
 def defaults() -> CfgNode:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,45 +19,24 @@ from torch_geometric.graphgym.imports import pl
 from pyg_topomask.checks import check_not_negative, check_whole
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.attentions import gps_attention_kwargs
-from pyg_topomask.graphgym.checkpoint import (
-    check_same_experiment,
-    load_best,
-    load_checkpoint,
-    remove_unfinished,
-    write_atomically,
-)
 from pyg_topomask.graphgym.data import SAMPLERS, create_loaders
-from pyg_topomask.graphgym.distributed import connect, gather, main_first, num_processes, rank
 from pyg_topomask.graphgym.first_step import try_first_step
 from pyg_topomask.graphgym.loader import FORMATS
-from pyg_topomask.graphgym.metrics import (
-    METRICS,
-    Row,
-    best_row,
-    check_metric_best,
-    metric_best,
-    truncate_stats,
-    write_metrics,
-)
+from pyg_topomask.graphgym.metrics import METRICS, check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.graphgym.module import SPLITS, RunModule, drawn_parts
 from pyg_topomask.graphgym.network import split_layer_type
 from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
-from pyg_topomask.graphgym.progress import Progress
 from pyg_topomask.graphgym.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.registry import lookup
-from pyg_topomask.graphgym.run_folder import clear_run, locked, run_name
-from pyg_topomask.graphgym.settings import defaults, load_config, option
+from pyg_topomask.graphgym.settings import FREE_OPTIONS, defaults, load_config, option, run_name
+from pyg_topomask.runs.devices import connect, find_device, main_first, num_processes, rank
+from pyg_topomask.runs.progress import EpochBar
+from pyg_topomask.runs.run import Row, Run
 
 __all__ = ['train']
 
-#: What a run writes to its folder, first of all what it is resumed from.
-FILES = (
-    'checkpoints/last.pt',
-    'config.yaml',
-    'metrics.csv',
-    'checkpoints/best.pt',
-    *(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*')),
-)
+#: What GraphGym's loggers write to the folder of a run.
+LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
 #: The smallest numbers that options accept.
 MINIMA = {
     'gt.layers': 1,
@@ -99,14 +77,6 @@ UNREAD = {
 }
 
 
-def _accelerator() -> str:
-    known = {'auto': 'cuda' if torch.cuda.is_available() else 'cpu', 'cpu': 'cpu', 'cuda': 'cuda', 'gpu': 'cuda'}
-    name = lookup('accelerator', cfg.accelerator, known)
-    if name == 'cuda' and not torch.cuda.is_available():
-        raise ValueError(f'accelerator: got {cfg.accelerator!r}, and there is no CUDA device; accepted are auto, cpu')
-    return name
-
-
 def _check_devices() -> None:
     processes = num_processes()
     if cfg.devices not in (None, 1, processes):
@@ -114,15 +84,6 @@ def _check_devices() -> None:
             f'devices: got {cfg.devices!r} for {processes} process(es), which is the number that trains; to change it: '
             f'torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...'
         )
-
-
-def _load_last(run_dir: Path, config: str) -> dict[str, Any] | None:
-    path = run_dir / 'checkpoints' / 'last.pt'
-    if not path.exists():
-        return None
-    checkpoint = load_checkpoint(path)
-    check_same_experiment(path, checkpoint['config'], config)
-    return checkpoint
 
 
 def _check_options() -> None:
@@ -184,27 +145,35 @@ def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
         )
 
 
-def _prepare(run_dir: Path, config: str, resume: bool, checkpoint: dict[str, Any] | None) -> None:
-    r"""Makes the folder ready to be written to."""
-    if rank() > 0:
-        return
-    if resume and checkpoint is None:
-        print(f'no checkpoint in {run_dir}: starting with the first epoch', file=sys.stderr)
-    remove_unfinished(run_dir)
-    if not resume:
-        clear_run(run_dir, FILES)
-    history = [] if checkpoint is None else checkpoint['history']
-    for split in SPLITS:
-        truncate_stats(run_dir / split / 'stats.json', len(history))
-    if history:
-        write_metrics(run_dir / 'metrics.csv', history)
-    write_atomically(run_dir / 'config.yaml', config.encode())
+class _Progress(pl.Callback):  # type: ignore[misc]
+    r"""Shows an :class:`~pyg_topomask.runs.progress.EpochBar` while Lightning trains."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.bar = EpochBar('train', trainer.max_epochs, trainer.num_training_batches, trainer.current_epoch)
+
+    def on_train_batch_end(self, *args: Any, **kwargs: Any) -> None:
+        self.bar.update()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        # Lightning asks callbacks before the module at the end of an epoch: its metrics are known at the next start.
+        self._show(pl_module)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._show(pl_module)
+
+    def _show(self, module: RunModule) -> None:
+        if module.run.history:
+            self.bar.show(module.run.history[-1], 'train_loss', module.run.metric)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        if stage == 'fit' and hasattr(self, 'bar'):
+            self.bar.close()
 
 
-def _trainer(accelerator: str) -> Any:
+def _trainer(device: torch.device) -> Any:
     local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
     return pl.Trainer(
-        accelerator=accelerator,
+        accelerator=device.type,
         devices=local,
         num_nodes=num_processes() // local,
         # Some local layers have parameters that the last layer does not use.
@@ -214,7 +183,7 @@ def _trainer(accelerator: str) -> Any:
         gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
-        callbacks=[Progress()] if cfg.topomask.progress else [],
+        callbacks=[_Progress()] if cfg.topomask.progress else [],
         # Of these, and of who takes which samples, the module and its loaders take care.
         logger=False,
         enable_checkpointing=False,
@@ -225,7 +194,7 @@ def _trainer(accelerator: str) -> Any:
 
 def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
     progress = trainer.fit_loop.epoch_progress.current
-    progress.processed = progress.completed = len(module.history)
+    progress.processed = progress.completed = len(module.run.history)
     handler = signal.getsignal(signal.SIGINT)
     try:
         trainer.fit(module, loaders[0], loaders[1:])
@@ -241,10 +210,12 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
 
 
 def _train_seed(run_dir: Path, resume: bool) -> Row:
-    accelerator = _accelerator()
+    device = find_device('accelerator', cfg.accelerator)
     _check_devices()
-    config = cfg.dump()  # before the loader adds what depends on the data
-    checkpoint = _load_last(run_dir, config) if resume else None
+    # The configuration as it is before the loader adds what depends on the data.
+    metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
+    run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
+    checkpoint = run.load() if resume else None
     _check_options()
     _warn_of_unread_options()
     cfg.run_dir = str(run_dir)
@@ -257,17 +228,17 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     with main_first():
         loaders = create_loaders()
     check_metric_best()
-    trainer = _trainer(accelerator)
+    trainer = _trainer(device)
     try_first_step(loaders[0], trainer.strategy.root_device)  # what fails here leaves an earlier run as it is
-    with locked(run_dir):
-        _prepare(run_dir, config, resume, checkpoint)
-        module = RunModule(run_dir, config, checkpoint)
+    with run.open(checkpoint):
+        if rank() == 0:
+            for split in SPLITS:
+                truncate_stats(run_dir / split / 'stats.json', len(run.history))
+        module = RunModule(run, checkpoint)
         _warn_if_nothing_is_redrawn(module)
-        if len(module.history) < cfg.optim.max_epoch:
+        if len(run.history) < cfg.optim.max_epoch:
             _fit(trainer, module, loaders)
-        # That of process 0, whose seconds the files hold, and which has then written its last one.
-        best = gather(best_row(module.history))[0]
-        module.model.load_state_dict(load_best(run_dir / 'checkpoints' / 'best.pt', best, config)['model'])
+        module.model.load_state_dict(run.load_best()['model'])
     trainer.validate(module, loaders[1:], verbose=False)
     return module.finish_meters()
 

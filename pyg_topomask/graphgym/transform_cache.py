@@ -29,8 +29,8 @@ from torch_geometric.transforms import (
 )
 
 import pyg_topomask
-from pyg_topomask.graphgym.checkpoint import rng_state, set_rng_state, write_atomically
-from pyg_topomask.graphgym.errors import first_line
+from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
+from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.transforms import (
     AddForest,
     AddGraphRandomFeatures,

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphgym.checkpoint import load_checkpoint, write_atomically
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.metrics import rank_items
 from pyg_topomask.recommend.models import build_recommender
 from pyg_topomask.recommend.train import embed, load_dataset, load_weights
+from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.folder import write_atomically
 
 __all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
 

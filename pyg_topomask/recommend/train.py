@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,47 +16,28 @@ from torch import Tensor
 from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
-from pyg_topomask.graphgym.checkpoint import (
-    check_same_experiment,
-    load_best,
-    load_checkpoint,
-    remove_unfinished,
-    rng_state,
-    save_checkpoint,
-    set_rng_state,
-    write_atomically,
-)
-from pyg_topomask.graphgym.distributed import connect, num_processes
-from pyg_topomask.graphgym.metrics import Row, write_metrics
-from pyg_topomask.graphgym.run_folder import clear_run, locked
 from pyg_topomask.recommend.config import load_config
 from pyg_topomask.recommend.datasets import INTERACTION_DATASETS, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset, load_interactions
 from pyg_topomask.recommend.metrics import evaluate, popularity_groups
 from pyg_topomask.recommend.models import RECOMMENDERS, Recommender, build_recommender
+from pyg_topomask.runs.checkpoint import set_rng_state
+from pyg_topomask.runs.devices import connect, find_device, num_processes
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.progress import EpochBar
+from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['Training', 'embed', 'find_device', 'load_dataset', 'load_weights', 'train']
+__all__ = ['Training', 'embed', 'load_dataset', 'load_weights', 'train']
 
-#: Options of the group :obj:`recommend` that say where and how long to run rather than what; a run may be resumed with others.
-FREE_OPTIONS = ('dir', 'max_epoch', 'device', 'progress', 'model', 'baselines')
-#: What a run writes to its folder, first of all what it is resumed from.
-FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'result.json', 'checkpoints/best.pt')
-
-
-def find_device(name: str) -> torch.device:
-    r"""Returns the device of an option.
-
-    Args:
-        name (str): :obj:`"auto"`, :obj:`"cpu"` or :obj:`"cuda"`.
-
-    Raises:
-        ValueError: If the name is unknown or there is no such device.
-    """
-    if name not in ('auto', 'cpu', 'cuda'):
-        raise ValueError(f'recommend.device: got {name!r}; accepted are auto, cpu, cuda')
-    if name == 'cuda' and not torch.cuda.is_available():
-        raise ValueError("recommend.device: got 'cuda', and there is no CUDA device; accepted are auto, cpu")
-    return torch.device('cuda' if name != 'cpu' and torch.cuda.is_available() else 'cpu')
+#: Options that say where and how long to run rather than what; a run may be resumed with others.
+FREE_OPTIONS = (
+    'out_dir',
+    'recommend.baselines',
+    'recommend.device',
+    'recommend.dir',
+    'recommend.max_epoch',
+    'recommend.progress',
+)
 
 
 def load_dataset(own: Any) -> InteractionDataset:
@@ -98,7 +78,7 @@ class Training:
     """
 
     def __init__(self, config: Any, name: str, seed: int, dataset: InteractionDataset, run_dir: Path) -> None:
-        self.own, self.name, self.seed, self.dataset, self.run_dir = config.recommend, name, seed, dataset, run_dir
+        self.own, self.name, self.seed, self.dataset = config.recommend, name, seed, dataset
         if self.own.k > dataset.num_items:
             raise ValueError(f'recommend.k: got {self.own.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
         if dataset.test.size(1) == 0:
@@ -107,11 +87,14 @@ class Training:
                 f'recommend.{option}: got {given!r} with no test interaction left; accepted are test interactions that neither '
                 f'training nor validation holds'
             )
-        self.config = config.clone()
-        self.config.seed = seed
-        self.config.recommend.model = name
-        self.config.recommend.baselines = []
-        self.device = find_device(self.own.device)
+        config = config.clone()
+        config.seed = seed
+        config.recommend.model = name
+        config.recommend.baselines = []
+        others = [f'recommend.{other}' for other in RECOMMENDERS if other != name]  # whose settings are not used
+        free = [*FREE_OPTIONS, *others]
+        self.record = Run(run_dir, config.dump(), f'val_recall@{self.own.k}', free=free, files=['result.json'])
+        self.device = find_device('recommend.device', self.own.device)
         seed_everything(seed)
         settings = self.own.get(name, {})
         self.model: Recommender = build_recommender(name, dataset, self.own.embedding_dim, settings).to(self.device)
@@ -120,24 +103,12 @@ class Training:
         self.optimizer = torch.optim.Adam(
             self.model.encoder.parameters(), settings['lr'], weight_decay=settings['weight_decay']
         )
-        self.history: list[Row] = []
-
-    @property
-    def metric(self) -> str:
-        r"""The name of the metric that selects the best epoch."""
-        return f'val_recall@{self.own.k}'
-
-    @property
-    def best(self) -> Row | None:
-        r"""The first epoch with the best validation metric, or :obj:`None` before any was validated."""
-        validated = [row for row in self.history if self.metric in row]
-        return max(validated, key=lambda row: row[self.metric]) if validated else None
 
     def is_finished(self) -> bool:
         r"""Returns whether all epochs are done, or the last validations brought nothing."""
-        best = self.best
-        stale = sum(self.metric in row and best is not None and row['epoch'] > best['epoch'] for row in self.history)
-        return bool(len(self.history) >= self.own.max_epoch or 0 < self.own.patience <= stale)
+        history, best, metric = self.record.history, self.record.best, self.record.metric
+        stale = sum(metric in row and best is not None and row['epoch'] > best['epoch'] for row in history)
+        return bool(len(history) >= self.own.max_epoch or 0 < self.own.patience <= stale)
 
     def run(self, resume: bool = False) -> Row:
         r"""Trains to the end and returns the metrics of the best model on the test interactions.
@@ -148,87 +119,52 @@ class Training:
         Raises:
             ValueError: If another process trains in the folder, or the checkpoint there is of another configuration or data.
         """
-        with locked(self.run_dir):
-            self._prepare(resume)
-            with self._bar() as bar:
+        checkpoint = self._load() if resume else None
+        with self.record.open(checkpoint):
+            if checkpoint is not None:
+                self.optimizer.load_state_dict(checkpoint['optimizer'])
+                set_rng_state(checkpoint['rng'][0])
+            batches = math.ceil(self.dataset.train.size(1) / self.own.batch_size)
+            finished = len(self.record.history)
+            with EpochBar(self.name, self.own.max_epoch, batches, finished, disable=not self.own.progress) as bar:
                 while not self.is_finished():
                     self._epoch(bar)
-            # Without validation interactions there is no best epoch: the last one counts.
-            path = self.run_dir / 'checkpoints' / ('last.pt' if self.best is None else 'best.pt')
-            self.model.encoder.load_state_dict(load_best(path, self.best, self.config.dump(), _bound)['model'])
+            self.model.encoder.load_state_dict(self.record.load_best()['model'])
             result = self._test()
             # JSON has no NaN, the metrics of a group of items without a test interaction.
             finite = {key: None if math.isnan(value) else value for key, value in result.items()}
-            write_atomically(self.run_dir / 'result.json', (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
+            text = json.dumps(finite, indent=1, allow_nan=False) + '\n'
+            write_atomically(self.record.folder / 'result.json', text.encode())
             return result
 
-    def _prepare(self, resume: bool) -> None:
-        text = self.config.dump()
-        remove_unfinished(self.run_dir)
-        if not resume:
-            clear_run(self.run_dir, FILES)
-        (self.run_dir / 'checkpoints').mkdir(exist_ok=True)
-        last = self.run_dir / 'checkpoints' / 'last.pt'
-        if resume and last.exists():
-            checkpoint = load_checkpoint(last)
-            check_same_experiment(last, _bound(checkpoint['config']), _bound(text))
+    def _load(self) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to continue from, if it is of the same users, items and interactions."""
+        checkpoint = self.record.load()
+        if checkpoint is not None:
+            last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.own.dir)
-            if checkpoint.get('interactions') != self.dataset.interactions_hash:
+            if checkpoint['interactions'] != self.dataset.interactions_hash:
                 raise ValueError(
                     f'recommend.dir: got {self.own.dir!r}; accepted are the interactions that {last} was trained on'
                 )
-            self.optimizer.load_state_dict(checkpoint['optimizer'])
-            self.history = checkpoint['history']
-            set_rng_state(checkpoint['rng'])
-            write_metrics(self.run_dir / 'metrics.csv', self.history)
-        elif resume:
-            print(f'no checkpoint in {self.run_dir}: starting with the first epoch', file=sys.stderr)
-        write_atomically(self.run_dir / 'config.yaml', text.encode())
+        return checkpoint
 
-    def _bar(self) -> Any:
-        from tqdm import tqdm
-
-        batches = math.ceil(self.dataset.train.size(1) / self.own.batch_size)
-        return tqdm(
-            total=self.own.max_epoch * batches,
-            initial=len(self.history) * batches,
-            desc=self.name,
-            unit='batch',
-            dynamic_ncols=True,
-            disable=not self.own.progress,
-        )
-
-    def _epoch(self, bar: Any) -> None:
+    def _epoch(self, bar: EpochBar) -> None:
         start = time.perf_counter()
-        epoch = len(self.history)
+        epoch = len(self.record.history)
         row: Row = {'epoch': epoch, 'loss': self._optimize(bar), 'seconds': time.perf_counter() - start}
         last = epoch + 1 == self.own.max_epoch
         if self.dataset.val.size(1) and (last or (epoch + 1) % self.own.eval_period == 0):
             row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, [self.dataset.train]).items()}
-        self.history.append(row)
-        bar.set_postfix(
-            {'epoch': epoch + 1, 'loss': f'{row["loss"]:.4f}', **{k: f'{v:.4f}' for k, v in row.items() if k == self.metric}}
+        self.record.history.append(row)
+        bar.show(row, 'loss', self.record.metric)
+        self.record.save(
+            {'users and items': self.dataset.fingerprint, 'model': self.model.encoder.state_dict()},
+            interactions=self.dataset.interactions_hash,
+            optimizer=self.optimizer.state_dict(),
         )
-        folder = self.run_dir / 'checkpoints'
-        state = {
-            'config': self.config.dump(),
-            'users and items': self.dataset.fingerprint,
-            'model': self.model.encoder.state_dict(),
-            'best': self.best,
-        }
-        if self.best is row:
-            save_checkpoint(folder / 'best.pt', state)
-        # Last, for who resumes goes on after the epoch of this file.
-        rest = {
-            'interactions': self.dataset.interactions_hash,
-            'optimizer': self.optimizer.state_dict(),
-            'history': self.history,
-            'rng': rng_state(),
-        }
-        write_metrics(self.run_dir / 'metrics.csv', self.history)
-        save_checkpoint(folder / 'last.pt', {**state, **rest})
 
-    def _optimize(self, bar: Any) -> float:
+    def _optimize(self, bar: EpochBar) -> float:
         self.model.encoder.train()
         self.model.objective.start_epoch(self.model.data)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -241,7 +177,7 @@ class Training:
             bar.update()
         mean = float(total) / self.dataset.train.size(1)
         if not math.isfinite(mean):
-            raise FloatingPointError(f'{self.name}: the loss of epoch {len(self.history)} is {mean}; try a lower lr')
+            raise FloatingPointError(f'{self.name}: the loss of epoch {len(self.record.history)} is {mean}; try a lower lr')
         return mean
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -258,14 +194,14 @@ class Training:
         seen = [self.dataset.train, self.dataset.val]
         result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
         result = {f'test_{key}': value for key, value in result.items()}
-        best = self.best
+        history, best = self.record.history, self.record.best
         if best is not None:
             result |= {key: value for key, value in best.items() if key.startswith('val_')}
-        seconds = [row['seconds'] for row in self.history]
+        seconds = [row['seconds'] for row in history]
         return {
             **result,
-            'epochs': len(self.history),
-            'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
+            'epochs': len(history),
+            'best_epoch': len(history) - 1 if best is None else int(best['epoch']),
             'seconds_per_epoch': statistics.median(seconds),
         }
 
@@ -286,7 +222,7 @@ def load_weights(
         ValueError: If the checkpoint is of other users or items.
     """
     own, state = dataset.fingerprint, encoder.state_dict()
-    same = checkpoint.get('users and items', own) == own  # of earlier checkpoints, only sizes tell
+    same = checkpoint['users and items'] == own
     if not same or any(name in state and state[name].shape != value.shape for name, value in checkpoint['model'].items()):
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
         raise ValueError(
@@ -305,16 +241,6 @@ def embed(model: Recommender) -> tuple[Tensor, Tensor]:
     """
     users, items = model.encoder.eval()(model.data)
     return users, items
-
-
-def _bound(config: str) -> str:
-    r"""Returns a configuration without what may differ when a run is resumed."""
-    tree = yaml.safe_load(config)
-    own = tree['recommend']
-    # Settings of other models are not used.
-    others = set(RECOMMENDERS) - {own['model']}
-    tree['recommend'] = {key: value for key, value in own.items() if key not in others and key not in FREE_OPTIONS}
-    return str(yaml.safe_dump({**tree, 'model': own['model']}))
 
 
 def train(

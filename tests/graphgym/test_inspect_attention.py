@@ -12,11 +12,11 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.graphgym.inspect_attention import inspect_attention, record_attention
 from pyg_topomask.graphgym.network import TopoGPSModel
 from pyg_topomask.graphgym.settings import load_config
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, TopoGPSConv
+from pyg_topomask.runs.checkpoint import load_checkpoint, save_checkpoint
 
 
 def configuration(small: list[str], attention: str) -> list[str]:

@@ -26,8 +26,8 @@ from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.datasets import digits as digits_module
 from pyg_topomask.graphgym import data as data_module
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.data import EpochSampler, SharedBatches
+from pyg_topomask.runs.checkpoint import load_checkpoint
 
 CONFIG = Path(__file__).parents[2] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
 
@@ -47,7 +47,7 @@ import torch
 
 from pyg_topomask.datasets import digits
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.distributed import rank
+from pyg_topomask.runs.devices import rank
 from pyg_topomask.recommend.train import train as train_recommender
 
 torch.set_num_threads(1)

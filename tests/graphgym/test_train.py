@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,12 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym import module, train
-from pyg_topomask.graphgym.checkpoint import load_checkpoint
-from pyg_topomask.graphgym.metrics import best_row, higher_is_better, truncate_stats
+from pyg_topomask.graphgym.metrics import higher_is_better, metric_best, truncate_stats
 from pyg_topomask.masks import StochasticRPEMask
+from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.folder import locked
+
+PLAIN = ['optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
 
 pytestmark = pytest.mark.usefixtures('few_digits')
 
@@ -75,7 +79,7 @@ def test_outputs(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.
     stats = [json.loads(line) for line in (folder / 'val' / 'stats.json').read_text().splitlines()]
     assert [line['epoch'] for line in stats] == [0, 1]
     checkpoint = load_checkpoint(folder / 'checkpoints' / 'last.pt')
-    assert checkpoint['epoch'] == checkpoint['sampler_epoch'] == 2
+    assert [row['epoch'] for row in checkpoint['history']] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +158,7 @@ def _recorded(forward: Callable[..., object], seen: list[torch.Tensor]) -> Calla
 def test_stopped_in_the_first_epoch(tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     options = [*small, 'optim.max_epoch', '1', 'train.batch_size', '64']
     train_until(0, monkeypatch, digits, options, out=tmp_path / 'parts')
-    assert load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')['epoch'] == 0
+    assert load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')['history'] == []
     assert train(digits, options, resume=True, out=tmp_path / 'parts') == train(digits, options, out=tmp_path / 'whole')
 
 
@@ -264,23 +268,45 @@ def test_loss_that_is_not_finite(tmp_path: Path, digits: Path, small: list[str])
         train(digits, [*small, 'optim.base_lr', '1e30', 'optim.clip_grad_norm', 'False'], out=tmp_path)
 
 
-def test_custom_error_is_minimized_and_nan_is_never_best() -> None:
+def test_metric_that_selects_the_best_epoch() -> None:
+    cfg.metric_best, cfg.dataset.task_type, cfg.metric_agg = 'auto', 'classification', 'argmax'
+    assert metric_best() == 'accuracy'
     cfg.metric_best = 'error'
-    history = [{'val_loss': 1.0, 'val_error': value} for value in (float('nan'), 3.0, 2.0, 5.0)]
-    cfg.metric_agg = 'argmin'
-    assert best_row(history) is history[2]
-    cfg.metric_agg = 'argmax'
-    assert best_row(history) is history[3]
-
-
-def test_best_row() -> None:
-    history = [{'epoch': 0.0}, {'val_loss': 1.0, 'val_accuracy': 0.5}, {'val_loss': 2.0, 'val_accuracy': 0.5}]
-    cfg.metric_best, cfg.dataset.task_type = 'auto', 'classification'
-    assert best_row(history) is history[1]  # the first of equals
-    history.append({'val_loss': 3.0, 'val_accuracy': 0.75})
-    assert best_row(history) is history[3]
-    cfg.metric_best = 'loss'
-    assert best_row(history) is history[1]
-    assert best_row(history[:1]) is None
+    assert metric_best() == 'error'
+    assert higher_is_better('error')
     assert higher_is_better('auc')
     assert not higher_is_better('mae')
+    cfg.metric_agg = 'argmin'
+    assert not higher_is_better('error')
+
+
+def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
+    with locked(folder):
+        for resume in (False, True):
+            with pytest.raises(ValueError, match='where another process trains'):
+                train(digits, [*small, *PLAIN], resume=resume, out=tmp_path)
+    assert {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()} == before
+    # Where there are no locks, the model of the other run is not reported as that of this one.
+    path = folder / 'checkpoints' / 'best.pt'
+    best = load_checkpoint(path)
+    torch.save({**best, 'best': {**best['best'], 'seconds': 0.0}}, path)
+    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))}: got the model of another run; accepted is'):
+        train(digits, [*small, *PLAIN], resume=True, out=tmp_path)
+
+
+def test_files_of_the_user_stay(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    own = [folder / part / 'mine.txt' for part in ('.', 'checkpoints', 'train', 'val', 'test', 'checkpoints/old')]
+    for path in own:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('mine')
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    assert 'replacing' not in capsys.readouterr().err  # there was no run
+    (folder / 'val' / 'events.out.tfevents.1').write_text('theirs')
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    assert f'replacing the run in {folder}' in capsys.readouterr().err
+    assert [path.read_text() for path in own] == ['mine'] * len(own)
+    assert not (folder / 'val' / 'events.out.tfevents.1').exists()

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.graphgym.checkpoint import (
+from pyg_topomask.runs.checkpoint import (
     SCHEMA_VERSION,
-    check_same_experiment,
-    check_same_model,
+    differences,
     load_checkpoint,
-    remove_unfinished,
     rng_state,
     save_checkpoint,
     set_rng_state,
-    write_atomically,
 )
+from pyg_topomask.runs.folder import remove_unfinished, write_atomically
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -117,26 +115,21 @@ def test_random_states_survive_a_file(tmp_path: Path) -> None:
     assert [draw(), draw()] == expected
 
 
-def test_same_experiment() -> None:
-    saved = '{gt: {layer_type: GINE+GRF, layers: 3}, optim: {max_epoch: 5}, out_dir: a, topomask: {transforms: []}}'
-    path = Path('last.pt')
-    check_same_experiment(path, saved, saved)
-    check_same_experiment(path, saved, saved.replace('max_epoch: 5', 'max_epoch: 9').replace('out_dir: a', 'out_dir: b'))
-    with pytest.raises(ValueError, match=r"last.pt.*gt.layer_type was 'GINE\+GRF' and is 'GINE\+Linear'"):
-        check_same_experiment(path, saved, saved.replace('GINE+GRF', 'GINE+Linear'))
-    with pytest.raises(ValueError, match=r"topomask.transforms was \[\] and is \['X'\]"):
-        check_same_experiment(path, saved, saved.replace('[]', '[X]'))
-
-
-def test_same_model() -> None:
-    saved = '{gt: {layer_type: GINE+GRF}, optim: {base_lr: 0.1}, topomask: {progress: True, KMIP: {k: 5}}}'
-    path = Path('best.pt')
-    check_same_model(path, saved, saved.replace('0.1', '0.2').replace('True', 'False'))
-    # Both pairs of models have weights of equal names and shapes.
-    with pytest.raises(ValueError, match=r"best.pt.*another model: gt.layer_type was 'GINE\+GRF' and is 'GINE\+AsymmetricGRF'"):
-        check_same_model(path, saved, saved.replace('GINE+GRF', 'GINE+AsymmetricGRF'))
-    with pytest.raises(ValueError, match=r'another model: topomask.KMIP.k was 5 and is 7'):
-        check_same_model(path, saved, saved.replace('k: 5', 'k: 7'))
+def test_differences() -> None:
+    saved = '{gt: {layer_type: GINE+GRF, layers: 3}, optim: {max_epoch: 5}, topomask: {transforms: []}}'
+    free = ['optim.max_epoch', 'topomask.GRF']
+    assert differences(saved, saved) == {}
+    longer = saved.replace('max_epoch: 5', 'max_epoch: 9')
+    assert differences(saved, longer, free) == {}
+    assert differences(saved, longer) == {'optim.max_epoch': 'optim.max_epoch was 5 and is 9'}
+    grouped = saved.replace('transforms: []', 'transforms: [], GRF: {p_halt: 0.5, num_walks: 4}')
+    assert differences(saved, grouped, free) == {}
+    assert list(differences(saved, grouped)) == ['topomask.GRF.num_walks', 'topomask.GRF.p_halt']
+    other = saved.replace('GINE+GRF', 'GINE+Linear').replace('[]', '[X]')
+    assert list(differences(saved, other, free).values()) == [
+        "gt.layer_type was 'GINE+GRF' and is 'GINE+Linear'",
+        "topomask.transforms was [] and is ['X']",
+    ]
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyg_topomask.graphgym.checkpoint import write_atomically
+from pyg_topomask.runs.folder import write_atomically
 
 __all__ = ['TableRow', 'markdown_table', 'save_figure', 'write_csv']
 

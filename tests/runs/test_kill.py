@@ -18,7 +18,7 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 import pyg_topomask
-from pyg_topomask.graphgym.checkpoint import load_checkpoint
+from pyg_topomask.runs.checkpoint import load_checkpoint
 
 if not hasattr(os, 'fork'):
     pytest.skip('needs fork', allow_module_level=True)
@@ -112,7 +112,7 @@ MOMENTS = [
     ('fsync', 'config.yaml', 0),
     ('replace', 'last.pt', 0),
 ]
-#: The same for recommendation, which has nothing to save before the first epoch.
+#: The same for recommendation, which saves nothing before the first epoch.
 MOMENTS_OF_RECOMMENDATION = [
     ('fsync', 'metrics.csv', 0),
     ('fsync', 'best.pt', 0),
@@ -164,7 +164,8 @@ def assert_nothing_unfinished(folder: Path) -> None:
     assert {path.name for path in folder.rglob('.*')} == {'.lock'}
 
 
-def test_training(tmp_path: Path, digits: Path) -> None:
+def test_training(tmp_path: Path) -> None:
+    digits = Path(__file__).parents[2] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
     run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path)
     whole, killed = (tmp_path / name / digits.stem / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 2

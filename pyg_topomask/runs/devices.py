@@ -1,4 +1,4 @@
-r"""The processes of a run that torchrun has started: which of them this is, and what they tell each other."""
+r"""The device that a run computes on, and the processes that torchrun has started for it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
+import torch
 import torch.distributed as dist
 
-__all__ = ['connect', 'gather', 'main_first', 'num_processes', 'rank']
+__all__ = ['connect', 'find_device', 'gather', 'main_first', 'num_processes', 'rank']
 
 Value = TypeVar('Value')
+
+
+def find_device(option: str, name: str) -> torch.device:
+    r"""Returns the device of a name.
+
+    Args:
+        option (str): The option that names it, for the error message.
+        name (str): :obj:`"auto"`, :obj:`"cpu"`, :obj:`"cuda"`, or :obj:`"gpu"`, as Lightning calls it.
+
+    Raises:
+        ValueError: If the name is unknown or there is no such device.
+    """
+    if name not in ('auto', 'cpu', 'cuda', 'gpu'):
+        raise ValueError(f'{option}: got {name!r}; accepted are auto, cpu, cuda, gpu')
+    available = torch.cuda.is_available()
+    if name in ('cuda', 'gpu') and not available:
+        raise ValueError(f'{option}: got {name!r}, and there is no CUDA device; accepted are auto, cpu')
+    return torch.device('cuda' if name != 'cpu' and available else 'cpu')
 
 
 def connect() -> None:
@@ -29,12 +48,12 @@ def num_processes() -> int:
 
 
 def rank() -> int:
-    r"""Returns the number of this process; process 0 is the one that prints and writes files."""
+    r"""Returns the number of this process. Process 0 prints and writes files."""
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def gather(value: Value) -> list[Value]:
-    r"""Returns the values of all processes, in their order, once all of them have called this.
+    r"""Returns the values of all processes, in the order of the processes. All of them call this.
 
     Args:
         value (Any): The value of this process, which must be picklable.
@@ -52,7 +71,7 @@ def gather(value: Value) -> list[Value]:
 
 @contextmanager
 def main_first() -> Iterator[None]:
-    r"""A block that process 0 runs before the others do, so that these find the files it has written."""
+    r"""A block that process 0 runs before the other processes, which then find the files that it has written."""
     if rank() > 0:
         gather(None)
     try:
