@@ -56,7 +56,7 @@ def _code_version() -> str:
 
 
 def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:
-    from pyg_topomask.graphgym.train import train
+    from pyg_topomask.graphgym import train
 
     torch.set_num_threads(1)
     options = ['gt.layer_type', variant, 'seed', str(seed), 'topomask.progress', 'False', 'name_tag', variant.replace('+', '-')]

@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.harness import write_table
-from pyg_topomask.graphgym.inspect_attention import inspect_attention
-from pyg_topomask.graphgym.train import train
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.inspect.attention import inspect_attention
 
 __all__ = ['run']
 

@@ -60,7 +60,7 @@ def _train(arguments: argparse.Namespace) -> None:
         train_recommender(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
         return
 
-    from pyg_topomask.graphgym.train import train
+    from pyg_topomask.graphgym import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
 
@@ -72,19 +72,19 @@ def _recommend(arguments: argparse.Namespace) -> None:
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect import inspect
+    from pyg_topomask.graphgym.inspect.mask import inspect
 
     inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out)
 
 
 def _inspect_attention(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect_attention import inspect_attention
+    from pyg_topomask.graphgym.inspect.attention import inspect_attention
 
     inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.catalog import print_catalog
+    from pyg_topomask.graphgym.inspect.catalog import print_catalog
 
     print_catalog()
 

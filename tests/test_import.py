@@ -31,6 +31,7 @@ LIBRARY = [
     'pyg_topomask.nn.models',
     'pyg_topomask.ops',
     'pyg_topomask.recommend',
+    'pyg_topomask.runs',
     'pyg_topomask.testing',
     'pyg_topomask.transforms',
     'pyg_topomask.walks',
@@ -50,7 +51,7 @@ ORDER = {
             ['masks'],
             ['transforms', 'nn'],
             ['diagnostics', 'testing'],
-            ['datasets', 'viz'],
+            ['datasets', 'viz', 'runs'],
             ['graphgym'],
             ['recommend'],
             ['__main__'],
@@ -279,6 +280,20 @@ from pyg_topomask.nn import GRFAttention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 data = AddGraphRandomFeatures()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
 GRFAttention(4)(torch.ones(2, 4), data.edge_index).sum().backward()
+""")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize('name', ['recommend', 'recommend.train', 'recommend.serve', 'runs.run'])
+def test_recommender_and_runs_know_nothing_of_graphgym(name: str) -> None:
+    result = run(f"""
+import sys
+import torch_geometric, torch_geometric.transforms, torch_geometric.loader
+before = {{name for name in sys.modules if 'graphgym' in name}}
+import pyg_topomask.{name}
+after = {{name for name in sys.modules if 'graphgym' in name}}
+assert after == before, after - before
+assert not {{name for name in after if name.startswith('pyg_topomask')}}
 """)
     assert result.returncode == 0, result.stderr
 

@@ -15,8 +15,8 @@ from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask
 from pyg_topomask.__main__ import main
-from pyg_topomask.graphgym.catalog import catalog, first_sentence
-from pyg_topomask.graphgym.composed_mask import MASKS
+from pyg_topomask.graphgym.inspect.catalog import catalog, first_sentence
+from pyg_topomask.graphgym.names.masks import MASKS
 
 ROOT = Path(pyg_topomask.__file__).parents[1]
 

@@ -18,9 +18,9 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg
 from torch_geometric.graphgym.loss import compute_loss
 
-import pyg_topomask.graphgym.graphgps  # noqa: F401
-from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.loader import build_transforms
+import pyg_topomask.graphgym.graphgps.hook  # noqa: F401
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 CHECKOUT = Path(REAL) if REAL else STANDIN

@@ -18,11 +18,11 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.utils.smiles import e_map, x_map
 
-import pyg_topomask.graphgym.categorical_encoders
-import pyg_topomask.graphgym.objectives  # noqa: F401
-from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.optim import create_optimizer
-from pyg_topomask.graphgym.settings import load_config
+import pyg_topomask.graphgym.names.encoders
+import pyg_topomask.graphgym.run.objectives  # noqa: F401
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.run.optim import create_optimizer
 from pyg_topomask.transforms import AddGraphRandomFeatures, KNNGraph
 from pyg_topomask.transforms.normals import AddNormals
 from pyg_topomask.transforms.sampling import FarthestSampling

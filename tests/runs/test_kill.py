@@ -53,7 +53,8 @@ import torch
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import digits
-from pyg_topomask.graphgym import module, train
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.run import module
 from pyg_topomask.recommend.train import Training
 
 

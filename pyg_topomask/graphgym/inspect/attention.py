@@ -26,9 +26,9 @@ from pyg_topomask.diagnostics.attention import (
     cumulative_full_attention,
     distance_to_full_attention,
 )
-from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.settings import FREE_OPTIONS, load_config, run_name
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint
@@ -129,8 +129,8 @@ def inspect_attention(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        checkpoint (str or Path, optional): What :func:`~pyg_topomask.graphgym.train.train` saved. (default: :obj:`None`, the
-            best model of the run with that YAML in :obj:`out`)
+        checkpoint (str or Path, optional): What :func:`~pyg_topomask.graphgym.train` saved. (default: :obj:`None`, the best
+            model of the run with that YAML in :obj:`out`)
         graphs (int, optional): The number of graphs. (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
 

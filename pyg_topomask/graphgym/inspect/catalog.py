@@ -13,9 +13,9 @@ import pyg_topomask.nn.models
 import pyg_topomask.transforms
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.feature_maps import FEATURE_MAPS
-from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
-from pyg_topomask.graphgym.composed_mask import MASKS
-from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.masks import KERNELS
 from pyg_topomask.walks import SAMPLERS
 

@@ -28,18 +28,19 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import (
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
     build_attention,
     check_attention,
     configured_attention,
     layer_option,
 )
-from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.loader import build_transforms, load_dataset
-from pyg_topomask.graphgym.network import split_layer_type
-from pyg_topomask.graphgym.pyg_datasets import SPLIT_KEYS
-from pyg_topomask.graphgym.settings import load_config, run_name
+from pyg_topomask.graphgym.names.lookup import named_remedies
+from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.graphgym.options import load_config, run_name
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv

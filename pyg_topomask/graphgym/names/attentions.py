@@ -10,9 +10,8 @@ import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.composed_mask import MASKS, build_mask, read_tree
-from pyg_topomask.graphgym.local_layers import per_head
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
@@ -47,6 +46,7 @@ __all__ = [
     'gps_attention_kwargs',
     'layer_option',
     'option_types',
+    'per_head',
     'register_mask',
 ]
 
@@ -284,6 +284,18 @@ def configured_attention() -> str:
     if option == 'gt.layer_type':
         return value.rpartition('+')[2]
     return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
+
+
+def per_head(channels: int, heads: int) -> int:
+    r"""Returns the channels of a head, checked to be as many for each.
+
+    Args:
+        channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
+        heads (int): Number of heads, :obj:`gt.n_heads`.
+    """
+    if channels % heads:
+        raise ValueError(f'gt.n_heads: got {heads} for gt.dim_hidden {channels}; accepted are divisors of that')
+    return channels // heads
 
 
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:

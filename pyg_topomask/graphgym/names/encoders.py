@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import Embedding, Linear, Module
+from torch.nn import Embedding, Linear, Module, ModuleList
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import BatchNorm1dEdge, BatchNorm1dNode, new_layer_config
+from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.checks import check_whole
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.names.lookup import lookup
 
-__all__ = ['FeatureEncoder', 'LinearEdgeEncoder', 'LinearNodeEncoder', 'TypeDictEdgeEncoder', 'TypeDictNodeEncoder']
+__all__ = [
+    'EDGE_ENCODERS',
+    'NODE_ENCODERS',
+    'DummyEdgeEncoder',
+    'FeatureEncoder',
+    'LinearEdgeEncoder',
+    'LinearNodeEncoder',
+    'SmilesEdgeEncoder',
+    'SmilesNodeEncoder',
+    'TypeDictEdgeEncoder',
+    'TypeDictNodeEncoder',
+]
 
 
 class LinearNodeEncoder(Module):
@@ -96,13 +108,85 @@ class TypeDictEdgeEncoder(Module):
         return batch
 
 
+class DummyEdgeEncoder(Module):
+    r"""One learned vector for all edges, so that layers that need edge features can be used where there are none.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.encoder = Embedding(1, emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.edge_attr = self.encoder(batch.edge_index.new_zeros(batch.edge_index.size(1)))
+        return batch
+
+
+class _Kinds(Module):
+    r"""The sum of one embedding for each column of numbers."""
+
+    def __init__(self, sizes: list[int], emb_dim: int) -> None:
+        super().__init__()
+        self.embeddings = ModuleList(Embedding(size, emb_dim) for size in sizes)
+
+    def forward(self, kinds: Tensor) -> Tensor:
+        total: Tensor = sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
+        return total
+
+
+class SmilesNodeEncoder(Module):
+    r"""The sum of an embedding for each of the nine kinds that :func:`torch_geometric.utils.from_smiles` gives an atom, and of
+    a linear map of further columns, such as encodings that transforms have appended.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.kinds = _Kinds([len(values) for values in x_map.values()], emb_dim)
+        further = cfg.share.dim_in - len(x_map)
+        self.further = Linear(further, emb_dim, bias=False) if further > 0 else None
+
+    def forward(self, batch: Data) -> Data:
+        x, count = batch.x, len(x_map)
+        batch.x = self.kinds(x)
+        if self.further is not None:
+            batch.x = batch.x + self.further(x[:, count:].to(batch.x.dtype))
+        return batch
+
+
+class SmilesEdgeEncoder(Module):
+    r"""The sum of an embedding for each of the three kinds that :func:`torch_geometric.utils.from_smiles` gives a bond.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.kinds = _Kinds([len(values) for values in e_map.values()], emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.edge_attr = self.kinds(batch.edge_attr)
+        return batch
+
+
 #: Used for names that nobody registered; GraphGPS registers these itself.
 NODE_ENCODERS: dict[str, type[Module]] = {'LinearNode': LinearNodeEncoder, 'TypeDictNode': TypeDictNodeEncoder}
-EDGE_ENCODERS: dict[str, type[Module]] = {'LinearEdge': LinearEdgeEncoder, 'TypeDictEdge': TypeDictEdgeEncoder}
+EDGE_ENCODERS: dict[str, type[Module]] = {
+    'DummyEdge': DummyEdgeEncoder,
+    'LinearEdge': LinearEdgeEncoder,
+    'TypeDictEdge': TypeDictEdgeEncoder,
+}
 
 # GraphGPS's LinearEdge knows the size of the edge features of two datasets only. Under a name of our own, a YAML with
 # any other dataset runs there as well.
 register.edge_encoder_dict.setdefault('LinearEdgeAttr', LinearEdgeEncoder)
+register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
+register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 
 
 class FeatureEncoder(torch.nn.Module):

@@ -1,16 +1,20 @@
-r"""The local message passing layers that can stand before the '+' of :obj:`gt.layer_type`."""
+r"""Local layers, which stand before the '+' of :obj:`gt.layer_type`, and attentions as layers of :obj:`model.type: gnn`."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import Linear, Module, Sequential
+from torch.nn import Identity, Linear, Module, Sequential
 from torch_geometric.data import Data
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.models.layer import LayerConfig
 from torch_geometric.nn import (
     GATConv,
     GATv2Conv,
@@ -24,10 +28,12 @@ from torch_geometric.nn import (
     SAGEConv,
 )
 
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, per_head
+from pyg_topomask.graphgym.names.lookup import lookup, named_remedies
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['LOCAL_LAYERS', 'LocalLayer', 'local_layer', 'per_head']
+__all__ = ['LOCAL_LAYERS', 'AttentionLayer', 'LocalLayer', 'local_layer', 'shared_graph']
 
 
 @dataclass(frozen=True)
@@ -71,18 +77,6 @@ def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
     return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
 
 
-def per_head(channels: int, heads: int) -> int:
-    r"""Returns the channels of a head, checked to be as many for each.
-
-    Args:
-        channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
-        heads (int): Number of heads, :obj:`gt.n_heads`.
-    """
-    if channels % heads:
-        raise ValueError(f'gt.n_heads: got {heads} for gt.dim_hidden {channels}; accepted are divisors of that')
-    return channels // heads
-
-
 def _pna(channels: int, edge_dim: int | None) -> PNAConv:
     # GraphGPS's aggregators. With the scaler 'identity' alone, the histogram of the degrees changes nothing, but has to exist.
     degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
@@ -120,3 +114,53 @@ def local_layer(name: str) -> LocalLayer | None:
         name (str): The name before the '+' of :obj:`gt.layer_type`.
     """
     return lookup("gt.layer_type, before '+'", name, LOCAL_LAYERS)
+
+
+#: Where a batch keeps the graph that the layers of a forward pass share; beside its attributes, not among them.
+_SHARED = '_topomask_graph'
+
+
+def shared_graph(batch: Data, user: Module) -> Graph:
+    r"""Returns the graph of a batch, the same for every layer of one forward pass.
+
+    A layer that comes back has begun another forward pass, in which masks that draw anew have to.
+
+    Args:
+        batch (torch_geometric.data.Data): The batch.
+        user (torch.nn.Module): The layer that asks.
+    """
+    kept: tuple[Graph | None, set[Module]] = batch.__dict__.pop(_SHARED, (None, set()))
+    graph, users = kept
+    if graph is None or graph.edge_index is not batch.edge_index or user in users:
+        # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
+        graph, users = Graph.from_data(copy.copy(batch)), set()
+    batch.__dict__[_SHARED] = (graph, users | {user})
+    return graph
+
+
+class AttentionLayer(Module):
+    r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
+    :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
+    The layers of a forward pass share what masks prepare for the batch, such as random walks.
+
+    Args:
+        name (str): The attention.
+        layer_config (LayerConfig): GraphGym's configuration of the layer.
+        **kwargs (optional): Not used; GraphGym passes them to every layer.
+    """
+
+    def __init__(self, name: str, layer_config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__()
+        dim_in, dim_out = layer_config.dim_in, layer_config.dim_out
+        self.lin = Identity() if dim_in == dim_out else Linear(dim_in, dim_out)
+        self.attn = build_attention(name, dim_out, cfg.gnn.att_heads)
+
+    @named_remedies()
+    def forward(self, batch: Data) -> Data:
+        graph = shared_graph(batch, self)
+        batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
+        return batch
+
+
+for _name in ATTENTIONS:
+    register.layer_dict.setdefault(f'{_name.lower()}_attention', partial(AttentionLayer, _name))

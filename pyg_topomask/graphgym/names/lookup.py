@@ -1,16 +1,52 @@
-r"""Arguments as a YAML states them, and calls with these."""
+r"""From the words of a YAML to objects: look-up by name, calls with arguments, and errors that say what to change."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from yacs.config import CfgNode
 
-__all__ = ['construct', 'decoded']
+__all__ = ['construct', 'decoded', 'lookup', 'named_remedies']
 
 T = TypeVar('T')
+
+#: What a mask or a transform says of data that lacks something, and where a YAML gets it from.
+REMEDIES = (
+    (
+        r'got a graph with a cycle',
+        'forests come from the data set: of the transforms in topomask.transforms AddForest stores one, and none makes one',
+    ),
+    (
+        r'got the attribute name (.+), which the data lacks',
+        r'it comes with the data set, or from a transform in topomask.transforms that stores it under this name, as '
+        r'AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: \1',
+    ),
+)
+
+
+def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
+    r"""Returns the entry :obj:`name` of the first table that has it.
+
+    GraphGym's own registry is given first and our table second, so that what GraphGPS or the user registers wins, and
+    nothing of ours has to be registered under a name that is theirs.
+
+    Args:
+        option (str): The option that names it, for the error message.
+        name (str): The name.
+        *tables (dict): The tables, in order of precedence.
+
+    Raises:
+        ValueError: If no table has it.
+    """
+    for table in tables:
+        if name in table:
+            return table[name]
+    known = sorted({key for table in tables for key in table if isinstance(key, str)})
+    raise ValueError(f'{option}: got {name!r}; accepted are {", ".join(known)}')
 
 
 def decoded(value: Any) -> Any:
@@ -55,3 +91,15 @@ def construct(where: str, build: Callable[..., T], given: Any, **others: Any) ->
         raise ValueError(f'{where}: got {arguments!r}, of which a value is of a type that is not accepted: {error}') from error
     except ValueError as error:
         raise ValueError(f'{where}: {error}') from error
+
+
+@contextmanager
+def named_remedies() -> Iterator[None]:
+    r"""Adds to an error by which a mask refuses the data what in :obj:`topomask.transforms` makes what it lacks."""
+    try:
+        yield
+    except ValueError as error:
+        for pattern, remedy in REMEDIES:
+            if found := re.search(pattern, str(error)):
+                raise ValueError(f'{error}; {found.expand(remedy)}') from error
+        raise

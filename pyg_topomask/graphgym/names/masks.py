@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from pyg_topomask.graphgym.arguments import construct, decoded
+from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,

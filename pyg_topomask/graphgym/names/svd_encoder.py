@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.encoders import NODE_ENCODERS
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
+from pyg_topomask.graphgym.names.lookup import lookup
 
 __all__ = ['SVD_OPTIONS', 'ComposedSVDEncoder', 'SVDNodeEncoder', 'register_svd_encoders']
 

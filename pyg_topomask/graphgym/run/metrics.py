@@ -13,7 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.run import Row

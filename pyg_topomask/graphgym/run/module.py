@@ -12,36 +12,22 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric import seed_everything
 from torch_geometric.data import Data
-from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.graphgym.metrics import EpochMeter
-from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
+from pyg_topomask.graphgym.run.metrics import EpochMeter
+from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import gather, num_processes, rank
 from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['RunModule', 'create_network', 'drawn_parts']
+__all__ = ['SPLITS', 'RunModule', 'drawn_parts']
 
 SPLITS = ('train', 'val', 'test')
-
-
-def create_network() -> torch.nn.Module:
-    r"""Makes the network :obj:`cfg.model.type`, for data whose sizes :obj:`cfg.share` holds."""
-    dim_in, dim_out = _sizes()
-    network: torch.nn.Module = register.network_dict[cfg.model.type](dim_in=dim_in, dim_out=dim_out)
-    return network
-
-
-def _sizes() -> tuple[int, int]:
-    # GraphGym predicts one score where there are two classes.
-    binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
-    return cfg.share.dim_in, 1 if binary else cfg.share.dim_out
 
 
 def drawn_parts(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
@@ -59,14 +45,22 @@ class RunModule(GraphGymModule):
     Of several processes, each takes its part of every batch; the gradient and the metrics are those of all of them, and
     process 0 writes.
 
-    Args:
-        run (Run): The run, which is open.
-        checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
+    The network is :obj:`cfg.model.type`, for data whose sizes :obj:`cfg.share` holds.
     """
 
-    def __init__(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
-        super().__init__(*_sizes(), cfg)
+    def __init__(self) -> None:
+        # GraphGym predicts one score where there are two classes.
+        binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
+        super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
         cfg.params = params_count(self.model)
+
+    def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
+        r"""Takes the run to record epochs in, from here on.
+
+        Args:
+            run (Run): The run, which is open.
+            checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
+        """
         self.run = run
         self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
         self._checkpoint = checkpoint

@@ -12,7 +12,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, from_config
 from torch_geometric.nn.lr_scheduler import CosineWithWarmupLR, LinearWithWarmupLR, PolynomialWithWarmupLR
 
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.names.lookup import lookup
 
 __all__ = ['OPTIMIZERS', 'SCHEDULERS', 'create_optimizer', 'create_scheduler']
 

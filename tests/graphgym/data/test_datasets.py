@@ -14,9 +14,10 @@ from torch_geometric.transforms import NormalizeFeatures
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym import loader
-from pyg_topomask.graphgym.data import EpochSampler, create_loaders
-from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms, load_dataset
+from pyg_topomask.graphgym.data import datasets
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
 
 
 class Graphs(InMemoryDataset):
@@ -86,7 +87,7 @@ def test_folder_of_planetoid(
     if direct:
         (tmp_path / 'Cora' / 'raw').mkdir(parents=True)
     asked: list[Any] = []
-    monkeypatch.setattr(loader, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
+    monkeypatch.setattr(datasets, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
     load_dataset('PyG-Planetoid', 'Cora', str(tmp_path))
     assert asked == [(tmp_path if direct else tmp_path / 'Planetoid', 'Cora')]
 
@@ -270,6 +271,6 @@ def test_data_that_cannot_be_downloaded_is_named(configure: Callable[..., None],
         raise ConnectionError('no route to host')
 
     configure('dataset.dir nowhere')
-    monkeypatch.setattr('pyg_topomask.graphgym.data.create_loader', fail)
+    monkeypatch.setattr('pyg_topomask.graphgym.data.loaders.create_loader', fail)
     with pytest.raises(OSError, match=r"^dataset.dir: got 'nowhere', where .* could not be loaded: no route to host$"):
         create_loaders()

@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from pyg_topomask.graphgym import pyg_datasets
-from pyg_topomask.graphgym.pyg_datasets import append_positions, join, load_pyg_dataset
+from pyg_topomask.graphgym.data import pyg_datasets
+from pyg_topomask.graphgym.data.pyg_datasets import append_positions, join, load_pyg_dataset
 
-TU = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[3] / 'shared' / 'data')) / 'tu'
+TU = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[4] / 'shared' / 'data')) / 'tu'
 
 pytestmark = pytest.mark.filterwarnings('ignore:.*internal storage format.*')
 

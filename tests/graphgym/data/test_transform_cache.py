@@ -25,8 +25,8 @@ from torch_geometric.transforms import (
 
 import pyg_topomask
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.loader import apply_in_memory, build_transforms
-from pyg_topomask.graphgym.transform_cache import cache_file, leaves_nodes
+from pyg_topomask.graphgym.data.transform_cache import cache_file, leaves_nodes
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
 from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding, RandomSampling
 
 

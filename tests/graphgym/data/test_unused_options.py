@@ -10,7 +10,7 @@ from disk_graphs import Graphs
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.loader import load_dataset
+from pyg_topomask.graphgym.data.datasets import load_dataset
 
 
 @pytest.fixture(autouse=True)

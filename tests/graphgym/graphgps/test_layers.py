@@ -16,8 +16,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.graphgps import GPSLayerHook, hook_graphgps
+from pyg_topomask.graphgym.graphgps.hook import hook_graphgps
+from pyg_topomask.graphgym.graphgps.layers import GPSLayerHook
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
 LOCAL = ['None', 'GCN', 'GIN', 'GENConv', 'GINE', 'GAT', 'PNA', 'CustomGatedGCN']
 

@@ -12,9 +12,9 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.inspect_attention import inspect_attention, record_attention
-from pyg_topomask.graphgym.network import TopoGPSModel
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.inspect.attention import inspect_attention, record_attention
+from pyg_topomask.graphgym.names.networks import TopoGPSModel
+from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, TopoGPSConv
 from pyg_topomask.runs.checkpoint import load_checkpoint, save_checkpoint
 
@@ -177,7 +177,7 @@ def test_checkpoint_of_another_model(tmp_path: Path, digits: Path, small: list[s
 
 
 def test_graphs_without_positions_are_laid_out() -> None:
-    from pyg_topomask.graphgym import inspect_attention as module
+    from pyg_topomask.graphgym.inspect import attention as module
 
     data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
     positions = module._positions(data)

@@ -14,7 +14,7 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, suggest_num_walks
-from pyg_topomask.graphgym.inspect import inspect
+from pyg_topomask.graphgym.inspect.mask import inspect
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
@@ -187,7 +187,7 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     def interrupt(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('pyg_topomask.graphgym.inspect.inspect', interrupt)
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.inspect', interrupt)
     assert main(['inspect', '--cfg', str(digits)]) == 130
     assert capsys.readouterr().err == '\ninterrupted\n'
 
@@ -226,7 +226,7 @@ class Weighted(list[Data]):
 def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.tensor([4.0, 4.0, 1.0, 1.0])
     data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=weight, num_nodes=3)
-    monkeypatch.setattr('pyg_topomask.graphgym.inspect.load_dataset', lambda *arguments: Weighted([data]))
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.load_dataset', lambda *arguments: Weighted([data]))
     (row,) = inspect(digits, QUIET, graphs=3, out=tmp_path)
     mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
     series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
@@ -246,6 +246,6 @@ def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
 
 
 def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
-    config = Path(__file__).parents[2] / 'graphgps_configs' / 'digits-TopologicalViT.yaml'
+    config = Path(__file__).parents[3] / 'graphgps_configs' / 'digits-TopologicalViT.yaml'
     with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT'; accepted by inspect are TopoGPSModel and gnn"):
         inspect(config, QUIET, out=tmp_path)

@@ -10,8 +10,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.nn import PNAConv
 
-from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS, local_layer
-from pyg_topomask.graphgym.network import TopoGPSModel
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS, local_layer
+from pyg_topomask.graphgym.names.networks import TopoGPSModel
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
 

@@ -10,13 +10,13 @@ from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.attentions import build_attention
-from pyg_topomask.graphgym.composed_mask import build_mask, read_tree, yaml_overrides
-from pyg_topomask.graphgym.loader import build_transforms
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import build_attention
+from pyg_topomask.graphgym.names.masks import build_mask, read_tree, yaml_overrides
+from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
 GRAPH = Graph.from_data(small_graph())
 
 

@@ -16,14 +16,14 @@ from torch_geometric.graphgym.register import network_dict
 from pyg_topomask.datasets import ClothRollouts, load_images, moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.attentions import OTHER_MODELS
-from pyg_topomask.graphgym.composed_mask import MASKS
-from pyg_topomask.graphgym.models import MODELS
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.names.attentions import OTHER_MODELS
+from pyg_topomask.graphgym.names.masks import MASKS
+from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 
-CONFIGS = {name: next((Path(__file__).parents[2] / 'graphgps_configs').glob(f'*-{name}.yaml')) for name in MODELS}
+CONFIGS = {name: next((Path(__file__).parents[3] / 'graphgps_configs').glob(f'*-{name}.yaml')) for name in MODELS}
 #: Makes the data of each configuration small enough for a test.
 SMALL = {
     'TopologicalViT': (),

@@ -13,16 +13,15 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.register import network_dict
 from yacs.config import CfgNode
 
-from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
-from pyg_topomask.graphgym.heads import build_head
-from pyg_topomask.graphgym.loader import build_transforms
-from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
-from pyg_topomask.graphgym.network import TopoGPSModel
-from pyg_topomask.graphgym.optim import create_optimizer
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
+from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.run.optim import create_optimizer
 from pyg_topomask.walks import sample_ensembles
 
-CONFIGS = sorted((Path(__file__).parents[2] / 'graphgps_configs').glob('*-GPS+*.yaml'))
+CONFIGS = sorted((Path(__file__).parents[3] / 'graphgps_configs').glob('*-GPS+*.yaml'))
 
 
 def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:

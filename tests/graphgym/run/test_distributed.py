@@ -22,7 +22,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-CONFIG = Path(__file__).parents[2] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
 
 #: Three steps on the same eight graphs: in each of two processes on its half of them, and in the first one, on its own, on all.
 SCRIPT = """
@@ -38,8 +38,8 @@ from torch_geometric.graphgym.loss import compute_loss
 
 import pyg_topomask.graphgym
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.network import TopoGPSModel
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.names.networks import TopoGPSModel
+from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 torch.set_num_threads(1)

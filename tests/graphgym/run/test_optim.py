@@ -7,7 +7,7 @@ import torch
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.optim import create_optimizer, create_scheduler
+from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 
 
 def parameters() -> list[torch.nn.Parameter]:

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.graphgym.train import _warn_of_unread_options
+from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
 
 pytestmark = pytest.mark.usefixtures('few_digits')
 
@@ -104,17 +104,17 @@ def test_options_that_are_not_read_are_warned_of(
 
 def test_options_that_are_read_after_all(digits: Path) -> None:
     load_config(digits, ['train.mode', 'custom'])
-    _warn_of_unread_options()
+    warn_of_unread_options()
     load_config(digits, ['train.iter_per_epoch', '3', 'train.sampler', 'saint_rw'])
-    _warn_of_unread_options()
+    warn_of_unread_options()
     load_config(digits, ['dataset.split', '[0.6,0.2,0.2]', 'dataset.format', 'PyG-TUDataset'])
-    _warn_of_unread_options()
+    warn_of_unread_options()
 
 
 @pytest.mark.parametrize('path', [*CONFIGS.glob('[!r]*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
 def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
     load_config(path)
-    _warn_of_unread_options()
+    warn_of_unread_options()
 
 
 @pytest.mark.parametrize('group', ['train', 'val'])

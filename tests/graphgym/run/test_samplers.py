@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 from collections.abc import Callable
@@ -16,14 +17,14 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.loader import graph_saint
 
-from pyg_topomask.graphgym import module, train
-from pyg_topomask.graphgym.data import SAMPLERS, create_loaders
-from pyg_topomask.graphgym.first_step import try_first_step
-from pyg_topomask.graphgym.module import create_network
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.data.loaders import SAMPLERS, create_loaders
+from pyg_topomask.graphgym.run import module
+from pyg_topomask.graphgym.run.first_step import try_first_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no accelerator")
 
-CORA = Path(__file__).parents[2] / 'graphgps_configs' / 'cora-GPS+GRF.yaml'
+CORA = Path(__file__).parents[3] / 'graphgps_configs' / 'cora-GPS+GRF.yaml'
 OPTIONS = """
 dataset.format ring gt.layer_type GCN+GRF topomask.transforms [] gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8
 train.batch_size 3 optim.max_epoch 2 optim.num_warmup_epochs 0 topomask.progress False
@@ -101,21 +102,24 @@ def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pyt
 def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: str) -> None:
     configure(f'{OPTIONS} topomask.GRF.resample forward gt.attn_dropout 0.5 {options}', CORA)
     loader = create_loaders()[0]
-    own = None if loader.generator is None else loader.generator.get_state()
+    generator = None if loader.generator is None else loader.generator.get_state()
+    network = module.RunModule().model
+    before = copy.deepcopy(network.state_dict())
 
     def draw() -> list[float]:
-        drawn = [random.random(), np.random.rand(), float(torch.rand(()))]  # noqa: NPY002
-        return [*drawn, *create_network().state_dict()['pre_mp.Layer_0.layer.model.weight'].flatten().tolist()]
+        return [random.random(), np.random.rand(), float(torch.rand(()))]  # noqa: NPY002
 
     seeds = [random.getstate(), np.random.get_state(), torch.get_rng_state()]  # noqa: NPY002
     expected = draw()
     random.setstate(seeds[0])
     np.random.set_state(seeds[1])  # noqa: NPY002
     torch.set_rng_state(seeds[2])
-    try_first_step(loader, torch.device('cpu'))
+    try_first_step(network, loader, torch.device('cpu'))
     assert draw() == expected
-    assert own is None or torch.equal(own, loader.generator.get_state())
+    assert generator is None or torch.equal(generator, loader.generator.get_state())
     assert loader._iterator is None
+    assert all(part.training for part in network.modules())
+    torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize('error', [KeyError('x'), IndexError('x'), TypeError('x'), RuntimeError('x\ny'), AttributeError('x')])
@@ -127,7 +131,7 @@ def test_what_fails_is_said_in_one_line(
     _fail_with(monkeypatch, error)
     message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted is what"
     with pytest.raises(ValueError, match=message):
-        try_first_step(loader, torch.device('cpu'))
+        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
 
 
 @pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ValueError('x'), ImportError('x')])
@@ -138,7 +142,7 @@ def test_other_errors_pass_as_they_are(
     loader = create_loaders()[0]
     _fail_with(monkeypatch, error)
     with pytest.raises(type(error), match=r'^x$'):
-        try_first_step(loader, torch.device('cpu'))
+        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
 
 
 def _fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -12,9 +13,12 @@ import yaml
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.feature_maps import FavorFeatures
-from pyg_topomask.graphgym import module, train
-from pyg_topomask.graphgym.metrics import higher_is_better, metric_best, truncate_stats
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.names.networks import TopoGPSModel
+from pyg_topomask.graphgym.run import module
+from pyg_topomask.graphgym.run.metrics import higher_is_better, metric_best, truncate_stats
 from pyg_topomask.masks import StochasticRPEMask
+from pyg_topomask.nn import GRFAttention
 from pyg_topomask.runs.checkpoint import load_checkpoint
 from pyg_topomask.runs.folder import locked
 
@@ -310,3 +314,21 @@ def test_files_of_the_user_stay(tmp_path: Path, digits: Path, small: list[str], 
     assert f'replacing the run in {folder}' in capsys.readouterr().err
     assert [path.read_text() for path in own] == ['mine'] * len(own)
     assert not (folder / 'val' / 'events.out.tfevents.1').exists()
+
+
+def test_network_is_built_once(tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    for kind in (TopoGPSModel, GRFAttention):
+        monkeypatch.setattr(kind, '__init__', _counted(kind.__init__, built))
+    train(digits, [*small, 'optim.max_epoch', '1', 'gt.layers', '2'], out=tmp_path)
+    train(digits, [*small, 'optim.max_epoch', '1', 'gt.layers', '2'], resume=True, out=tmp_path)
+    assert built == ['TopoGPSModel', 'GRFAttention', 'GRFAttention'] * 2
+
+
+def _counted(init: Callable[..., None], built: list[str]) -> Callable[..., None]:
+    def counting(self: torch.nn.Module, *args: object, **kwargs: object) -> None:
+        built.append(type(self).__name__)
+        init(self, *args, **kwargs)
+
+    counting.__signature__ = inspect.signature(init)  # type: ignore[attr-defined]
+    return counting

@@ -10,8 +10,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.graphgym.module import create_network
-from pyg_topomask.graphgym.settings import option
+from pyg_topomask.graphgym.options import option
 from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
 
 __all__ = ['try_first_step']
@@ -20,11 +19,11 @@ __all__ = ['try_first_step']
 SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
 
 
-def try_first_step(loader: Any, device: torch.device) -> None:
-    r"""Makes a network, computes the loss of the first batch in evaluation mode, and forgets both. Random number generators
-    are left as they were.
+def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
+    r"""Computes the loss of the first batch in evaluation mode. Random number generators are left as they were.
 
     Args:
+        network (torch.nn.Module): The network, which is moved to the device.
         loader (torch.utils.data.DataLoader): The loader of the training data.
         device (torch.device): Where to compute.
 
@@ -33,10 +32,10 @@ def try_first_step(loader: Any, device: torch.device) -> None:
     """
     state = rng_state()
     try:
-        network = create_network().to(device).eval()
         with torch.no_grad():
-            _step(network, loader, device)
+            _step(network.to(device).eval(), loader, device)
     finally:
+        network.train()
         set_rng_state(state)
 
 
