@@ -150,8 +150,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command() -> str:
     r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
     script = getattr(sys.modules['__main__'], '__file__', None) or __file__
-    own = Path(script).resolve() == Path(__file__).resolve()
-    return 'python -m pyg_topomask' if own else f'python {shlex.quote(sys.argv[0])}'
+    is_module = Path(script).resolve() == Path(__file__).resolve()
+    return 'python -m pyg_topomask' if is_module else f'python {shlex.quote(sys.argv[0])}'
 
 
 if __name__ == '__main__':

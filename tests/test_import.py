@@ -52,8 +52,7 @@ ORDER = {
             ['transforms', 'nn'],
             ['diagnostics', 'testing'],
             ['datasets', 'viz', 'runs'],
-            ['graphgym'],
-            ['recommend'],
+            ['graphgym', 'recommend'],
             ['__main__'],
         ]
     )

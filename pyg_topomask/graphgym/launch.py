@@ -59,4 +59,6 @@ def launch(script: Path, argv: Sequence[str]) -> None:
 
 
 if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit('usage: python -m pyg_topomask.graphgym.launch main.py --cfg FILE [KEY VALUE ...]')
     launch(Path(sys.argv[1]), sys.argv[2:])

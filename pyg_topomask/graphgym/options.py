@@ -148,8 +148,8 @@ def declare_config(node: CfgNode) -> None:
     node.topomask.progress = True
     node.share.dim_edge = 0
     node.share.dim_history = 0
-    for owner, options in GRAPHGPS_SCHEMA.items():
-        if owner not in register.config_dict:
+    for declarer, options in GRAPHGPS_SCHEMA.items():
+        if declarer not in register.config_dict:
             _declare(node, options)
 
 
@@ -235,16 +235,16 @@ def option(path: str, node: CfgNode = cfg) -> Any:
 def _group(path: Sequence[str]) -> CfgNode:
     r"""Returns the group of options at a path, empty where there is none."""
     node = cfg
-    for part in path:
-        node = node.get(part) if isinstance(node, CfgNode) else None
+    for name in path:
+        node = node.get(name) if isinstance(node, CfgNode) else None
     return node if isinstance(node, CfgNode) else CfgNode()
 
 
 def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = ()) -> CfgNode:
     r"""Returns the options given as yacs accepts them, which compares their types with those of the options known."""
     adapted = CfgNode()
-    for name, own in given.items():
-        value, default = CfgNode._decode_cfg_value(own), known.get(name)
+    for name, text in given.items():
+        value, default = CfgNode._decode_cfg_value(text), known.get(name)
         if (*path, name) == ('topomask', 'mask') and isinstance(value, str):
             value = CfgNode({value: CfgNode()})  # a mask by its name alone
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
@@ -264,10 +264,10 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
 def _known_keys(key: str) -> str:
     # The keys beside an unknown one are what its user is after.
     path, node = [], cfg
-    for part in key.split('.')[:-1]:
-        if not isinstance(node.get(part), CfgNode):
+    for group in key.split('.')[:-1]:
+        if not isinstance(node.get(group), CfgNode):
             break
-        path.append(part)
-        node = node[part]
+        path.append(group)
+        node = node[group]
     place = f'in {".".join(path)}' if path else 'at the top level'
     return f'{place} are {", ".join(sorted(node))}'

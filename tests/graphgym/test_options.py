@@ -107,7 +107,7 @@ def nested(key: str, value: object) -> dict[str, object]:
     return reduce(lambda inner, name: {name: inner}, reversed(key.split('.')), value)  # type: ignore[return-value]
 
 
-def found(key: str) -> object:
+def configured(key: str) -> object:
     return reduce(getitem, key.split('.'), cfg)
 
 
@@ -115,17 +115,17 @@ def found(key: str) -> object:
 @pytest.mark.parametrize('key', OPTIONS)
 def test_integers_for_floats_and_any_type_that_an_argument_has(key: str, override: bool, digits: Path, tmp_path: Path) -> None:
     given, expected = OPTIONS[key]
-    path = tmp_path / 'own.yaml'
+    path = tmp_path / 'mine.yaml'
     path.write_text(yaml.safe_dump(nested(key, given)))
     load_config(*(digits, [key, str(given)]) if override else (path,))
-    assert found(key) == expected
-    assert type(found(key)) is type(expected)
+    assert configured(key) == expected
+    assert type(configured(key)) is type(expected)
     if key.startswith('topomask.'):
         build_attention(key.split('.')[1], channels=8, heads=2)
 
 
 def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
-    path = tmp_path / 'own.yaml'
+    path = tmp_path / 'mine.yaml'
     path.write_text(yaml.safe_dump(nested('topomask.GRF.asymmetric', 'pairs')))
     load_config(path, ['topomask.GRF.asymmetric', 'True'])
     assert cfg.topomask.GRF.asymmetric is True
@@ -138,7 +138,7 @@ def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
 )
 def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
     load_config(digits, [key, word])
-    assert found(key) is None
+    assert configured(key) is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
     ],
 )
 def test_values_of_another_type_are_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
-    path = tmp_path / 'own.yaml'
+    path = tmp_path / 'mine.yaml'
     path.write_text(yaml.safe_dump(nested(key, value)))
     with pytest.raises(ValueError, match=key):
         load_config(path)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -130,3 +131,26 @@ def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
     data, slices = torch.load(tmp_path / 'stored.pt')
     assert data.x.shape == (4, 3)
     assert slices['x'].tolist() == [0, 2, 4]
+
+
+#: What a folder or a file of graphgym/ imports of the others.
+IMPORTS = {
+    'names': set(),
+    'options': {'names'},
+    'data': {'names', 'options'},
+    'graphgps': {'names', 'options'},
+    'run': {'names', 'options', 'data'},
+    'inspect': {'names', 'options', 'data'},
+    'launch': {'names'},
+}
+
+
+def test_folders_import_one_way() -> None:
+    root = Path(pyg_topomask.graphgym.__file__).parent
+    imports: dict[str, set[str]] = {}
+    for path in root.rglob('*.py'):
+        folder = path.relative_to(root).parts[0].removesuffix('.py')
+        modules = re.findall(r'^ *(?:from|import) pyg_topomask\.graphgym\.(\w+)', path.read_text(), re.MULTILINE)
+        imports.setdefault(folder, set()).update(set(modules) - {folder})
+    del imports['__init__']
+    assert imports == IMPORTS

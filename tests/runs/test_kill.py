@@ -179,8 +179,8 @@ def test_training(tmp_path: Path) -> None:
 
 def test_recommendation(tmp_path: Path) -> None:
     likes = torch.rand(30, 20) < 0.4
-    for name, own in (('train', likes), ('test', ~likes & (torch.rand(30, 20) < 0.2))):
-        lines = [' '.join(map(str, [user, *own[user].nonzero()[:, 0].tolist()])) for user in range(30)]
+    for name, liked in (('train', likes), ('test', ~likes & (torch.rand(30, 20) < 0.2))):
+        lines = [' '.join(map(str, [user, *liked[user].nonzero()[:, 0].tolist()])) for user in range(30)]
         (tmp_path / f'{name}.txt').write_text('\n'.join(lines) + '\n')
     cfg_file = tmp_path / 'small.yaml'
     cfg_file.write_text(YAML.format(folder=tmp_path))

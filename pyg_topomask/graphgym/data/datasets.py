@@ -36,7 +36,7 @@ def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
     return Planetoid(dataset_dir if direct else osp.join(dataset_dir, 'Planetoid'), name)
 
 
-def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
+def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
     kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
     fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
     dataset = construct(f'topomask.dataset, for {name}', kind, cfg.topomask.dataset, **fixed)
@@ -47,7 +47,7 @@ def _load_own(name: str, dataset_dir: str) -> InMemoryDataset:
 
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if format == 'topomask':
-        return _load_own(name, dataset_dir)
+        return _load_topomask(name, dataset_dir)
     if format in UNKNOWN_TO_GRAPHGPS:
         return load_pyg_dataset(format, name, dataset_dir)
     for loader in register.loader_dict.values():
@@ -103,7 +103,7 @@ def _changed(value: Any, default: Any) -> list[str]:
     r"""Returns the options of a group that differ from their defaults, or the value of an option that does."""
     if not isinstance(value, CfgNode):
         return [] if value == default else [repr(value)]
-    return [key for key, own in value.items() if key not in default or own != default[key]]
+    return [key for key, setting in value.items() if key not in default or setting != default[key]]
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
@@ -130,6 +130,6 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
 
 
 # GraphGym asks loaders in the order of registration, and GraphGPS's raises on what it does not know: ours goes first.
-_others = {name: loader for name, loader in register.loader_dict.items() if name != 'topomask'}
+_loaders = {name: loader for name, loader in register.loader_dict.items() if name != 'topomask'}
 register.loader_dict.clear()
-register.loader_dict.update({'topomask': load_dataset, **_others})
+register.loader_dict.update({'topomask': load_dataset, **_loaders})

@@ -1,4 +1,4 @@
-r"""Datasets of PyG that come in parts, joined as GraphGym wants them: one dataset with the indices of its splits."""
+r"""Datasets of PyG that come as one object for each split, joined to one dataset with the indices of its splits."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ['PYG_DATASETS', 'SPLIT_BY_SHARES', 'SPLIT_KEYS', 'append_positions', 
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 
-def join(parts: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
+def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
     r"""Returns one dataset of the graphs of several, with :obj:`train_graph_index`, :obj:`val_graph_index` and
     :obj:`test_graph_index` set.
 
     Args:
-        parts (sequence of InMemoryDataset): The graphs for training, for validation and for testing, or those for training and
+        splits (sequence of InMemoryDataset): The graphs for training, for validation and for testing, or those for training and
             for testing alone.
-        val (int, optional): Where there are two parts, the number of training graphs to validate with, drawn at random.
+        val (int, optional): Where there are two splits, the number of training graphs to validate with, drawn at random.
             (default: :obj:`None`)
         seed (int): The seed of that. (default: :obj:`0`)
 
     Raises:
-        ValueError: If there are not two parts with :obj:`val`, or three without.
+        ValueError: If there are not two splits with :obj:`val`, or three without.
     """
-    if len(parts) != (3 if val is None else 2):
-        raise ValueError(f'parts: got {len(parts)} with val={val}; accepted are three, or two and a number')
-    dataset = parts[0]
-    graphs = [part.get(int(index)) for part in parts for index in part.indices()]
-    ends = torch.tensor([len(part) for part in parts]).cumsum(0).tolist()
+    if len(splits) != (3 if val is None else 2):
+        raise ValueError(f'splits: got {len(splits)} with val={val}; accepted are three, or two and a number')
+    dataset = splits[0]
+    graphs = [split.get(int(index)) for split in splits for index in split.indices()]
+    ends = torch.tensor([len(split) for split in splits]).cumsum(0).tolist()
     indices: list[Tensor] = list(torch.arange(ends[-1]).tensor_split(ends[:-1]))
     if val is not None:
         order = torch.randperm(ends[0], generator=torch.Generator().manual_seed(seed))
@@ -95,8 +95,8 @@ def _amazon(root: str, name: str) -> InMemoryDataset:
 
 def _modelnet(root: str, name: str) -> InMemoryDataset:
     # The corners of a model are its points; of 3,991 objects for training the thesis validates with 908.
-    parts = [ModelNet(root, name.removeprefix('ModelNet'), train=train) for train in (True, False)]
-    return join(parts, val=908)
+    splits = [ModelNet(root, name.removeprefix('ModelNet'), train=train) for train in (True, False)]
+    return join(splits, val=908)
 
 
 #: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.

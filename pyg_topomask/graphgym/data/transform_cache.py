@@ -77,8 +77,8 @@ def _digest_of(value: Any) -> bytes:
         digest.update(value.contiguous().flatten().view(torch.uint8).numpy())
     elif isinstance(value, Tensor):
         digest.update(f'{value.layout}{tuple(value.shape)}'.encode())
-        for part in _parts_of_sparse(value.detach()):
-            digest.update(_digest_of(part))
+        for tensor in _dense_tensors(value.detach()):
+            digest.update(_digest_of(tensor))
     elif type(value) in (dict, defaultdict):
         for key in sorted(value, key=str):
             digest.update(_digest_of(str(key)) + _digest_of(value[key]))
@@ -103,7 +103,7 @@ def _digest_of_state(value: Any) -> bytes:
         return _digest_of(state)
     if isinstance(value, (set, frozenset)):  # in any order
         return _digest_of([sorted(map(_digest_of, value)), state[2:]])
-    return _digest_of([list(part) if isinstance(part, Iterator) else part for part in state])
+    return _digest_of([list(item) if isinstance(item, Iterator) else item for item in state])
 
 
 def _name_of(value: Any) -> str:
@@ -113,17 +113,17 @@ def _name_of(value: Any) -> str:
     return name
 
 
-def _source_of(part: BaseTransform) -> str:
+def _source_of(transform: BaseTransform) -> str:
     r"""The code of a transform of neither this package nor PyG, which its user may change."""
-    if type(part).__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
+    if type(transform).__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
         return ''
     try:
-        return inspect.getsource(type(part))
+        return inspect.getsource(type(transform))
     except (OSError, TypeError):  # typed into a console
         return ''
 
 
-def _parts_of_sparse(value: Tensor) -> tuple[Tensor, ...]:
+def _dense_tensors(value: Tensor) -> tuple[Tensor, ...]:
     r"""The indices and the values of a sparse tensor."""
     if value.layout == torch.sparse_coo:
         return value._indices(), value._values()
@@ -132,7 +132,7 @@ def _parts_of_sparse(value: Tensor) -> tuple[Tensor, ...]:
     return value.ccol_indices(), value.row_indices(), value.values()
 
 
-def _parts(transform: BaseTransform) -> list[BaseTransform]:
+def _steps(transform: BaseTransform) -> list[BaseTransform]:
     return list(transform.transforms) if isinstance(transform, Compose) else [transform]
 
 
@@ -143,7 +143,7 @@ def leaves_nodes(transform: BaseTransform) -> bool:
     Args:
         transform (torch_geometric.transforms.BaseTransform): The transform, or a composition.
     """
-    return all(type(part) in LEAVES_NODES for part in _parts(transform))
+    return all(type(step) in LEAVES_NODES for step in _steps(transform))
 
 
 def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
@@ -160,13 +160,13 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    parts = _parts(transform)
-    theirs = any(type(part).__module__.startswith('torch_geometric.') for part in parts)
+    steps = _steps(transform)
+    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in steps)
     key = {
-        'transforms': parts,
-        'sources': [_source_of(part) for part in parts],
+        'transforms': steps,
+        'sources': [_source_of(step) for step in steps],
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
-        'seed': cfg.seed if theirs else None,
+        'seed': cfg.seed if uses_pyg else None,
         'graphs': dataset._data.to_dict(),
         'slices': dataset.slices,
         'chosen': dataset._indices,

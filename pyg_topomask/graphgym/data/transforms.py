@@ -42,8 +42,8 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
     r"""The attention whose options say which walks a transform stores, and these: the configured one where it walks, or its
     composed mask does, and else the one that the transform prepares for."""
     attention, walker = configured_attention(), PREPARES_FOR[transform]
-    if attention == 'Masked' and (own := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
-        return attention, {**own, **WALKING[walker]}
+    if attention == 'Masked' and (given := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
+        return attention, {**given, **WALKING[walker]}
     walker = attention if attention in WALKING else walker
     return walker, {**cfg.topomask[walker], **WALKING[walker]}
 

@@ -42,6 +42,8 @@ from pyg_topomask.viz import (
 
 __all__ = ['inspect_attention', 'record_attention']
 
+#: The linear maps to queries, keys and values.
+PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
 #: Groups of options that a model, its masks and its inputs are made from.
 MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
 # Nodes up to which a graph without positions is laid out.
@@ -78,8 +80,8 @@ def record_attention(model: Module) -> Iterator[dict[str, Recording]]:
     for name, module in model.named_modules():
         if isinstance(module, ExplicitAttention):
             vectors: dict[str, Tensor] = {}
-            for part in ('lin_q', 'lin_k', 'lin_v'):
-                handles.append(getattr(module, part).register_forward_hook(_keep(vectors, part, module.heads)))
+            for lin in PROJECTIONS:
+                handles.append(getattr(module, lin).register_forward_hook(_keep(vectors, lin, module.heads)))
             handles.append(module.register_forward_pre_hook(_ask, with_kwargs=True))
             handles.append(module.register_forward_hook(_note(records, name, vectors)))
     try:
@@ -89,9 +91,9 @@ def record_attention(model: Module) -> Iterator[dict[str, Recording]]:
             handle.remove()
 
 
-def _keep(vectors: dict[str, Tensor], part: str, heads: int) -> Callable[..., None]:
+def _keep(vectors: dict[str, Tensor], lin: str, heads: int) -> Callable[..., None]:
     def hook(module: Module, inputs: Any, out: Tensor) -> None:
-        vectors[part] = out.detach().unflatten(-1, (heads, -1)) if out.size(0) > 0 else out.detach()
+        vectors[lin] = out.detach().unflatten(-1, (heads, -1)) if out.size(0) > 0 else out.detach()
 
     return hook
 
@@ -103,7 +105,7 @@ def _ask(module: Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[s
 def _note(records: dict[str, Recording], name: str, vectors: dict[str, Tensor]) -> Callable[..., Any]:
     def hook(module: Module, inputs: Any, outputs: Any) -> Any:
         out, (pairs, alpha) = outputs
-        records[name] = Recording(pairs, alpha.detach(), tuple(vectors[part] for part in ('lin_q', 'lin_k', 'lin_v')))
+        records[name] = Recording(pairs, alpha.detach(), tuple(vectors[lin] for lin in PROJECTIONS))
         return out
 
     return hook
@@ -159,7 +161,7 @@ def inspect_attention(
     model = create_model(to_device=False).eval()
     attentions = {name: module for name, module in model.named_modules() if isinstance(module, ExplicitAttention)}
     if not attentions:
-        explicit = [key for key, own in ATTENTIONS.items() if isinstance(own, type) and issubclass(own, ExplicitAttention)]
+        explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
         raise ValueError(
             f'gt.layer_type: got {cfg.gt.layer_type!r}, whose attention never forms coefficients; accepted are, '
             f"after '+', {', '.join(explicit)}"
@@ -210,16 +212,16 @@ def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], mo
     full: list[list[tuple[Tensor, Tensor]]] = []
     rows: list[TableRow] = []
     for index, module in enumerate(modules):
-        own = [layers[index] for layers in recordings]
-        degrees.append([attention_degrees(r.edge_index, r.alpha, size) for r, size in zip(own, sizes, strict=True)])
-        cumulative.append([cumulative_attention(r.edge_index, r.alpha, ks, size) for r, size in zip(own, sizes, strict=True)])
-        full.append([_compare_to_full(r, ks) for r in own] if _searches_for_inner_products(module) else [])
+        layer = [layers[index] for layers in recordings]
+        degrees.append([attention_degrees(r.edge_index, r.alpha, size) for r, size in zip(layer, sizes, strict=True)])
+        cumulative.append([cumulative_attention(r.edge_index, r.alpha, ks, size) for r, size in zip(layer, sizes, strict=True)])
+        full.append([_compare_to_full(r, ks) for r in layer] if _searches_for_inner_products(module) else [])
         rows.append(_summary(index, module, torch.cat(degrees[-1]), torch.stack(cumulative[-1]).mean((0, 2)), ks))
     write_csv(folder / 'layers.csv', rows)
     for graph, layers in enumerate(recordings):
         write_csv(folder / f'attention-{graph}.csv', _pairs(layers))
     write_csv(folder / 'degrees.csv', _degree_rows(degrees))
-    write_csv(folder / 'cumulative.csv', _curve_rows(ks, [[{'weight': own} for own in layer] for layer in cumulative]))
+    write_csv(folder / 'cumulative.csv', _curve_rows(ks, [[{'weight': curve} for curve in layer] for layer in cumulative]))
     compared = [[{'weight in full attention': w, 'distance': d} for w, d in layer] for layer in full]
     if any(compared):
         write_csv(folder / 'full.csv', _curve_rows(ks, compared))
@@ -248,7 +250,7 @@ def _summary(index: int, module: Any, degrees: Tensor, weight: Tensor, ks: Seque
         'keys a node': float(counts.mean()) if counts.numel() > 0 else 0.0,
         'largest out-degree': int(degrees.max()) if degrees.numel() > 0 else 0,
         'nobody attends to': float((degrees == 0).double().mean()) if degrees.numel() > 0 else 0.0,
-        **{f'weight of the first {k}': float(own) for k, own in zip(ks, weight, strict=True) if k in (1, 10)},
+        **{f'weight of the first {k}': float(share) for k, share in zip(ks, weight, strict=True) if k in (1, 10)},
     }
 
 
@@ -260,16 +262,16 @@ def _pairs(layers: list[Recording]) -> Iterator[TableRow]:
 
 
 def _degree_rows(degrees: list[list[Tensor]]) -> Iterator[TableRow]:
-    for layer, parts in enumerate(degrees):
-        for head, own in enumerate(torch.cat(parts).unbind(1)):
-            values, counts = own.unique(return_counts=True)
+    for layer, graphs in enumerate(degrees):
+        for head, of_nodes in enumerate(torch.cat(graphs).unbind(1)):
+            values, counts = of_nodes.unique(return_counts=True)
             for degree, nodes in zip(values.tolist(), counts.tolist(), strict=True):
                 yield {'layer': layer + 1, 'head': head + 1, 'out-degree': degree, 'nodes': nodes, 'edges': degree * nodes}
 
 
 def _curve_rows(ks: Sequence[int], layers: list[list[dict[str, Tensor]]]) -> Iterator[TableRow]:
-    for layer, parts in enumerate(layers):
-        for graph, curves in enumerate(parts):
+    for layer, graphs in enumerate(layers):
+        for graph, curves in enumerate(graphs):
             heads = next(iter(curves.values())).size(1)
             for head in range(heads):
                 for place, k in enumerate(ks):
@@ -289,14 +291,15 @@ def _draw(
     save_figure(folder / 'degrees.png', plot_attention_degrees([torch.cat(layer) for layer in degrees]))
     save_figure(folder / 'cumulative.png', plot_cumulative_attention(ks, [torch.cat(layer, dim=1) for layer in cumulative]))
     if full:
-        weights, distances = ([torch.cat([own[part] for own in layer], dim=1) for layer in full] for part in (0, 1))
+        weights = [torch.cat([weight for weight, _ in layer], dim=1) for layer in full]
+        distances = [torch.cat([distance for _, distance in layer], dim=1) for layer in full]
         save_figure(folder / 'cumulative-full.png', plot_cumulative_attention(ks, weights))
         save_figure(folder / 'distance.png', plot_distance_to_full_attention(ks, distances))
     for graph, (batch, layers) in enumerate(zip(data, recordings, strict=True)):
         if 'pos' not in batch and batch.num_nodes > LAID_OUT:
             print(f'no picture of graph {graph}: {batch.num_nodes} nodes without pos are too many to lay out', file=sys.stderr)
             continue
-        attention = [(own.edge_index, own.alpha) for own in layers]
+        attention = [(recording.edge_index, recording.alpha) for recording in layers]
         save_figure(folder / f'attention-{graph}.png', plot_attention_graphs(attention, _positions(batch), batch.edge_index))
 
 

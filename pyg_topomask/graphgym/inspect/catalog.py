@@ -59,8 +59,8 @@ def _sentences(things: Mapping[str, Any]) -> dict[str, str]:
 def _public(module: Any, without: Mapping[str, Any] | None = None) -> dict[str, Any]:
     r"""Returns the classes of a module that can be made, without those that have other names."""
     known = [] if without is None else list(without.values())
-    own = {name: getattr(module, name) for name in module.__all__}
-    return {name: thing for name, thing in own.items() if _is_concrete(thing) and thing not in known}
+    things = {name: getattr(module, name) for name in module.__all__}
+    return {name: thing for name, thing in things.items() if _is_concrete(thing) and thing not in known}
 
 
 def _is_concrete(thing: Any) -> bool:
@@ -81,7 +81,9 @@ def catalog() -> dict[str, dict[str, str]]:
         'samplers': _sentences(SAMPLERS),
         'kernels': _sentences(KERNELS),
         'data sets': _sentences(DATASETS),
-        'data sets in Python': _sentences({own.__name__: own for own in datasets if own not in DATASETS.values()}),
+        'data sets in Python': _sentences(
+            {dataset.__name__: dataset for dataset in datasets if dataset not in DATASETS.values()}
+        ),
         'models': _sentences(_public(pyg_topomask.nn.models)),
     }
 

@@ -109,7 +109,7 @@ def inspect(
     data = _first_graphs(graphs)
     if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
         _walk_as_stored(mask, transforms, data[0])
-    first = [Graph.from_data(own) for own in data]
+    first = [Graph.from_data(graph) for graph in data]
     first = [_without_walks(graph) for graph in first] if walks else first
     _warm_up(mask)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
@@ -178,9 +178,9 @@ def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], dat
     for transform in transforms:
         data = transform(data)
     mask.prepare(Graph.from_data(data))  # refuses walks that do not fit, as training does
-    own, stored = mask.walk_settings, transforms[-1]
+    settings, stored = mask.walk_settings, transforms[-1]
     mask.walk_settings = replace(
-        stored.settings, max_walk_length=own.max_walk_length, independent_ensembles=own.independent_ensembles
+        stored.settings, max_walk_length=settings.max_walk_length, independent_ensembles=settings.independent_ensembles
     )
     mask.seed = stored.seed
 

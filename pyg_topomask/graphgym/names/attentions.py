@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
-    r"""Returns the function that builds linear attention under a mask, with the arguments of both as its own."""
+    r"""Returns the function that builds linear attention under a mask, with the arguments of both."""
 
     def build(
         channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
@@ -61,9 +61,9 @@ def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
             channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
         )
 
-    *own, _ = inspect.signature(build).parameters.values()
-    others = [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
-    build.__dict__['__signature__'] = inspect.Signature([*own, *others])
+    *arguments, _ = inspect.signature(build).parameters.values()
+    arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
+    build.__dict__['__signature__'] = inspect.Signature(arguments)
     build.__doc__ = mask.__doc__
     return build
 
@@ -222,7 +222,7 @@ def option_types(name: str, option: str) -> tuple[type, ...]:
     """
     if name not in ATTENTIONS or option not in attention_options(name):
         return ()
-    return tuple(dict.fromkeys(found for kind in _kinds(name, option) for found in _TYPES.get(kind, ())))
+    return tuple(dict.fromkeys(accepted for kind in _kinds(name, option) for accepted in _TYPES.get(kind, ())))
 
 
 def _kinds(name: str, option: str) -> list[str]:

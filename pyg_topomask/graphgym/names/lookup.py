@@ -31,8 +31,8 @@ REMEDIES = (
 def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
     r"""Returns the entry :obj:`name` of the first table that has it.
 
-    GraphGym's own registry is given first and our table second, so that what GraphGPS or the user registers wins, and
-    nothing of ours has to be registered under a name that is theirs.
+    GraphGym's registry is given first and the table of this package second. Entries of GraphGPS and of the user win, and this
+    package registers nothing under a name of GraphGPS.
 
     Args:
         option (str): The option that names it, for the error message.
@@ -60,33 +60,33 @@ def decoded(value: Any) -> Any:
         {'p_halt': 0.1, 'shape': [8, 8], 'sampler': 'iid'}
     """
     if isinstance(value, Mapping):
-        return {key: decoded(own) for key, own in value.items()}
+        return {key: decoded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [decoded(own) for own in value]
+        return [decoded(item) for item in value]
     return CfgNode._decode_cfg_value(value)
 
 
-def construct(where: str, build: Callable[..., T], given: Any, **others: Any) -> T:
+def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:
     r"""Returns what is built with the arguments that a YAML gives.
 
     Args:
         where (str): Where they are set and what is built, for the error message.
         build (callable): A class, or a function.
         given (dict, optional): The arguments by their names; :obj:`None` for none.
-        **others (optional): More arguments, which are not the YAML's to give.
+        **fixed (optional): Arguments that the YAML cannot give.
 
     Raises:
         ValueError: If an argument is unknown, missing, or of a type or a value that is not accepted.
     """
     signature = inspect.signature(build)
-    known = [name for name in signature.parameters if name not in others]
+    known = [name for name in signature.parameters if name not in fixed]
     arguments = decoded({} if given is None else given)
     try:
-        signature.bind(**arguments, **others)
+        signature.bind(**arguments, **fixed)
     except TypeError as error:
         raise ValueError(f'{where}: got {arguments!r}; accepted are the arguments {known}: {error}') from error
     try:
-        return build(**arguments, **others)
+        return build(**arguments, **fixed)
     except TypeError as error:
         raise ValueError(f'{where}: got {arguments!r}, of which a value is of a type that is not accepted: {error}') from error
     except ValueError as error:
@@ -100,6 +100,6 @@ def named_remedies() -> Iterator[None]:
         yield
     except ValueError as error:
         for pattern, remedy in REMEDIES:
-            if found := re.search(pattern, str(error)):
-                raise ValueError(f'{error}; {found.expand(remedy)}') from error
+            if match := re.search(pattern, str(error)):
+                raise ValueError(f'{error}; {match.expand(remedy)}') from error
         raise

@@ -55,7 +55,7 @@ MASKS: dict[str, Callable[..., Mask]] = {
     'Tree': TreeMask,
 }
 
-#: Words that make a mask of others.
+#: Words that compose a mask.
 _COMPOSED = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
 
 
@@ -104,8 +104,8 @@ def build_mask(tree: Any, heads: int) -> Mask:
         if kind == 'heads':
             if heads % len(content) != 0:
                 raise ValueError(f'topomask.mask: got {len(content)} masks for {heads} heads; accepted are divisors of that')
-            return MultiHeadMask(*(build_mask(part, heads // len(content)) for part in content))
-        composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(part, heads) for part in content))
+            return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
+        composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(subtree, heads) for subtree in content))
         return composed
     if kind == 'transpose':
         return build_mask(content, heads).T
@@ -135,8 +135,8 @@ def first_options(tree: Any, name: str) -> dict[str, Any]:
     if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping) and tree[name]:
         options: dict[str, Any] = decoded(tree[name])
         return options
-    parts = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
-    return next(filter(None, (first_options(part, name) for part in parts)), {})
+    subtrees = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
+    return next(filter(None, (first_options(subtree, name) for subtree in subtrees)), {})
 
 
 def read_tree(text: str) -> Any:

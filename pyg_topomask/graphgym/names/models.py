@@ -41,9 +41,9 @@ def _layer_mask() -> Callable[[int], Mask] | None:
 
     def make(layer: int) -> Mask:
         mask = build_mask(tree, heads)
-        for part in mask.modules():
-            if isinstance(part, ExpanderMask | GRFMask | RWGNKMask):
-                part.seed += layer << 32  # far from the seeds of other parts
+        for module in mask.modules():
+            if isinstance(module, ExpanderMask | GRFMask | RWGNKMask):
+                module.seed += layer << 32  # far from the seeds of other masks
         return mask
 
     return make

@@ -78,14 +78,14 @@ def build_head(dim_in: int, dim_out: int) -> Module:
 
 def split_layer_type(layer_type: str) -> tuple[str, str]:
     r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
-    parts = layer_type.split('+')
-    if len(parts) != 2:
+    names = layer_type.split('+')
+    if len(names) != 2:
         raise ValueError(f"gt.layer_type: got {layer_type!r}; accepted is '<local layer>+<attention>', as 'GINE+GRF'")
-    if parts == ['None', 'None']:
+    if names == ['None', 'None']:
         raise ValueError("gt.layer_type: got 'None+None'; accepted are a local layer, an attention, and both")
-    local_layer(parts[0])
-    check_attention(parts[1])
-    return parts[0], parts[1]
+    local_layer(names[0])
+    check_attention(names[1])
+    return names[0], names[1]
 
 
 def _norm() -> str | None:

@@ -45,10 +45,11 @@ class SVDNodeEncoder(Module):
                 accepted = 'numbers from 1' if largest is None else f'1 to {largest}, below the {dim_emb} encoded channels'
                 raise ValueError(f'topomask.svd.{name}: got {value}; accepted are {accepted}')
         self.rank = options.rank
-        self.parts = 1 if options.bipartite else 2
+        # Left and right singular vectors.
+        self.num_sides = 1 if options.bipartite else 2
         self.sign_flip = options.sign_flip
         self.lin_x = Linear(cfg.share.dim_in, dim_emb - options.dim_pe) if expand_x else None
-        self.lin_svd = Linear(self.parts * self.rank, options.dim_pe)
+        self.lin_svd = Linear(self.num_sides * self.rank, options.dim_pe)
 
     def forward(self, batch: Data) -> Data:
         encoding = self._encoding(batch)
@@ -60,7 +61,7 @@ class SVDNodeEncoder(Module):
 
     def _encoding(self, batch: Data) -> Tensor:
         encoding = getattr(batch, 'svd_encoding', None)
-        size = self.parts * self.rank
+        size = self.num_sides * self.rank
         if not isinstance(encoding, Tensor) or encoding.size(-1) != size:
             got = 'data without a tensor svd_encoding'
             if isinstance(encoding, Tensor):
@@ -76,7 +77,7 @@ class SVDNodeEncoder(Module):
         graph = getattr(batch, 'batch', None)
         num_graphs = 1 if graph is None else batch.num_graphs
         signs = 2.0 * torch.randint(2, (num_graphs, self.rank), device=encoding.device, dtype=encoding.dtype) - 1.0
-        signs = signs.repeat(1, self.parts)
+        signs = signs.repeat(1, self.num_sides)
         return signs if graph is None else signs.index_select(0, graph)
 
 

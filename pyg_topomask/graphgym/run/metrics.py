@@ -93,8 +93,8 @@ class EpochMeter:
             lr (float): The learning rate.
             seconds (float): How long the batch took.
         """
-        own = {'true': true.detach().cpu(), 'pred': pred.detach().cpu(), 'loss': loss, 'lr': lr, 'time_used': seconds}
-        self._batches.append(own)
+        scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
+        self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
 
     def finish(self, epoch: int | None = None) -> Row:
         r"""Returns the metrics of what was added and forgets it; empty if nothing was. All processes call this.
@@ -103,7 +103,7 @@ class EpochMeter:
             epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
                 :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
         """
-        batches = [batch for own in gather(self._batches) for batch in own]
+        batches = [batch for batches in gather(self._batches) for batch in batches]
         self._batches = []
         count = sum(batch['true'].shape[0] for batch in batches)
         if count == 0:

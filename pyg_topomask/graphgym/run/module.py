@@ -25,17 +25,18 @@ from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import gather, num_processes, rank
 from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['SPLITS', 'RunModule', 'drawn_parts']
+__all__ = ['SPLITS', 'RunModule', 'modules_with_random_features']
 
 SPLITS = ('train', 'val', 'test')
 
 
-def drawn_parts(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
-    r"""Returns the parts of a network that hold random features."""
+def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
+    r"""Returns the feature maps and masks of a network that draw random features."""
     return [
-        part
-        for part in network.modules()
-        if isinstance(part, StochasticRPEMask) or (isinstance(part, FeatureMap) and type(part).redraw is not FeatureMap.redraw)
+        module
+        for module in network.modules()
+        if isinstance(module, StochasticRPEMask)
+        or (isinstance(module, FeatureMap) and type(module).redraw is not FeatureMap.redraw)
     ]
 
 
@@ -111,8 +112,8 @@ class RunModule(GraphGymModule):
         if period > 0 and epoch > 0 and epoch % period == 0:
             # Drawn for the epoch: equal in all processes, and in a run that was resumed.
             generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
-            for part in drawn_parts(self.model):
-                part.redraw(generator)
+            for module in modules_with_random_features(self.model):
+                module.redraw(generator)
         self._epoch_start = self._batch_start = time.perf_counter()
 
     def _lr(self) -> float:
@@ -121,7 +122,7 @@ class RunModule(GraphGymModule):
     def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
         outputs = self._shared_step(batch, split)
         loss: torch.Tensor = outputs['loss']
-        if outputs['true'].numel() == 0:  # a part of a graph without a label of this split
+        if outputs['true'].numel() == 0:  # a subgraph without a label of this split
             loss = loss.nan_to_num()
         seconds = time.perf_counter() - self._batch_start
         self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)

@@ -36,7 +36,7 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] 
 
 def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
     label, scores = torch.cat(true), torch.cat(pred)
-    label, scores = (own.squeeze(1) if own.dim() > 1 and own.size(1) == 1 else own for own in (label, scores))
+    label, scores = (t.squeeze(1) if t.dim() > 1 and t.size(1) == 1 else t for t in (label, scores))
     if label.dim() > 1 or label.size(0) != scores.size(0):
         raise ValueError(
             f'custom_metrics: got macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape '
@@ -51,10 +51,10 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 def _counts(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
     r"""Returns, for each class that occurs, how often it was right and how often it was one of the two."""
-    label, found = _labels(true, pred)
-    size = int(torch.maximum(label.max(), found.max())) + 1
-    right = torch.bincount(label[label == found], minlength=size)
-    total = torch.bincount(label, minlength=size) + torch.bincount(found, minlength=size)
+    label, predicted = _labels(true, pred)
+    size = int(torch.maximum(label.max(), predicted.max())) + 1
+    right = torch.bincount(label[label == predicted], minlength=size)
+    total = torch.bincount(label, minlength=size) + torch.bincount(predicted, minlength=size)
     return right[total > 0].double(), total[total > 0].double()
 
 

@@ -21,7 +21,7 @@ from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.run.first_step import try_first_step
 from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
-from pyg_topomask.graphgym.run.module import SPLITS, RunModule, drawn_parts
+from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features
 from pyg_topomask.graphgym.run.option_checks import check_options, warn_of_unread_options
 from pyg_topomask.runs.devices import connect, find_device, main_first, num_processes, rank
 from pyg_topomask.runs.progress import EpochBar
@@ -43,7 +43,7 @@ def _check_devices() -> None:
 
 
 def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
-    if cfg.topomask.redraw_period and not drawn_parts(module.model):
+    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
         known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
         warnings.warn(
             f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '

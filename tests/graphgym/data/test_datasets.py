@@ -95,9 +95,9 @@ def test_folder_of_planetoid(
 def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(configure: Callable[..., None]) -> None:
     configure('topomask.GRF.num_walks 7 topomask.GRF.p_halt 0.25')
     with pytest.warns(UserWarning, match='^topomask.transforms, for AddGraphRandomFeatures: got num_walks 3, where GRF has 7$'):
-        plain, own = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
+        plain, given = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
     assert (plain.settings.num_walks, plain.settings.p_halt) == (7, 0.25)
-    assert (own.settings.num_walks, own.settings.p_halt) == (3, 0.25)
+    assert (given.settings.num_walks, given.settings.p_halt) == (3, 0.25)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_walks_unlike_those_of_the_attention_are_warned_of(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter('always')
         build_transforms([{'AddGraphRandomFeatures': {'num_walks': '3'}}])
-    assert [str(own.message).startswith('topomask.transforms, for Add') for own in caught] == [True] * warns
+    assert [str(warning.message).startswith('topomask.transforms, for Add') for warning in caught] == [True] * warns
 
 
 def test_numbers_that_pyyaml_takes_for_text() -> None:
@@ -147,7 +147,7 @@ def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Calla
 
 
 def test_no_transforms(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    path = tmp_path / 'own.yaml'
+    path = tmp_path / 'mine.yaml'
     path.write_text('topomask: {transforms: }')
     configure(cfg_file=path)
     monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(2))

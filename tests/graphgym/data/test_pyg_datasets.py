@@ -42,13 +42,13 @@ def clean(dataset: Any) -> dict[str, list[int]]:
 
 
 def test_three_parts_become_one() -> None:
-    found = clean(join([Fake('train'), Fake('val'), Fake('test')]))
-    assert list(found.values()) == [list(range(9)), [100, 101, 102], [200, 201, 202, 203]]
+    indices = clean(join([Fake('train'), Fake('val'), Fake('test')]))
+    assert list(indices.values()) == [list(range(9)), [100, 101, 102], [200, 201, 202, 203]]
 
 
 def test_parts_may_be_subsets() -> None:
-    found = clean(join([Fake('train')[[2, 5]], Fake('val')[:1], Fake('test')]))
-    assert list(found.values()) == [[2, 5], [100], [200, 201, 202, 203]]
+    indices = clean(join([Fake('train')[[2, 5]], Fake('val')[:1], Fake('test')]))
+    assert list(indices.values()) == [[2, 5], [100], [200, 201, 202, 203]]
 
 
 def test_validation_graphs_are_drawn_from_those_for_training() -> None:

@@ -43,7 +43,7 @@ def kmip_fork(graphgps: SimpleNamespace) -> SimpleNamespace:
 
 @pytest.mark.parametrize('norm', [{'layer_norm': True, 'batch_norm': False}, {}])
 def test_other_names_of_norm_and_dropout(kmip_fork: SimpleNamespace, norm: dict[str, bool]) -> None:
-    fork, plain = (make(own, 'GINE', 'KMIP', **norm).eval() for own in (kmip_fork, kmip_fork.original))
+    fork, plain = (make(layer, 'GINE', 'KMIP', **norm).eval() for layer in (kmip_fork, kmip_fork.original))
     assert not hasattr(fork, 'norm1_attn')
     assert torch.equal(fork(batch_of_paths()).x, plain(batch_of_paths()).x)
 

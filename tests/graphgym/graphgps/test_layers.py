@@ -45,12 +45,12 @@ def expected(layer: Any, theirs: type, batch: Batch) -> Tensor:
     if layer.local_model is not None:
         # Theirs alone, up to where the feed-forward block would begin.
         stopped: list[Tensor] = []
-        own = theirs._ff_block
+        ff_block = theirs._ff_block
         theirs._ff_block = lambda self, x: stopped.append(x) or torch.zeros_like(x)
         try:
             theirs.forward(layer, copy.copy(batch))
         finally:
-            theirs._ff_block = own
+            theirs._ff_block = ff_block
         total = total + stopped[0]
     return norm('norm2', total + theirs._ff_block(layer, total))
 
@@ -131,7 +131,7 @@ def test_equivariant_positions_reach_the_local_layer(graphgps: SimpleNamespace, 
 
 def test_attempt_with_a_name_of_ours_draws_no_parameters(graphgps: SimpleNamespace) -> None:
     ours, none = (make(graphgps, 'GINE', name).local_model.state_dict() for name in ('KMIP', 'None'))
-    assert all(torch.equal(own, none[key]) for key, own in ours.items())
+    assert all(torch.equal(value, none[key]) for key, value in ours.items())
 
 
 def test_layers_prepare_once_per_forward(graphgps: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,18 +40,25 @@ def run_standin(folder: Path, command: list[str], *options: str) -> str:
     return result.stdout
 
 
-def test_both_ways_to_run_a_checkout(tmp_path: Path) -> None:
+COMMANDS = {
+    'launched': ['-m', 'pyg_topomask', 'graphgps'],
+    'launched by its module': ['-m', 'pyg_topomask.graphgym.launch', 'main.py'],
+    'imported': ['main.py'],
+}
+
+
+def test_all_ways_to_run_a_checkout(tmp_path: Path) -> None:
     outputs = []
-    for name, script in {'launched': '', 'imported': 'import pyg_topomask.graphgym\n'}.items():
+    for name, command in COMMANDS.items():
+        script = 'import pyg_topomask.graphgym\n' if name == 'imported' else ''
         folder = tmp_path / name
         folder.mkdir()
         (folder / 'graphgps').symlink_to(STANDIN / 'graphgps')
         # The one line may stand after the import of graphgps as well, which launching never does.
         head, _, tail = (STANDIN / 'main.py').read_text().partition('import torch\n')
         (folder / 'main.py').write_text(f'{head}{script}import torch\n{tail}')
-        command = ['-m', 'pyg_topomask', 'graphgps'] if name == 'launched' else ['main.py']
         outputs.append(run_standin(folder, command))
-    assert outputs[0] == outputs[1]
+    assert outputs[0] == outputs[1] == outputs[2]
     assert 'epoch 1 loss' in outputs[0]
 
 

@@ -122,11 +122,11 @@ def test_recording_changes_nothing_and_ends() -> None:
     assert record.alpha.shape == (record.edge_index.size(1), 2)
     run()
     assert records == {}
-    hooks = [len(own._forward_hooks) + len(own._forward_pre_hooks) for own in layer.modules()]
+    hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in layer.modules()]
     assert sum(hooks) == 0
     with pytest.raises(ValueError, match='x: got shape'), record_attention(layer):
         layer(x[:, :3], edge_index)
-    assert sum(len(own._forward_hooks) for own in layer.modules()) == 0
+    assert sum(len(module._forward_hooks) for module in layer.modules()) == 0
 
 
 def test_queries_keys_and_values_are_recorded_as_the_projections_give_them() -> None:
@@ -134,9 +134,9 @@ def test_queries_keys_and_values_are_recorded_as_the_projections_give_them() -> 
     x, edge_index = torch.randn(4, 8), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
     with torch.no_grad(), record_attention(layer) as records:
         layer(x, edge_index)
-    for own, lin in zip(records[''].vectors, (layer.lin_q, layer.lin_k, layer.lin_v), strict=True):
-        torch.testing.assert_close(own, (x @ lin.weight.t() + lin.bias).detach().view(4, 2, 4))
-        assert (own < 0).any()
+    for vectors, lin in zip(records[''].vectors, (layer.lin_q, layer.lin_k, layer.lin_v), strict=True):
+        torch.testing.assert_close(vectors, (x @ lin.weight.t() + lin.bias).detach().view(4, 2, 4))
+        assert (vectors < 0).any()
 
 
 def test_the_best_checkpoint_of_training_is_the_default(tmp_path: Path, digits: Path, small: list[str]) -> None:

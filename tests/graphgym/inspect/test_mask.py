@@ -81,16 +81,16 @@ def test_walkers_that_depend_on_each_other_have_no_bound(tmp_path: Path, digits:
     assert row['bound'] == 1 + 4 * 4
 
 
-@pytest.mark.parametrize('own', [{'num_walks': 2}, {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
-def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Path, own: dict[str, float]) -> None:
+@pytest.mark.parametrize('arguments', [{'num_walks': 2}, {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
+def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Path, arguments: dict[str, float]) -> None:
     """Of other transforms the edges count, which come after."""
-    transforms = str([{'AddGraphRandomFeatures': own}, 'ToUndirected'])
+    transforms = str([{'AddGraphRandomFeatures': arguments}, 'ToUndirected'])
     (row,) = inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path, num_rows=64)
     assert cfg.topomask.transforms == ['ToUndirected']
     mask, data = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4), first_digit(tmp_path)
-    stored = mask(AddGraphRandomFeatures(**own)(data)).to_dense()[0].detach().double().numpy()
+    stored = mask(AddGraphRandomFeatures(**arguments)(data)).to_dense()[0].detach().double().numpy()
     exact = exact_mask(mask, data)
-    assert row['walks'] == own['num_walks']
+    assert row['walks'] == arguments['num_walks']
     assert row['largest entry'] == pytest.approx(float(exact.max()), rel=1e-4)
     assert row['error'] == pytest.approx(np.linalg.norm(stored - exact) / np.linalg.norm(exact), rel=1e-4)
 

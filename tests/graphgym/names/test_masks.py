@@ -105,7 +105,7 @@ def test_a_command_line_is_otherwise_as_it_was() -> None:
 
 @pytest.mark.parametrize('text', ['GRF', '"GRF"', '{GRF: {}}'])
 def test_a_mask_by_its_name_alone_in_a_file(tmp_path: Path, text: str) -> None:
-    path = tmp_path / 'own.yaml'
+    path = tmp_path / 'mine.yaml'
     path.write_text(f'topomask: {{mask: {text}}}')
     load_config(path)
     assert repr(build_attention('Masked', 8, 2).mask) == repr(GRFMask(2))
@@ -126,7 +126,7 @@ def test_what_is_no_tree_is_refused(digits: Path, text: str) -> None:
 )
 def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
     load_config(digits, ['topomask.transforms', text])
-    assert [type(own).__name__ for own in build_transforms(cfg.topomask.transforms)] == [
+    assert [type(transform).__name__ for transform in build_transforms(cfg.topomask.transforms)] == [
         'NormalizeFeatures',
         'AddRandomWalkPE',
         'AddForest',

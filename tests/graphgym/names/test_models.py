@@ -84,7 +84,7 @@ def test_particles_are_rolled_out() -> None:
     network = build('Interlacer', 5, 1, history=6).eval()
     torch.nn.init.normal_(network.model.lin_out.weight)
     predicted, target = network(batch)
-    expected = torch.cat([network.model.rollout(own.pos, own.history, 6, own.x) for own in batch.to_data_list()])
+    expected = torch.cat([network.model.rollout(data.pos, data.history, 6, data.x) for data in batch.to_data_list()])
     torch.testing.assert_close(predicted.view_as(batch.target), expected, rtol=1e-4, atol=1e-5)
     assert torch.equal(target.view_as(batch.target), batch.target)
     del batch.history
@@ -117,7 +117,7 @@ def test_walks_of_later_layers_are_those_of_either_backend() -> None:
     network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', '{GRF: {num_walks: 8}}')
     last = [part for part in network.modules() if isinstance(part, GRFMask)][-1]
     graph = Graph.from_tensors(ring(9), 9)
-    torch_walks, numba_walks = (sample_walks(graph, last.walk_settings, last.seed, own) for own in ('torch', 'numba'))
+    torch_walks, numba_walks = (sample_walks(graph, last.walk_settings, last.seed, backend) for backend in ('torch', 'numba'))
     assert torch.equal(torch_walks.visited, numba_walks.visited)
     torch.testing.assert_close(torch_walks.load, numba_walks.load)
 

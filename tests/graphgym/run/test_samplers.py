@@ -55,8 +55,8 @@ class Adjacency:
     def saint_subgraph(self, nodes: Tensor) -> tuple[Adjacency, Tensor]:
         row, col, value = self.entries
         kept = torch.isin(row, nodes) & torch.isin(col, nodes)
-        own = (torch.searchsorted(nodes, row[kept]), torch.searchsorted(nodes, col[kept]), value[kept])
-        return Adjacency(*own, (nodes.numel(), nodes.numel())), value[kept]
+        entries = (torch.searchsorted(nodes, row[kept]), torch.searchsorted(nodes, col[kept]), value[kept])
+        return Adjacency(*entries, (nodes.numel(), nodes.numel())), value[kept]
 
 
 class Ring(InMemoryDataset):
@@ -85,7 +85,7 @@ def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pyt
         labels = int(batch.train_mask.sum())
         loss = step(self, batch, *args)
         gradient = torch.autograd.grad(loss, list(self.model.parameters()), retain_graph=True, allow_unused=True)
-        losses.append((labels, loss.item(), sum(float(own.abs().sum()) for own in gradient if own is not None)))
+        losses.append((labels, loss.item(), sum(float(part.abs().sum()) for part in gradient if part is not None)))
         return loss
 
     monkeypatch.setattr(module.RunModule, 'training_step', recording)

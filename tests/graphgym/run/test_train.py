@@ -303,8 +303,8 @@ def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) 
 
 def test_files_of_the_user_stay(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / 'digits-GPS+GRF' / '0'
-    own = [folder / part / 'mine.txt' for part in ('.', 'checkpoints', 'train', 'val', 'test', 'checkpoints/old')]
-    for path in own:
+    files = [folder / subfolder / 'mine.txt' for subfolder in ('.', 'checkpoints', 'train', 'val', 'test', 'checkpoints/old')]
+    for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text('mine')
     train(digits, [*small, *PLAIN], out=tmp_path)
@@ -312,7 +312,7 @@ def test_files_of_the_user_stay(tmp_path: Path, digits: Path, small: list[str], 
     (folder / 'val' / 'events.out.tfevents.1').write_text('theirs')
     train(digits, [*small, *PLAIN], out=tmp_path)
     assert f'replacing the run in {folder}' in capsys.readouterr().err
-    assert [path.read_text() for path in own] == ['mine'] * len(own)
+    assert [path.read_text() for path in files] == ['mine'] * len(files)
     assert not (folder / 'val' / 'events.out.tfevents.1').exists()
 
 
