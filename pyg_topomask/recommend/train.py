@@ -91,8 +91,8 @@ class Training:
         config.seed = seed
         config.recommend.model = name
         config.recommend.baselines = []
-        others = [f'recommend.{other}' for other in RECOMMENDERS if other != name]  # whose settings are not used
-        free = [*FREE_OPTIONS, *others]
+        unused = [f'recommend.{model}' for model in RECOMMENDERS if model != name]  # the settings of other models
+        free = [*FREE_OPTIONS, *unused]
         self.record = Run(run_dir, config.dump(), f'val_recall@{self.own.k}', free=free, files=['result.json'])
         self.device = find_device('recommend.device', self.own.device)
         seed_everything(seed)
