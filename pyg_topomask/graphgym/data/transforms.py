@@ -21,8 +21,8 @@ import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import attention_options, configured_attention, configured_tree
-from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, configured_attention, configured_tree
+from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import first_options
 
 __all__ = ['PREPARES_FOR', 'apply_in_memory', 'build_transforms', 'walks_of']
@@ -87,8 +87,13 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
                 f'topomask.transforms: got {name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation '
                 f'that needs no walks; accepted is to leave the transform out, or num_walks from 1'
             )
-        where = 'topomask.transforms' if arguments or name not in PREPARES_FOR else f'topomask.{walks_of(name)[0]}'
-        transforms.append(construct(f'{where}, for {name}', transform, given))
+        attention = None if arguments or name not in PREPARES_FOR else walks_of(name)[0]
+        if attention in ATTENTIONS and attention != 'Masked':  # the options are those of the attention
+            with named_options(f'topomask.{attention}', given):
+                transforms.append(transform(**given))
+        else:
+            where = 'topomask.transforms' if attention is None else 'topomask.mask'
+            transforms.append(construct(f'{where}, for {name}', transform, given))
         if name in PREPARES_FOR:
             _warn_of_contradictions(name, arguments or {})
     return transforms

@@ -10,7 +10,7 @@ import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -254,13 +254,8 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
     options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
-    try:
+    with named_options(f'topomask.{name}', options, heads='gt.n_heads'):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
-    except ValueError as error:
-        # By the names that a YAML has for the arguments.
-        paths = {'heads': 'gt.n_heads', **{option: f'topomask.{name}.{option}' for option in options}}
-        argument, colon, rest = str(error).partition(':')
-        raise ValueError(f'{paths.get(argument, f"topomask.{name}: {argument}")}{colon}{rest}') from error
 
 
 def check_attention(name: str) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from yacs.config import CfgNode
 
-__all__ = ['construct', 'decoded', 'lookup', 'named_remedies']
+__all__ = ['construct', 'decoded', 'lookup', 'named_options', 'named_remedies']
 
 T = TypeVar('T')
 
@@ -91,6 +91,23 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
         raise ValueError(f'{where}: got {arguments!r}, of which a value is of a type that is not accepted: {error}') from error
     except ValueError as error:
         raise ValueError(f'{where}: {error}') from error
+
+
+@contextmanager
+def named_options(group: str, options: Collection[str], **paths: str) -> Iterator[None]:
+    r"""Changes an error that names an argument so that it names the option of a YAML.
+
+    Args:
+        group (str): The group of the options, such as :obj:`"topomask.GRF"`.
+        options (collection of str): The arguments that the group holds.
+        **paths (str): Options that stand elsewhere, by their arguments.
+    """
+    try:
+        yield
+    except ValueError as error:
+        argument, colon, rest = str(error).partition(':')
+        path = f'{group}.{argument}' if argument in options else paths.get(argument, f'{group}: {argument}')
+        raise ValueError(f'{path}{colon}{rest}') from error
 
 
 @contextmanager
