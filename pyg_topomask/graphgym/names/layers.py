@@ -2,7 +2,6 @@ r"""Local layers, which stand before the '+' of :obj:`gt.layer_type`, and attent
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +32,7 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, 
 from pyg_topomask.graphgym.names.lookup import lookup, named_remedies
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['LOCAL_LAYERS', 'AttentionLayer', 'LocalLayer', 'local_layer', 'shared_graph']
+__all__ = ['LOCAL_LAYERS', 'AttentionLayer', 'LocalLayer', 'local_layer']
 
 
 @dataclass(frozen=True)
@@ -116,28 +115,6 @@ def local_layer(name: str) -> LocalLayer | None:
     return lookup("gt.layer_type, before '+'", name, LOCAL_LAYERS)
 
 
-#: Where a batch keeps the graph that the layers of a forward pass share; beside its attributes, not among them.
-_SHARED = '_topomask_graph'
-
-
-def shared_graph(batch: Data, user: Module) -> Graph:
-    r"""Returns the graph of a batch, the same for every layer of one forward pass.
-
-    A layer that comes back has begun another forward pass, in which masks that draw anew have to.
-
-    Args:
-        batch (torch_geometric.data.Data): The batch.
-        user (torch.nn.Module): The layer that asks.
-    """
-    kept: tuple[Graph | None, set[Module]] = batch.__dict__.pop(_SHARED, (None, set()))
-    graph, users = kept
-    if graph is None or graph.edge_index is not batch.edge_index or user in users:
-        # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
-        graph, users = Graph.from_data(copy.copy(batch)), set()
-    batch.__dict__[_SHARED] = (graph, users | {user})
-    return graph
-
-
 class AttentionLayer(Module):
     r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
     :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
@@ -157,7 +134,7 @@ class AttentionLayer(Module):
 
     @named_remedies()
     def forward(self, batch: Data) -> Data:
-        graph = shared_graph(batch, self)
+        graph = Graph.shared(batch)
         batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
         return batch
 
