@@ -41,12 +41,12 @@ def clean(dataset: Any) -> dict[str, list[int]]:
     return {key: [graphs[number] for number in index] for key, index in splits.items()}
 
 
-def test_three_parts_become_one() -> None:
+def test_three_splits_become_one() -> None:
     indices = clean(join([Fake('train'), Fake('val'), Fake('test')]))
     assert list(indices.values()) == [list(range(9)), [100, 101, 102], [200, 201, 202, 203]]
 
 
-def test_parts_may_be_subsets() -> None:
+def test_splits_may_be_subsets() -> None:
     indices = clean(join([Fake('train')[[2, 5]], Fake('val')[:1], Fake('test')]))
     assert list(indices.values()) == [[2, 5], [100], [200, 201, 202, 203]]
 
@@ -146,7 +146,7 @@ def test_real_enzymes(tmp_path: Path, configure: Callable[..., None]) -> None:
     assert dataset._data.x.shape[1] == 21
 
 
-@pytest.mark.parametrize(('parts', 'val'), [(['train', 'test'], None), (['train', 'val', 'test'], 2)])
-def test_bad_parts_are_named(parts: list[str], val: int | None) -> None:
-    with pytest.raises(ValueError, match=r'^parts: got'):
-        join([Fake(part) for part in parts], val)
+@pytest.mark.parametrize(('splits', 'val'), [(['train', 'test'], None), (['train', 'val', 'test'], 2)])
+def test_bad_splits_are_named(splits: list[str], val: int | None) -> None:
+    with pytest.raises(ValueError, match=r'^splits: got'):
+        join([Fake(split) for split in splits], val)
