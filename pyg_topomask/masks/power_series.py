@@ -27,7 +27,7 @@ from pyg_topomask.masks.modulation import (
 )
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
