@@ -77,11 +77,11 @@ def build_mask(tree: Any, heads: int) -> Mask:
         >>> build_mask({'sum': ['Adjacency', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, heads=2)
         SumMask(
           heads=2
-          (parts): ModuleList(
+          (masks): ModuleList(
             (0): AdjacencyMask(heads=2)
             (1): ScaledMask(
               heads=2
-              (parts): ModuleList(
+              (masks): ModuleList(
                 (0): GRFMask(heads=2, ...)
               )
             )

@@ -19,6 +19,7 @@ from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.nn.multi_head import check_heads
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
+from pyg_topomask.segments import Segments
 
 __all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
 
@@ -296,8 +297,8 @@ class GridAttention(torch.nn.Module):
         assert self.feature_map is not None
         assert self.mask is not None
         images, nodes = v.shape[:2]
-        batch = torch.arange(images, device=v.device).repeat_interleave(nodes)
-        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), batch, images)
+        segments = Segments.from_ptr(torch.arange(images + 1, device=v.device) * nodes, images * nodes)
+        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), segments)
         dense = nodes <= self.dense_limit
         if not (dense or self.one_grid):
             out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
