@@ -63,7 +63,8 @@ class LightGCNEncoder(LightGCN):  # type: ignore[misc]
 def _with_adjacency(data: Data) -> Data:
     r"""Adds the normalized adjacency as a CSR matrix. Its products are several times faster than message passing."""
     edge_index, weight = gcn_norm(data.edge_index, num_nodes=data.num_nodes, add_self_loops=False)
-    data.adj_t = to_torch_csr_tensor(edge_index, weight, data.num_nodes)
+    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # PyTorch warns without a choice
+        data.adj_t = to_torch_csr_tensor(edge_index, weight, data.num_nodes)
     return data
 
 
