@@ -125,10 +125,10 @@ def test_fingerprint_is_that_of_the_ids() -> None:
 
 
 def test_hash_is_that_of_the_interactions() -> None:
-    def hashed(train: Tensor, **parts: Tensor) -> str:
-        return InteractionDataset.from_pairs(train, **parts).interactions_hash
+    def hashed(train: Tensor, **splits: Tensor) -> str:
+        return InteractionDataset.from_pairs(train, **splits).interactions_hash
 
     interactions = hashed(pairs((1, 5), (2, 6)), test=pairs((1, 6)))
     assert hashed(pairs((2, 6), (1, 5)), test=pairs((1, 6))) == interactions
-    others = [hashed(pairs((1, 5), (2, 6)), val=pairs((1, 6))), hashed(pairs((1, 6), (2, 5)), test=pairs((1, 5)))]
-    assert len({interactions, *others, hashed(pairs((1, 5), (2, 6), (1, 6)))}) == 4
+    changed = [hashed(pairs((1, 5), (2, 6)), val=pairs((1, 6))), hashed(pairs((1, 6), (2, 5)), test=pairs((1, 5)))]
+    assert len({interactions, *changed, hashed(pairs((1, 5), (2, 6), (1, 6)))}) == 4
