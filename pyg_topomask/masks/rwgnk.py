@@ -20,6 +20,7 @@ from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.sparse import sddmm
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks.stored import load_walks
 
 __all__ = ['RWGNKMask']
 
@@ -140,6 +141,7 @@ class RWGNKMask(Mask):
         resample: str = 'never',
         seed: int = 0,
         walk_length: WalkLength | str | None = None,
+        flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None
@@ -153,6 +155,7 @@ class RWGNKMask(Mask):
             normalization='rw',
             walk_length=walk_length,
             importance=False,
+            flow=flow,
         )
         check_whole(seed=seed)
         check_not_negative(alpha=alpha)
@@ -194,6 +197,11 @@ class RWGNKMask(Mask):
         return lam.unsqueeze(1) ** torch.arange(self.walk_settings.max_walk_length + 1, device=lam.device)
 
     @property
+    def flow(self) -> str:
+        r"""The direction of attention along edges."""
+        return self.walk_settings.flow
+
+    @property
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
@@ -220,13 +228,13 @@ class RWGNKMask(Mask):
             graph = _weighted(graph, transition)
         if self.exact:
             return self._expect(graph, settings.transition)
-        stored = GRFState.load(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
-        return GRFState(*sample_ensembles(graph, settings, seed, generator)) if stored is None else stored
+        stored = load_walks(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
+        return GRFState(*(stored or sample_ensembles(graph, settings, seed, generator)))
 
     @torch.no_grad()
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
-        hops = AdjacencyMask(1, None, 'rw').prepare(_weighted(graph, weight))
+        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
         return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:

@@ -133,7 +133,7 @@ class RWGNKAttention(MaskedLinearAttention):
             raise ValueError('graph: got a graph that holds walks for this layer; accepted is one made anew')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
-        row, col = graph.edge_index.long()
+        row, col = graph.row_and_col(self.mask.flow)
         q, k = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
         edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()

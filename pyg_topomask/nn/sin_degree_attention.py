@@ -20,7 +20,8 @@ class SinDegreeAttention(MaskedLinearAttention):
         heads (int): The number of heads. (default: :obj:`1`)
         max_degree (int): The largest degree with an embedding of its own. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings of degrees. (default: :obj:`16`)
-        direction (str): Which edges of a node count: :obj:`"out"`, :obj:`"in"` or :obj:`"both"`. (default: :obj:`"out"`)
+        flow (str, optional): Which edges of a node count: with :obj:`"source_to_target"` those that point at it, with
+            :obj:`"target_to_source"` those that leave it, and with :obj:`None` both. (default: :obj:`"source_to_target"`)
         degree_attr (str, optional): The node attribute of the data that holds degrees, where the layer is given
             :obj:`graph=Graph.from_data(data)`. (default: :obj:`None`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.
@@ -43,7 +44,7 @@ class SinDegreeAttention(MaskedLinearAttention):
         heads: int = 1,
         max_degree: int = 512,
         embedding_dim: int = 16,
-        direction: str = 'out',
+        flow: str | None = 'source_to_target',
         degree_attr: str | None = None,
         feature_map: str | FeatureMap = 'simplex',
         dropout: float = 0.0,
@@ -51,5 +52,5 @@ class SinDegreeAttention(MaskedLinearAttention):
         route: str = 'auto',
         out_channels: int | None = None,
     ) -> None:
-        mask = SinDegreeMask(heads, max_degree, embedding_dim, direction, degree_attr)
+        mask = SinDegreeMask(heads, max_degree, embedding_dim, flow, degree_attr)
         super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)

@@ -8,9 +8,9 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 from pyg_topomask.walks import WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks.stored import store_walks
 
 __all__ = ['AddGraphRandomFeatures']
 
@@ -46,7 +46,7 @@ class AddGraphRandomFeatures(BaseTransform):
         >>> import torch
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> AddGraphRandomFeatures(num_walks=8)(data).grf_sizes.shape
-        torch.Size([1, 7])
+        torch.Size([1, 9])
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class AddGraphRandomFeatures(BaseTransform):
         check_homogeneous(data)
         check_unbatched(data)
         graph = Graph.from_data(data)
-        GRFState(*sample_ensembles(graph, self.settings, self.seed)).store(data, self.settings)
+        store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings)
         return data
 
     def __repr__(self) -> str:

@@ -22,6 +22,8 @@ EdgeType = tuple[str, str, str]
 _DENSE_ENTRIES = 2**18
 # Further directions that the randomized decomposition follows for the sake of those it returns.
 _OVERSAMPLING = 10
+# The rows of what is decomposed are sources.
+_FLOW = 'target_to_source'
 
 
 @functional_transform('add_svd_encoding')
@@ -178,7 +180,7 @@ class AddSVDEncoding(BaseTransform):
     @torch.no_grad()
     def _decompose(self, graph: Graph, rows: slice, cols: slice) -> tuple[Tensor, Tensor]:
         r"""Returns the encodings of rows and columns of that part of the adjacency matrix."""
-        (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization).double()
+        (row, col), weight = graph.row_and_col(_FLOW), graph.normalized_weight(self.normalization, _FLOW).double()
         col = col - (cols.start or 0)
         shape = [len(range(graph.num_nodes)[part]) for part in (rows, cols)]
         rank, dtype = min(self.rank, *shape), torch.get_default_dtype()

@@ -62,7 +62,7 @@ class AddNormals(BaseTransform):
         return data
 
     def _normals(self, pos: Tensor, batch: Tensor | None) -> Tensor:
-        center, neighbor = knn_graph(pos, self.k, batch, loop=True)
+        neighbor, center = knn_graph(pos, self.k, batch, loop=True)
         step = (pos[neighbor] - pos[center]).double()
         step = step - scatter(step, center, dim_size=pos.size(0), reduce='mean')[center]
         # Coordinate by coordinate: all products of a step at once would take D times the memory of the steps.

@@ -9,6 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import check_normalization
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -28,8 +29,8 @@ class WalkSettings:
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
         sampler (str): A name in :obj:`SAMPLERS`. (default: :obj:`"iid"`)
-        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for probabilities proportional to
-            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
+        transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
+            probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
             :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."` or an object.
@@ -37,6 +38,8 @@ class WalkSettings:
             (default: :obj:`None`)
         importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts them (Eq. 24),
             which estimates no function of :math:`\mathbf{W}`. (default: :obj:`True`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` where there
+            is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or arguments exclude each other.
@@ -51,6 +54,7 @@ class WalkSettings:
     normalization: str | None = 'sym'
     walk_length: WalkLength | str | None = None
     importance: bool = True
+    flow: str = 'source_to_target'
 
     def __post_init__(self) -> None:
         check_whole(1, num_walks=self.num_walks)
@@ -70,6 +74,7 @@ class WalkSettings:
                 f'accepted is "uniform"'
             )
         check_normalization(self.normalization)
+        check_flow(self.flow)
         GeometricLength(self.p_halt)
         if self.walk_length is not None:
             object.__setattr__(self, 'walk_length', walk_length(self.walk_length))

@@ -44,7 +44,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10): a prefix of :math:`l` hops has
     the load :math:`\prod_{t=1}^{l} W_{\omega_t \omega_{t+1}} \, / \, p_{\omega_t \omega_{t+1}} \, / \, S_l`, where :math:`p`
     is the probability of the hop and :math:`S_l` that of making at least :math:`l` hops. A walk ends early at a node
-    without out-edges. Start nodes are taken in chunks, so that working memory is bounded.
+    whose row of :math:`\mathbf{W}` has no entry. Start nodes are taken in chunks, so that working memory is bounded.
 
     Args:
         graph (Graph): The graphs to walk on.
@@ -63,7 +63,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         tensor([1., 1., 1., 1.])
     """
     compiled = uses_numba(backend, graph.device)
-    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     size, longest = graph.num_nodes, settings.max_walk_length
     if compiled:
         start, visited, length, load = _compiled(graph, transitions, settings, seed)
@@ -102,7 +102,7 @@ def walk(
         nodes (range, optional): The start nodes. (default: all)
     """
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
-    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     nodes = range(graph.num_nodes) if nodes is None else nodes
     device, index = graph.device, transitions.first.dtype
     wide = torch.int32 if graph.num_nodes * num_walks < 2**31 else torch.int64

@@ -79,13 +79,13 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
 
 
 def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
-    """Each head's attention to the ends of a node's edges, normalised, and averaged over the heads."""
+    """Each head's attention to the sources of a node's edges, normalised, and averaged over the heads."""
     q = (x @ layer.lin_q.weight.t() + layer.lin_q.bias).view(len(x), layer.heads, -1).detach().numpy()
     k = (x @ layer.lin_k.weight.t() + layer.lin_k.bias).view(len(x), layer.heads, -1).detach().numpy()
     probability = np.zeros((len(x), len(x)))
     for head in range(layer.heads):
         for i in range(len(x)):
-            ends = data.edge_index[1, data.edge_index[0] == i].numpy()
+            ends = data.edge_index[0, data.edge_index[1] == i].numpy()
             score = np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0)
             if len(ends) > 0:
                 share = score / score.sum() if score.sum() > 0 else np.full(len(ends), 1 / len(ends))
@@ -107,7 +107,7 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     found[state.query.start[first], state.query.visited[first]] = state.query.load[first]
     expected = attention_hops(layer, x, data)
     assert np.ptp(expected[expected > 0]) > 0.1
-    assert (expected[data.edge_index[0], data.edge_index[1]] > 0).all()
+    assert (expected[data.edge_index[1], data.edge_index[0]] > 0).all()
     error = np.sqrt(expected * (1 - expected) / walks)
     assert (np.abs(found - expected) <= confidence(36) * error + 1e-4).all()
 

@@ -42,7 +42,7 @@ def test_gradients_reach_every_parameter() -> None:
 
 @pytest.mark.parametrize(
     ('name', 'arguments'),
-    [('heads', {'heads': 3}), ('direction', {'direction': 'up'}), ('feature_map', {'feature_map': 'unknown'})],
+    [('heads', {'heads': 3}), ('flow', {'flow': 'up'}), ('feature_map', {'feature_map': 'unknown'})],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):

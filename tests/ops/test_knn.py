@@ -22,7 +22,7 @@ def oracle(pos: Tensor, k: int, batch: Tensor, loop: bool) -> list[tuple[int, in
         distance[batch.numpy() != batch[node].item()] = np.inf
         distance[node] = -1.0 if loop else np.inf
         nearest = [int(other) for other in np.argsort(distance)[:k] if distance[other] < np.inf]
-        edges += [(node, other) for other in nearest]
+        edges += [(other, node) for other in nearest]
     return edges
 
 
@@ -36,7 +36,9 @@ def test_neighbors_of_all_pairs(k: int, dim: int, loop: bool) -> None:
 def test_shape_order_and_direction() -> None:
     edge_index = knn_graph(torch.tensor([[0.0], [1.0], [3.0], [7.0]]), 2)
     assert edge_index.dtype == torch.long
-    assert edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 2, 1, 0, 2, 1]]
+    assert edge_index.tolist() == [[1, 2, 0, 2, 1, 0, 2, 1], [0, 0, 1, 1, 2, 2, 3, 3]]
+    reversed_edges = knn_graph(torch.tensor([[0.0], [1.0], [3.0], [7.0]]), 2, flow='target_to_source')
+    assert torch.equal(reversed_edges, edge_index.flip(0))
 
 
 @pytest.mark.parametrize('block', [1, 1000, 50000])

@@ -224,7 +224,7 @@ class _NeighborAttender(Module):
         reset(self.mlp)
 
     def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
-        node, neighbor = edge_index
+        neighbor, node = edge_index
         message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
         out: Tensor = scatter(message, node, dim_size=x.size(0), reduce='max')
         return out
