@@ -205,9 +205,9 @@ class Graph:
         return row_and_col(self.edge_index.long(), flow)
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over the
-        rows and over the columns of :math:`\mathbf{A}`. The result is in float64, but for :obj:`None`, which returns the weights
-        in float32 or better.
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
+        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64, but for :obj:`None`, which returns the
+        weights in float32 or better.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,

@@ -69,9 +69,7 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         # The largest sum from each node on, relative to the load there.
         rest = weight[:, -1:].expand(-1, graph.num_nodes)
         for own in reversed(weight[:, :-1].unbind(1)):
-            best = torch.zeros_like(rest).scatter_reduce_(
-                1, row.expand(mask.heads, -1), _times(factor, rest[:, col]), 'amax'
-            )
+            best = torch.zeros_like(rest).scatter_reduce_(1, row.expand(mask.heads, -1), _times(factor, rest[:, col]), 'amax')
             rest = own.unsqueeze(1) + best
         return rest.amax(1)
 

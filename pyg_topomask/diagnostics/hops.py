@@ -63,8 +63,9 @@ def weight_by_hops(
         nodes (torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them. (default: :obj:`None`, all, which takes
             :math:`O(H N^2)` memory)
         rows (torch.Tensor, optional): Their rows, where :func:`mask_rows` has returned them already. (default: :obj:`None`)
-        flow (str): The hops that are counted: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to :math:`j` where there
-            is an edge :math:`(j, i)`; with :obj:`"target_to_source"` along the edges. (default: :obj:`"source_to_target"`)
+        flow (str): The hops that are counted: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to :math:`j` where
+            there is an edge :math:`(j, i)`; with :obj:`"target_to_source"` along the edges.
+            (default: :obj:`"source_to_target"`)
 
     Returns:
         torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,9 +19,10 @@ from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import Entries, MaskOperator
 from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
 from pyg_topomask.walks.stored import load_walks
 
@@ -71,6 +73,7 @@ class GRFState:
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
 
+@options_of(WalkSettings)
 class GRFMask(LogarithmicMask):
     r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
@@ -107,28 +110,12 @@ class GRFMask(LogarithmicMask):
             in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
             that the mask estimates at first, which warns where :obj:`max_walk_length` leaves out any power of a polynomial or
             a tenth of a series; :obj:`None` for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
-        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
             the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
-            (default: :obj:`"iid"`)
-        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for hops with probabilities proportional to
-            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
-            \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
-            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
-            faster than the modulation falls. (default: :obj:`"sym"`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
             the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
             all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew; layers with other seeds walk other walks. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
-            of :mod:`pyg_topomask.walks`. Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and
-            warns if it is more. (default: :obj:`None`)
-        importance (bool): Weigh visits by edge weights and inverse probabilities; :obj:`False` counts visits, the ad-hoc
-            kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
-            (default: :obj:`True`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         positive (bool, optional): Learn the logarithm of the modulation, which stays above 0: training is steadier, and
             softmax attention needs it. :obj:`None` is :obj:`True` where all initial numbers are above 0.
@@ -152,39 +139,22 @@ class GRFMask(LogarithmicMask):
         p_halt: float = 0.5,
         max_walk_length: int = 4,
         modulation: Tensor | str | None = None,
-        independent_ensembles: bool = False,
         asymmetric: bool | str = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        normalization: str | None = 'sym',
         resample: str = 'never',
         seed: int = 0,
-        walk_length: WalkLength | str | None = None,
-        importance: bool = True,
         share_modulation: bool = False,
         positive: bool | None = None,
-        flow: str = 'source_to_target',
+        **options: Any,
     ) -> None:
         super().__init__(heads)
-        self.walk_settings = WalkSettings(
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            transition=transition,
-            normalization=normalization,
-            walk_length=walk_length,
-            importance=importance,
-            flow=flow,
-        )
+        self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_whole(seed=seed)
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         if asymmetric not in (False, True, 'pairs'):
             raise ValueError(f'asymmetric: got {asymmetric!r}; accepted are False, True and "pairs"')
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
-        if asymmetric is True and independent_ensembles:
+        if asymmetric is True and self.walk_settings.independent_ensembles:
             raise ValueError('independent_ensembles: got True for asymmetric=True, whose keys do not walk; accepted is False')
         self.resample = resample
         self.seed = seed

@@ -46,10 +46,10 @@ class SinDegreeMask(Mask):
         heads (int): The number of heads. (default: :obj:`1`)
         max_degree (int): The largest degree with an embedding of its own. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
-        flow (str, optional): Which edges of a node count: with :obj:`"source_to_target"` those that point at it, along which it
-            receives messages in PyG, with :obj:`"target_to_source"` those that leave it, and with :obj:`None` both. On undirected
-            graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one, whatever its weight.
-            (default: :obj:`"source_to_target"`)
+        flow (str, optional): Which edges of a node count: with :obj:`"source_to_target"` those that point at it, along which
+            it receives messages in PyG, with :obj:`"target_to_source"` those that leave it, and with :obj:`None` both. On
+            undirected graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one, whatever its
+            weight. (default: :obj:`"source_to_target"`)
         degree_attr (str, optional): The node attribute of the data that holds the degrees in place of those counted, which
             the sampled subgraphs of a loader need. (default: :obj:`None`)
 

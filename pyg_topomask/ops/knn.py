@@ -18,9 +18,7 @@ _SMALL = 64
 _BLOCK = 2**25
 
 
-def knn_graph(
-    pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False, flow: str = 'source_to_target'
-) -> Tensor:
+def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False, flow: str = 'source_to_target') -> Tensor:
     r"""Joins each node to its :math:`k` nearest neighbors within its graph, by Euclidean distance.
 
     Row 0 holds the neighbors, the nearest first, and row 1 the node, as in :func:`torch_geometric.nn.knn_graph`: a node attends
@@ -35,8 +33,8 @@ def knn_graph(
         k (int): The number of neighbors.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
-        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges from
-            the node to its neighbors. (default: :obj:`"source_to_target"`)
+        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
+            from the node to its neighbors. (default: :obj:`"source_to_target"`)
 
     Returns:
         torch.Tensor: The edge indices, :obj:`[2, E]`, in the order of the nodes, with :math:`E = kN` unless a graph has

@@ -25,11 +25,12 @@ class KNNGraph(BaseTransform):
     Args:
         k (int): The number of neighbors; nodes of graphs with fewer nodes are joined to all others. (default: :obj:`6`)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
-        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges from
-            the node to its neighbors. (default: :obj:`"source_to_target"`)
+        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
+            from the node to its neighbors. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, or the data is heterogeneous, or has no :obj:`pos` or one that does not fit.
+        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, or the data is heterogeneous, or has no :obj:`pos` or one
+            that does not fit.
 
     Example:
         >>> import torch

@@ -24,8 +24,8 @@ _COLUMNS = (3, 1, 1, 1, 3)
 
 
 def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings) -> None:
-    r"""Stores walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They replace those
-    that are there.
+    r"""Stores walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They replace
+    those that are there.
 
     Args:
         data (torch_geometric.data.Data): The data.

@@ -125,7 +125,9 @@ def test_unseen_degrees_take_the_nearest_seen_in_training() -> None:
     other = Data(edge_index=torch.tensor([[4] * 78, [0] * 4 + [1] * 5 + [2] * 9 + [3] * 60]), num_nodes=5)
     mask = SinDegreeMask(2, 20).double()
     fresh = copy.deepcopy(mask).eval()
-    np.testing.assert_allclose(fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'source_to_target')), atol=1e-12)
+    np.testing.assert_allclose(
+        fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'source_to_target')), atol=1e-12
+    )
     step(mask, star(9), torch.optim.SGD(mask.parameters(), 0.1))
     assert mask.seen.nonzero().flatten().tolist() == [0, 9]
     mask.eval()

@@ -38,7 +38,7 @@ def test_batch_invariance(route: str) -> None:
 
 
 def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
-    layer = RWGNKAttention(8, 2, None, feature_map='elu')
+    layer = RWGNKAttention(8, 2, num_walks=None, feature_map='elu')
     assert_permutation_equivariant(layer, torch.randn(6, 8), small_graph().edge_index, tolerance=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_layer_is_linear_attention_under_an_rwgnk_mask() -> None:
 
 @pytest.mark.parametrize('num_walks', [4, None])
 def test_gradients_reach_every_parameter(num_walks: int | None) -> None:
-    data, layer = with_features()[2], RWGNKAttention(8, 2, num_walks, feature_map='elu')
+    data, layer = with_features()[2], RWGNKAttention(8, 2, num_walks=num_walks, feature_map='elu')
     run(layer, data).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 
@@ -96,7 +96,7 @@ def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
 def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     data, walks = small_digraph(), 4000
     x = torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, walks, max_walk_length=1)
+    layer = RWGNKAttention(8, 2, num_walks=walks, max_walk_length=1)
     with torch.no_grad():
         layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
     graph = Graph.from_tensors(data.edge_index, 6)
@@ -114,7 +114,7 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
 
 def test_exact_kernel_of_the_attention() -> None:
     data, x = small_digraph(), torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, None, max_walk_length=2, lam=0.5, alpha=0.0)
+    layer = RWGNKAttention(8, 2, num_walks=None, max_walk_length=2, lam=0.5, alpha=0.0)
     graph = Graph.from_tensors(data.edge_index, 6)
     layer.resample(x, graph)
     step = attention_hops(layer, x, data)
