@@ -136,8 +136,8 @@ def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]
     adjacency = AdjacencyMask(1, None, normalization, flow).prepare(graph)
 
     def series(f: Tensor) -> MaskOperator:
-        series = PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization, flow=flow)
-        return series.bind(graph, adjacency)
+        power_series = PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization, flow=flow)
+        return power_series.bind(graph, adjacency)
 
     query = series(mask.f).T
     if mask.asymmetric is True:
