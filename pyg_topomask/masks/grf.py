@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -17,8 +18,8 @@ from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import spmm
 from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -213,7 +214,7 @@ class GRFMask(LogarithmicMask):
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
             adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
-            warn_of_growth(graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
+            warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
             return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
 
@@ -223,17 +224,9 @@ class GRFMask(LogarithmicMask):
             key = query if same else state.key.values(key_f)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
-        return MaskOperator(
-            GRFStructure(),
-            tensors,
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(f, key_f),
-            num_entries=state.num_pairs,
-        )
+        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        entries = SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
+        return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
         return (

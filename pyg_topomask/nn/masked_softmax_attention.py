@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.multi_head import with_mask
-from pyg_topomask.operators import Entries
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.options import options_of
 
