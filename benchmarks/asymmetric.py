@@ -41,7 +41,7 @@ def run(quick: bool, folder: Path) -> None:
 def _measure(name: str, edge_index: Tensor, size: int, repeats: int) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     graph, x = Graph.from_tensors(edge_index, size), torch.randn(size, CHANNELS)
-    walks = {'num_walks': WALKS, 'p_halt': P_HALT, 'max_walk_length': MAX_LENGTH}
+    walks: dict[str, Any] = {'num_walks': WALKS, 'p_halt': P_HALT, 'max_walk_length': MAX_LENGTH}
     linear = AsymmetricGRFAttention(CHANNELS, HEADS, **walks)
     softmax = GRFSoftmaxAttention(CHANNELS, HEADS, asymmetric=True, **walks)
     operator = linear.mask(graph)
