@@ -54,14 +54,14 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
     return decorate
 
 
-def _described(doc: str, names: Sequence[str], others: Sequence[str]) -> str:
+def _described(doc: str, names: Sequence[str], sources: Sequence[str]) -> str:
     r"""Returns a docstring with an entry for each argument that it or another one describes."""
     doc = inspect.cleandoc(doc)
     section = _ARGS.search(doc)
     if section is None:
         return doc
     texts: dict[str, str] = {}
-    for text in (doc, *map(inspect.cleandoc, others)):
+    for text in (doc, *map(inspect.cleandoc, sources)):
         arguments = _ARGS.search(text)
         for entry in _ENTRY.finditer('' if arguments is None else arguments[1]):
             texts.setdefault(entry[1], entry[0].rstrip())

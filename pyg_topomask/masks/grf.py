@@ -49,7 +49,7 @@ class GRFStructure(MaskStructure):
 
 def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:
     half = len(tensors) // 2
-    return [(part[0], SparsePattern(*part[1:])) for part in (tensors[:half], tensors[half:])]
+    return [(value, SparsePattern(*pattern)) for value, *pattern in (tensors[:half], tensors[half:])]
 
 
 @dataclass

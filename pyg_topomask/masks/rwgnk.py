@@ -189,8 +189,8 @@ class RWGNKMask(Mask):
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        own = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
-        return type(self), self.walk_settings, *own
+        prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
+        return type(self), self.walk_settings, *prepared
 
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None

@@ -211,7 +211,7 @@ def _split(pairs: Tensor, row: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
     _, inverse = wanted.unique(return_inverse=True)
     order = torch.arange(wanted.numel(), device=keys.device)
     earliest = order.new_full((wanted.numel(),), wanted.numel()).scatter_reduce_(0, inverse, order, 'amin')
-    found = (keys[place] == wanted) & (earliest[inverse] == order)
+    chosen = (keys[place] == wanted) & (earliest[inverse] == order)
     taken = torch.zeros_like(keys, dtype=torch.bool)
-    taken[place[found]] = True
-    return torch.where(found, place, -1), (~taken).nonzero().squeeze(1)
+    taken[place[chosen]] = True
+    return torch.where(chosen, place, -1), (~taken).nonzero().squeeze(1)

@@ -192,7 +192,7 @@ class KMIPAttention(ExplicitAttention):
         self.step += 1
 
     def _entries(self, index: Tensor, valid: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
-        r"""Returns the pairs found and those to be added."""
+        r"""Returns the pairs of the search and those to be added."""
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)

@@ -83,8 +83,8 @@ class RepellingSampler(IIDSampler):
         block, size, rank = _blocks(start, position, degree)
         crowded = 2 * size >= degree
         if bool(crowded.any()):
-            own = crowded.nonzero().squeeze(1)
-            hop[own] = _permuted(uniform, step, walkers[own], block[own], rank[own], degree[own]).to(hop.dtype)
+            many = crowded.nonzero().squeeze(1)
+            hop[many] = _permuted(uniform, step, walkers[many], block[many], rank[many], degree[many]).to(hop.dtype)
         pending, attempt = _met((~crowded).nonzero().squeeze(1), block, hop, rank, degree), 0
         while pending.numel() > 0:
             attempt += 1

@@ -70,12 +70,12 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         return WalkFeatures(start, visited, length, load, size, longest)
     uniform = counter_uniform(seed, graph.segments.position, settings.num_walks)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
-    parts = [
+    chunks = [
         WalkFeatures.from_visits(*walk(graph, settings, uniform, range(first, min(first + rows, size))), size, longest)
         for first in range(0, max(size, 1), rows)
     ]
     start, visited, length, load = (
-        torch.cat([getattr(part, name) for part in parts]) for name in ('start', 'visited', 'length', 'load')
+        torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ('start', 'visited', 'length', 'load')
     )
     return WalkFeatures(start, visited, length, load, size, longest)
 
@@ -106,13 +106,13 @@ def walk(
     nodes = range(graph.num_nodes) if nodes is None else nodes
     device, index = graph.device, transitions.first.dtype
     wide = torch.int32 if graph.num_nodes * num_walks < 2**31 else torch.int64
-    own = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
+    first = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
     walker = torch.arange(nodes.start * num_walks, nodes.stop * num_walks, device=device, dtype=wide)
-    start = position = own.repeat_interleave(num_walks)
+    start = position = first.repeat_interleave(num_walks)
     length = sampler.lengths(uniform, walker, survival)
     row_start, degree = transitions.first.index_select(0, start).unbind(1)
     load = transitions.factor.new_full((walker.numel(),), 1.0 / num_walks)
-    visits = [(own, own, load.new_ones(own.numel()))]
+    visits = [(first, first, load.new_ones(first.numel()))]
     for step in range(1, survival.numel()):
         going = (length >= step) & (degree > 0)
         if not going.all():
