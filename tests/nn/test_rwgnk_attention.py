@@ -32,7 +32,9 @@ def run(layer: RWGNKAttention, data: Data) -> Tensor:
 
 @pytest.mark.parametrize('route', ['features', 'edges', 'exact'])
 def test_batch_invariance(route: str) -> None:
-    layer = RWGNKAttention(8, 2, None if route == 'exact' else 4, feature_map='elu', route=route.replace('exact', 'auto'))
+    layer = RWGNKAttention(
+        8, 2, num_walks=None if route == 'exact' else 4, feature_map='elu', route=route.replace('exact', 'auto')
+    )
     assert_batch_invariant(layer, with_features(), tolerance=1e-5)
     assert_batch_invariant(layer, [AddRandomWalkKernel()(data) for data in with_features()], tolerance=1e-5)
 
@@ -176,7 +178,7 @@ def test_large_graphs_and_many_graphs(many: bool, num_walks: int | None, monkeyp
     monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
     data = Data(edge_index=ring(20 if many else 200_000), num_nodes=20 if many else 200_000)
     batch = Batch.from_data_list([data] * 5000) if many else data
-    graph, layer = Graph.from_data(batch), RWGNKAttention(4, 2, num_walks, max_walk_length=2, feature_map='elu')
+    graph, layer = Graph.from_data(batch), RWGNKAttention(4, 2, num_walks=num_walks, max_walk_length=2, feature_map='elu')
     x = torch.randn(graph.num_nodes, 4)
     if num_walks is not None:
         layer.resample(x, graph)
