@@ -19,6 +19,7 @@ from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.nn.multi_head import check_heads
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
+from pyg_topomask.segments import Segments
 
 __all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
 
@@ -297,14 +298,14 @@ class GridAttention(torch.nn.Module):
         assert self.mask is not None
         images, nodes = v.shape[:2]
         batch = torch.arange(images, device=v.device).repeat_interleave(nodes)
-        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), batch, images)
+        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), Segments(images * nodes, batch, images))
         dense = nodes <= self.dense_limit
         if not (dense or self.one_grid):
             out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
             return out.view_as(v)
         mask = self.mask(graph(1))
         q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-        if dense or images == 0 or mask.cost >= nodes**2:
+        if dense or images == 0 or mask.product.cost >= nodes**2:
             return dense_linear_attention(q, k, v, mask)
         return torch.stack([masked_linear_attention(*image, mask) for image in zip(q, k, v, strict=True)])
 
