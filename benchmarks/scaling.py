@@ -144,7 +144,7 @@ def _build(method: str, edge_index: Tensor, size: int) -> tuple[Callable[[], obj
         linear = MaskedLinearAttention(CHANNELS, HEADS)
         return _nothing, lambda x: linear(x, edge_index, graph=graph)
     route = 'features' if method == 'GRF features route' else 'edges'
-    grf = GRFAttention(CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH, route=route)
+    grf = GRFAttention(CHANNELS, HEADS, num_walks=WALKS, p_halt=P_HALT, max_walk_length=MAX_LENGTH, route=route)
 
     def prepare() -> None:
         operator = grf.mask(Graph.from_tensors(edge_index, size))

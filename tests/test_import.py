@@ -42,7 +42,7 @@ ORDER = {
     name: level
     for level, names in enumerate(
         [
-            ['checks', 'sparse_pattern', 'structures'],
+            ['checks', 'flow', 'options', 'sparse_pattern', 'structures'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -62,6 +62,8 @@ ORDER = {
 API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
+    'pyg_topomask.options': ['options_of'],
+    'pyg_topomask.flow': ['FLOWS', 'check_flow', 'row_and_col'],
     'pyg_topomask.operators': ['Entries', 'MaskOperator'],
     'pyg_topomask.structures': [
         'HadamardLowRankStructure',

@@ -22,7 +22,7 @@ MASKS = {
 def expected_shares(matrix: np.ndarray, data: Data, nodes: list[int], max_hops: int) -> np.ndarray:
     graph = networkx.DiGraph()
     graph.add_nodes_from(range(data.num_nodes))
-    graph.add_edges_from([] if data.edge_index is None else data.edge_index.t().tolist())
+    graph.add_edges_from([] if data.edge_index is None else data.edge_index.flip(0).t().tolist())
     shares, rows = np.zeros((matrix.shape[0], max_hops + 2)), np.zeros((matrix.shape[0], 1))
     for node in nodes:
         distance = networkx.single_source_shortest_path_length(graph, node)

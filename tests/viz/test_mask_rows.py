@@ -15,7 +15,7 @@ from pyg_topomask.masks import AdjacencyMask, PackingMask
 from pyg_topomask.viz import plot_mask_rows
 
 POS = torch.tensor([[0.0, 0.0], [1.0, 0.5], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0], [5.0, 2.0]])
-NODE = 3
+NODE = 4
 
 
 def panel(axis: Axes) -> tuple[Any, Any, Any]:
