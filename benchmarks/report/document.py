@@ -15,7 +15,6 @@ from pathlib import Path
 
 from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import rules
-from benchmarks.report.tables import Missing
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
 __all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_readme', 'render_report']
@@ -62,7 +61,7 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
     others = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
     values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'others': others, 'show': partial(_show, folder)}
-    return results.fill(TEMPLATES / 'report.md', **values).strip() + '\n'
+    return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 
 def render_readme(folder: Path, readme: str) -> str:
@@ -77,7 +76,7 @@ def render_readme(folder: Path, readme: str) -> str:
         raise ValueError(f'readme: lacks {start!r} before {end!r}; accepted is a text with each once')
     results = Results(folder)
     chapters = [read_chapter(path, results) for path in CHAPTERS]
-    text = results.fill(TEMPLATES / 'readme.md', chapters=chapters, verdicts=VERDICTS).strip()
+    text = results.fill(TEMPLATES / 'readme.md', values={'chapters': chapters, 'verdicts': VERDICTS}).strip()
     return f'{readme.partition(start)[0]}{start}\n{text}\n{end}{readme.partition(end)[2]}'
 
 
@@ -98,15 +97,13 @@ def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_
     try:
         text = results.fill(path, body, line + 1)
     except ReportError as error:
-        if not (may_lack_tables and isinstance(error.__cause__, Missing)):
+        if not may_lack_tables:
             raise
         command = f'python -m benchmarks --full {find_benchmark(tables[0])}'
-        text = f'Verdict: {rules.NOT_RUN}\n\nThe results are missing: {error.__cause__}. Run `{command}`.'
+        text = f'Verdict: {rules.NOT_RUN}\n\nThe results are missing: {error.reason}. Run `{command}`.'
     verdict, text = re.fullmatch(r'\s*(?:Verdict: (.*?)\n)?(.*)', text, re.DOTALL).groups('')  # type: ignore[union-attr]
     if verdict not in (*VERDICTS, rules.MEASURED, ''):
-        raise ReportError(
-            f'{path}, line {line + 1}: {heading}: got the verdict {verdict!r}; accepted are {", ".join(VERDICTS)}'
-        )
+        raise ReportError(path, line + 1, heading, f'got the verdict {verdict!r}; accepted are {", ".join(VERDICTS)}')
     links = [f'[{name}]({name}.md)' for name in tables if (results.folder / f'{name}.md').is_file()]
     paragraphs = [' '.join([f'**{verdict.capitalize()}**' if verdict else '', *links]).strip()]
     for paragraph in filter(None, map(str.strip, re.split(r'\n\s*\n', text))):

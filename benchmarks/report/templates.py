@@ -23,7 +23,7 @@ TABLES = tuple(table for benchmark in BENCHMARKS.values() for table in benchmark
 
 
 class ReportError(ValueError):
-    r"""A reference of a template that cannot be filled in. The message names the file, the line, the reference and the reason."""
+    r"""A reference of a template that cannot be filled in. The message names file, line, reference and reason."""
 
     def __init__(self, path: Path, line: int, reference: str, reason: str) -> None:
         super().__init__(f'{path.name}, line {line}: {reference}: {reason}')
