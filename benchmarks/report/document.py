@@ -93,14 +93,14 @@ def read_chapter(path: Path, results: Results, may_lack_tables: bool = False) ->
 
 def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_tables: bool) -> Claim:
     heading, _, body = section.replace(MAY_BE_MISSING, '').partition('\n')
-    tables = results.tables_in(body)
     try:
         text = results.fill(path, body, line + 1)
     except ReportError as error:
         if not may_lack_tables:
             raise
-        command = f'python -m benchmarks --full {find_benchmark(tables[0])}'
+        command = f'python -m benchmarks --full {find_benchmark(results.tables_in(body)[0])}'
         text = f'Verdict: {rules.NOT_RUN}\n\nThe results are missing: {error.reason}. Run `{command}`.'
+    tables = results.tables_in(body)
     verdict, text = re.fullmatch(r'\s*(?:Verdict: (.*?)\n)?(.*)', text, re.DOTALL).groups('')  # type: ignore[union-attr]
     if verdict not in (*VERDICTS, rules.MEASURED, ''):
         raise ReportError(path, line + 1, heading, f'got the verdict {verdict!r}; accepted are {", ".join(VERDICTS)}')
