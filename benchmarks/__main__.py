@@ -60,8 +60,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _list() -> str:
     durations = read_durations(RESULTS)
     return '\n'.join(
-        f'  {name:16} {own.purpose} ({durations[name]} minutes)' if name in durations else f'  {name:16} {own.purpose}'
-        for name, own in BENCHMARKS.items()
+        f'  {name:16} {benchmark.purpose}' + (f' ({durations[name]} minutes)' if name in durations else '')
+        for name, benchmark in BENCHMARKS.items()
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.harness import pyplot
 from benchmarks.report.tables import Estimate, Missing, Row, Table
 
 if TYPE_CHECKING:
@@ -104,11 +105,7 @@ def _estimate(row: Row, figure: Points | Lines) -> tuple[float, float]:
 
 
 def _draw(panels: dict[str, list[Row]], figure: Points | Lines, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     columns = min(len(panels), 3)
     lines = -(-len(panels) // columns)
     height = 3.5 if isinstance(figure, Lines) else 0.8 + 0.24 * max(map(len, panels.values()))

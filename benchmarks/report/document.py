@@ -24,7 +24,7 @@ VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.NOT_RUN)
 MARKERS = ('<!-- results: begin -->', '<!-- results: end -->')
 #: A line of a claim that may lack its tables.
 MAY_BE_MISSING = 'If missing: not run here'
-#: Words of columns that hold a paper's figures. The report shows such tables and links the others.
+#: Words of columns that hold a paper's figures. The report shows such tables and links the unused.
 THEIRS = ('paper', 'thesis', 'Table')
 
 
@@ -59,8 +59,8 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     results = Results(folder)
     chapters = [read_chapter(path, results, may_lack_tables) for path in CHAPTERS]
     shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
-    others = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
-    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'others': others, 'show': partial(_show, folder)}
+    unused = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
+    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'show': partial(_show, folder)}
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 

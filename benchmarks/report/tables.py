@@ -83,7 +83,7 @@ class Row:
     def minus_by_seed(self, other: Row) -> Estimate:
         r"""The difference to another row, paired by the seeds of both."""
         seeds = zip(self['seeds'].split(), other['seeds'].split(), strict=True)
-        return Estimate(*mean_error([float(mine) - float(theirs) for mine, theirs in seeds]))
+        return Estimate(*mean_error([float(value) - float(base) for value, base in seeds]))
 
 
 class Table:
@@ -143,8 +143,8 @@ class Table:
     @property
     def processor(self) -> str:
         r"""The processor that the table's Markdown file names."""
-        found = re.search(r'^Machine: ([^,\n]*)', self.path.with_suffix('.md').read_text(), re.MULTILINE)
-        return ' '.join(found[1].replace('(R)', '').removesuffix('Processor').split()) if found else '?'
+        machine = re.search(r'^Machine: ([^,\n]*)', self.path.with_suffix('.md').read_text(), re.MULTILINE)
+        return ' '.join(machine[1].replace('(R)', '').removesuffix('Processor').split()) if machine else '?'
 
 
 def _key(column: str) -> str:
@@ -186,4 +186,4 @@ def form(value: Any, spec: str = 'short') -> str:
 def each(rows: Iterable[Row], text: str, joint: str = ', ') -> str:
     r"""Joins a text for each row, in which :obj:`{test accuracy:.3f}` is a cell."""
     pattern = re.compile(r'\{([^:{}]*)(?::([^{}]*))?\}')
-    return joint.join(pattern.sub(lambda found: form(row[found[1]], found[2] or ''), text) for row in rows)  # noqa: B023
+    return joint.join(pattern.sub(lambda cell: form(row[cell[1]], cell[2] or ''), text) for row in rows)  # noqa: B023

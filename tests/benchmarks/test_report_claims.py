@@ -208,7 +208,7 @@ def test_structured_masks(slope, verdicts, tmp_path):
     rows = [(1000, 'TreeMask', 9.0, ''), (1_000_000, 'TreeMask', 12, slope), (1_000_000, 'prepare', 200, 1.0)]
     rows += [(1_000_000, 'one sparse product', 1.0, 0.9)]
     write(tmp_path, 'tree', table('nodes|method|time / baseline|slope', *rows))
-    rows = [(f'{side}x{side}', side - 1, 1, 17, side ** (2 * slope), 2.0, 1.5) for side in (32, 64, 128, 512)]
+    rows = [(f'{side}x{side}', side - 1, 1, 17, side ** (2 * slope), 2.0, 1.5) for side in (32, 64, 128, 256, 512)]
     rows += [('64x64', 4, 1, 17, 0.1, 40.0, 0.4), ('64x65', 64, 1, 17, 0.1, 30.0, 0.4), ('64x64', 63, 4, 17, 0.1, 20.0, 0.4)]
     write(tmp_path, 'toeplitz', table('grid|window|heads|columns|ms|dense / ours|ours / two FFTs', *rows))
     sentence = decide(tmp_path, 'Lemma 3.5', 'tree')[1]
