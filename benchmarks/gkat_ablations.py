@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
@@ -20,7 +19,6 @@ from benchmarks.harness import compare, count_parameters, mean_error, pyplot, ru
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.models import GKAT
 
 __all__ = ['run']
 
@@ -157,17 +155,7 @@ def _model(job: Job) -> torch.nn.Module:
         hops = job.number
     else:
         heads, channels = SIZES[job.model]
-    return GKAT(
-        FEATURES,
-        channels,
-        2,
-        heads,
-        'mean',
-        num_walks=WALKS,
-        max_walk_length=hops,
-        seed=job.seed,
-        num_features=features,
-    )
+    return motifs.make_gkat(heads, channels, features, hops, job.seed)
 
 
 def _fit(
@@ -180,11 +168,7 @@ def _fit(
     spent = 0.0
     while len(accuracy) < epochs if epochs is not None else spent < seconds:
         start = time.perf_counter()
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        motifs.train_epoch(model, optimizer, train)
         spent += time.perf_counter() - start
         accuracy.append(motifs.measure_accuracy(model, val))
     return Result(statistics.mean(accuracy[-LAST:]), count_parameters(model), len(accuracy), spent)

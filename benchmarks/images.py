@@ -18,7 +18,7 @@ from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
 
-__all__ = ['measure_accuracy', 'rate', 'run']
+__all__ = ['fit', 'measure_accuracy', 'run']
 
 CHANNELS, DEPTH, HEADS, MLP_CHANNELS = 64, 2, 4, 128
 BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT = 32, 3e-3, 1e-5, 1.0
@@ -162,9 +162,15 @@ def _train(job: Job, training: Training) -> float:
     settings = VARIANTS[variant].settings((size // patch) ** 2, seed)
     model = TopologicalViT(size, patch, images.size(1), 10, CHANNELS, DEPTH, HEADS, MLP_CHANNELS, **settings)
     torch.nn.init.normal_(model.encoder.position, std=POSITION_SCALE)
-    optimizer = torch.optim.Adam(model.parameters(), BASE_RATE)
+    fit(model, images, labels, epochs, BASE_RATE)
+    return measure_accuracy(model.eval(), *test)
+
+
+def fit(model: torch.nn.Module, images: Tensor, labels: Tensor, epochs: int, largest_rate: float) -> None:
+    r"""Trains a model on images or videos, in batches of 32."""
+    optimizer = torch.optim.Adam(model.parameters(), largest_rate)
     steps = epochs * math.ceil(len(labels) / BATCH)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(rate, steps=steps))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_rate, steps=steps))
     for _ in range(epochs):
         for chosen in torch.randperm(len(labels)).split(BATCH):
             optimizer.zero_grad()
@@ -172,11 +178,10 @@ def _train(job: Job, training: Training) -> float:
             torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
             optimizer.step()
             scheduler.step()
-    return measure_accuracy(model.eval(), *test)
 
 
-def rate(step: int, steps: int) -> float:
-    r"""The learning rate as a part of the largest one: linear warm-up, constant, cosine decay."""
+def _rate(step: int, steps: int) -> float:
+    r"""The learning rate as a share of the largest one: linear warm-up, constant, cosine decay."""
     warmup = steps // 10 + 1
     if step < warmup:
         return (step + 1) / warmup

@@ -117,13 +117,18 @@ def _train(job: Job, training: Training) -> tuple[float, int]:
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     accuracy = []
     for _ in range(training.epochs):
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        train_epoch(model, optimizer, train)
         accuracy.append(measure_accuracy(model, val))
     return statistics.mean(accuracy[-LAST:]), count_parameters(model)
+
+
+def train_epoch(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batches: list[tuple[Data, Graph]]) -> None:
+    r"""Takes one step on each batch, in an order drawn anew."""
+    for index in torch.randperm(len(batches)).tolist():
+        batch, graph = batches[index]
+        optimizer.zero_grad()
+        F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
+        optimizer.step()
 
 
 def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph]]:
@@ -151,17 +156,13 @@ def make_model(job: Job) -> torch.nn.Module:
 
 def _gkat(job: Job) -> GKAT:
     heads, channels, features, hops = SETTINGS[job.task]
-    return GKAT(
-        FEATURES,
-        channels,
-        2,
-        heads,
-        'mean',
-        num_walks=WALKS,
-        max_walk_length=hops,
-        seed=job.seed,
-        num_features=features,
-    )
+    return make_gkat(heads, channels, features, hops, job.seed)
+
+
+def make_gkat(heads: tuple[int, ...], channels: int, features: int, hops: int, seed: int) -> GKAT:
+    r"""Makes a GKAT that tells two classes of graphs apart by the mean over nodes."""
+    shape = (FEATURES, channels, 2, heads, 'mean')
+    return GKAT(*shape, num_walks=WALKS, max_walk_length=hops, seed=seed, num_features=features)
 
 
 @torch.no_grad()

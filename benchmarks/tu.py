@@ -24,6 +24,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from benchmarks.citation import stage
 from benchmarks.harness import compare, run_all, show, write_table
+from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
@@ -209,11 +210,7 @@ def _train(job: Job, training: Training, root: str) -> dict[str, float]:
     best, accuracy, seconds = (-1.0, 0.0), 0.0, []
     for _ in range(training.epochs or setting.epochs):
         start = time.perf_counter()
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        train_epoch(model, optimizer, train)
         seconds.append(time.perf_counter() - start)
         right, loss = _evaluate(model, val)
         if (right, -loss) > best:

@@ -2,23 +2,20 @@ r"""What a mask of the patch grid is worth to a video Transformer: softmax atten
 
 from __future__ import annotations
 
-import math
-from functools import partial
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
 from tqdm import tqdm
 
 from benchmarks.harness import compare, show, write_table
-from benchmarks.images import measure_accuracy, rate
+from benchmarks.images import fit, measure_accuracy
 from pyg_topomask.datasets import moving_digits
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.models import ViViT
 
 __all__ = ['run']
 
-CHANNELS, DEPTH, TEMPORAL_DEPTH, HEADS, MLP_CHANNELS, BATCH, BASE_RATE = 48, 2, 1, 4, 96, 32, 2e-3
+CHANNELS, DEPTH, TEMPORAL_DEPTH, HEADS, MLP_CHANNELS, BASE_RATE = 48, 2, 1, 4, 96, 2e-3
 SIZE, PATCH, FRAMES, TUBELET = 16, 2, 8, 2
 
 
@@ -71,14 +68,5 @@ def _train(variant: str, seed: int, epochs: int, limit: int | None) -> float:
         MLP_CHANNELS,
         mask=mask if variant == 'softmax + GRF' else None,
     )
-    optimizer = torch.optim.Adam(model.parameters(), BASE_RATE)
-    steps = epochs * math.ceil(len(labels) / BATCH)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(rate, steps=steps))
-    for _ in range(epochs):
-        for chosen in torch.randperm(len(labels)).split(BATCH):
-            optimizer.zero_grad()
-            F.cross_entropy(model(videos[chosen]), labels[chosen]).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            scheduler.step()
+    fit(model, videos, labels, epochs, BASE_RATE)
     return measure_accuracy(model.eval(), *test)
