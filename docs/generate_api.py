@@ -30,6 +30,7 @@ MODULES = (
     'datasets',
     'recommend',
     'testing',
+    'errors',
 )
 
 HEAD = """# Public names

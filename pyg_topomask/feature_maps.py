@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.walks.uniform import generator_on
 
 __all__ = [
@@ -385,7 +386,8 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
         return FEATURE_MAPS[kind](channels)
     if kind in random and number.isdecimal():
         return random[kind](channels, num_features=int(number))
-    raise ValueError(
-        f'feature_map: got {name!r}; accepted are {sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in '
-        f"'favor:64', and FeatureMap modules"
+    raise ArgumentError(
+        'feature_map',
+        repr(name),
+        f"{sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in 'favor:64', and FeatureMap modules",
     )

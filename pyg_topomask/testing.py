@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -153,7 +154,7 @@ def assert_batch_invariant(
         >>> assert_batch_invariant(MaskedLinearAttention(4), graphs)
     """
     if not graphs:
-        raise ValueError('graphs: got none; accepted is at least one')
+        raise ArgumentError('graphs', 'none', 'at least one', verb='is')
     forwards = list(range(len(graphs)))
     alone = [_call(layer, data) for data in graphs]
     for order in orders or (forwards, forwards[::-1], forwards + forwards):

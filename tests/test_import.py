@@ -41,6 +41,7 @@ ORDER = {
     name: level
     for level, names in enumerate(
         [
+            ['errors'],
             ['checks', 'sparse_pattern', 'structures'],
             ['operators'],
             ['ops'],
@@ -61,6 +62,7 @@ ORDER = {
 
 API = {
     'pyg_topomask': ['Graph', '__version__'],
+    'pyg_topomask.errors': ['ArgumentError'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
     'pyg_topomask.operators': ['Entries', 'MaskOperator'],
     'pyg_topomask.structures': [
@@ -354,7 +356,10 @@ def test_every_part_has_a_place_in_the_order() -> None:
 
 @pytest.mark.parametrize(
     ('name', 'below'),
-    [('structures', set()), ('operators', {'pyg_topomask.sparse_pattern', 'pyg_topomask.structures'})],
+    [
+        ('structures', {'pyg_topomask.errors'}),
+        ('operators', {'pyg_topomask.errors', 'pyg_topomask.sparse_pattern', 'pyg_topomask.structures'}),
+    ],
 )
 def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:
     tree = ast.parse((ROOT / f'{name}.py').read_text())

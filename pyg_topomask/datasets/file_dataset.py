@@ -10,6 +10,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+from pyg_topomask.checks import check_choice
+from pyg_topomask.errors import ArgumentError
+
 __all__ = ['SPLITS', 'FileDataset', 'check_split']
 
 SPLITS = ('train', 'val', 'test')
@@ -17,8 +20,7 @@ SPLITS = ('train', 'val', 'test')
 
 def check_split(split: str | None, splits: Sequence[str] = SPLITS) -> None:
     r"""Raises a :obj:`ValueError` unless :obj:`split` names a split or is :obj:`None`, which stands for all."""
-    if split is not None and split not in splits:
-        raise ValueError(f'split: got {split!r}; accepted are {", ".join(splits)} and None')
+    check_choice((*splits, None), split=split)
 
 
 class FileDataset(InMemoryDataset):
@@ -51,7 +53,7 @@ class FileDataset(InMemoryDataset):
         if split is not None:
             if self._split_indices[split].numel() == 0:
                 held = [name for name, index in self._split_indices.items() if index.numel() > 0]
-                raise ValueError(f'split: got {split!r}, which has no graphs; accepted are {", ".join(held)} and None')
+                raise ArgumentError('split', f'{split!r}, which has no graphs', f'{", ".join(held)} and None')
             chosen = [self.get(int(index)) for index in self._split_indices[split]]
             self.data, self.slices = self.collate(chosen)
             self._data_list = None

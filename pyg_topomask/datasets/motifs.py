@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_probability, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, check_split
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
@@ -81,8 +81,7 @@ class MotifGraphs(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if motif not in MOTIFS:
-            raise ValueError(f'motif: got {motif!r}; accepted are {", ".join(MOTIFS)}')
+        check_choice(MOTIFS, motif=motif)
         check_split(split, PAIR_SPLITS)
         check_whole(2, num_pairs=num_pairs)
         check_whole(seed=seed)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.digits import digit_images, grid_graphs, split_digits
 from pyg_topomask.datasets.file_dataset import check_split
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
@@ -102,8 +102,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     check_whole(1, num_frames=num_frames)
     check_whole(smallest, size=size)  # where every first step stays inside
     check_whole(seed=seed)
-    if target not in TARGETS:
-        raise ValueError(f'target: got {target!r}; accepted are {list(TARGETS)}')
+    check_choice(TARGETS, target=target)
     generator = torch.Generator().manual_seed(int(seed))
     count, free = images.size(0), size - images.size(-1)
     start = torch.randint(MAX_SPEED, free - MAX_SPEED + 1, (count, 2), generator=generator)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, check_split
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.errors import ArgumentError
 
 __all__ = ['ClothRollouts', 'simulate_cloth']
 
@@ -141,22 +142,21 @@ def simulate_cloth(
     """
     side = math.isqrt(pos.size(1)) if pos.dim() == 3 else 0
     if pos.dim() != 3 or pos.shape[1:] != (side**2, 3):
-        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [R, side ** 2, 3]')
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[R, side ** 2, 3]', verb='is')
     check_whole(2, side=side)
     check_whole(0, num_steps=num_steps)
-    if velocity.shape != pos.shape:
-        raise ValueError(f'velocity: got shape {tuple(velocity.shape)}; accepted is {list(pos.shape)}')
-    if pinned is not None and pinned.shape != pos.shape[:2]:
-        raise ValueError(f'pinned: got shape {tuple(pinned.shape)}; accepted is {list(pos.shape[:2])}')
-    if sphere is not None and sphere.shape != (len(pos), 4):
-        raise ValueError(f'sphere: got shape {tuple(sphere.shape)}; accepted is {[len(pos), 4]}')
+    check_shape(pos.shape, velocity=velocity)
+    if pinned is not None:
+        check_shape(pos.shape[:2], pinned=pinned)
+    if sphere is not None:
+        check_shape((len(pos), 4), sphere=sphere)
     for name, value, low, high in (
         ('stiffness', stiffness, 0.0, math.inf),
         ('damping', damping, 0.0, 0.3),
         ('step_size', step_size, 0.0, math.inf),
     ):
         if not low <= value <= high:
-            raise ValueError(f'{name}: got {value}; accepted are numbers from {low} to {high}')
+            raise ArgumentError(name, value, f'numbers from {low} to {high}')
 
     start, end, length = _springs(side, pos.device)
     # Particles first: gathering and adding rows is then fast.

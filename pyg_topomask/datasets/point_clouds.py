@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks', 'stratified']
@@ -110,8 +110,7 @@ class SceneBlocks(FileDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if name not in SCENES:
-            raise ValueError(f'name: got {name!r}; accepted are {", ".join(SCENES)}')
+        check_choice(SCENES, name=name)
         if max_points is not None:
             check_whole(1, max_points=max_points)
         self.name = name
