@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from benchmarks.harness import mean_error, verdict, write_table
 from benchmarks.images import rate
-from pyg_topomask.datasets import moving_digits
+from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.models import ViViT
 

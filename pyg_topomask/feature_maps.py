@@ -13,7 +13,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.walks.uniform import generator_on
 
 __all__ = [
-    'FEATURE_MAPS',
     'EluFeatures',
     'FavorFeatures',
     'FeatureMap',
@@ -24,7 +23,6 @@ __all__ = [
     'ReLUFeatures',
     'SimplexFeatures',
     'SquareFeatures',
-    'feature_map_of_name',
 ]
 
 
@@ -381,7 +379,7 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
         FavorFeatures(16, num_features=64, orthogonal=True)
     """
     kind, colon, number = name.partition(':')
-    random = {own: made for own, made in FEATURE_MAPS.items() if issubclass(made, _RandomFeatures)}
+    random = {key: made for key, made in FEATURE_MAPS.items() if issubclass(made, _RandomFeatures)}
     if kind in FEATURE_MAPS and not colon:
         return FEATURE_MAPS[kind](channels)
     if kind in random and number.isdecimal():

@@ -66,8 +66,9 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     if batch is not None:
         across = batch.unsqueeze(0) != batch.unsqueeze(1)
         assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'
-        for index, own in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
-            block, single = matrix[:, batch == index][:, :, batch == index], mask(Graph.from_data(own)).to_dense().double()
+        for index, graph_data in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
+            block = matrix[:, batch == index][:, :, batch == index]
+            single = mask(Graph.from_data(graph_data)).to_dense().double()
             # Series that end at a tolerance may end elsewhere.
             _assert_close(f'graph {index} in the batch and alone', block, single, max(tolerance, 1e-6))
 

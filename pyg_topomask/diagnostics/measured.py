@@ -19,7 +19,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['EntryCounts', 'MaskError', 'compare_rows', 'mask_error', 'measured_entries']
+__all__ = ['compare_rows', 'mask_error', 'measured_entries']
 
 # Numbers of one nodes of rows, and pairs of features that one nodes may make meet.
 _ROW_BUDGET = 2**22

@@ -31,7 +31,7 @@ from pyg_topomask.walks import SAMPLERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ['neighborhood', 'plot_inspection']
+__all__ = ['plot_inspection']
 
 # The probability with which what is drawn as a bound may be exceeded.
 _DELTA = 0.05

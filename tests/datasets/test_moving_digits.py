@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pyg_topomask.datasets import MovingDigits, moving_digits
+from pyg_topomask.datasets import MovingDigits
+from pyg_topomask.datasets.moving_digits import moving_digits
 
 load_digits = pytest.importorskip('sklearn.datasets').load_digits
 

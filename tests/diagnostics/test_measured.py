@@ -16,7 +16,8 @@ from torch_geometric.data import Batch, Data
 
 import pyg_topomask.diagnostics.measured as measured
 from pyg_topomask import Graph
-from pyg_topomask.diagnostics import MaskError, compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics import compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics.measured import MaskError
 from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
