@@ -21,6 +21,7 @@ MODULES = (
     'walks',
     'ops',
     'operators',
+    'capabilities',
     'structures',
     'sparse_pattern',
     'diagnostics',

@@ -42,7 +42,8 @@ ORDER = {
     for level, names in enumerate(
         [
             ['errors'],
-            ['checks', 'sparse_pattern', 'structures'],
+            ['checks', 'forward_pass', 'segments', 'sparse_pattern', 'structures'],
+            ['capabilities'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -64,7 +65,8 @@ API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.errors': ['ArgumentError'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
-    'pyg_topomask.operators': ['Entries', 'MaskOperator'],
+    'pyg_topomask.capabilities': ['MAX_ENTRIES', 'Entries', 'LowRank', 'Product', 'SparseEntries'],
+    'pyg_topomask.operators': ['MaskOperator'],
     'pyg_topomask.structures': [
         'HadamardLowRankStructure',
         'HeadsStructure',
@@ -351,7 +353,7 @@ def test_every_module_has_a_place_in_the_order() -> None:
     ('name', 'below'),
     [
         ('structures', {'pyg_topomask.errors'}),
-        ('operators', {'pyg_topomask.errors', 'pyg_topomask.sparse_pattern', 'pyg_topomask.structures'}),
+        ('operators', {'pyg_topomask.errors', 'pyg_topomask.capabilities', 'pyg_topomask.segments'}),
     ],
 )
 def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:

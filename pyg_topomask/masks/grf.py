@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -19,7 +20,7 @@ from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import named_series, resolve_positive, series_parameter
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -345,17 +346,9 @@ class GRFMask(LogarithmicMask):
             key = query if same else state.key.values(key_f)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
-        return MaskOperator(
-            GRFStructure(),
-            tensors,
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(f, key_f),
-            num_entries=state.num_pairs,
-        )
+        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        entries = SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
+        return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
         return (

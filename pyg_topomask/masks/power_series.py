@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -136,15 +137,12 @@ class PowerSeriesMask(LogarithmicMask):
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
             warn_of_growth(graph, state, alpha)
-        return MaskOperator(
+        product = Product(
             PowerSeriesStructure(),
             (alpha, weight.unsqueeze(0), *state.pattern.tensors),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
             cost=(alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes,
         )
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         return (

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
-from pyg_topomask.ops.padding import by_width
+from pyg_topomask.segments import by_width
 
 __all__ = ['knn_graph']
 

@@ -237,7 +237,7 @@ def test_batches_are_invariant() -> None:
 def test_masks_of_equal_dimensions_share_their_state() -> None:
     graph = Graph.from_data(grids((2, 3), (2, 2)))
     first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
-    assert all(a is b for a, b in zip(first.tensors[1:], second.tensors[1:], strict=True))
+    assert all(a is b for a, b in zip(first.product.tensors[1:], second.product.tensors[1:], strict=True))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

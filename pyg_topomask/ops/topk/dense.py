@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.padding import by_width
 from pyg_topomask.ops.topk.select import select_top
+from pyg_topomask.segments import by_width
 
 __all__ = ['search']
 
