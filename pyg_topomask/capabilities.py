@@ -125,7 +125,12 @@ def _products(factor: Tensor, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Entries:
-    r"""The entries of a sparse mask: a :class:`SparsePattern` and their values of shape :obj:`[H, nnz]` or :obj:`[1, nnz]`."""
+    r"""The entries of a sparse mask.
+
+    Args:
+        pattern (SparsePattern): Their positions.
+        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
+    """
 
     pattern: SparsePattern
     value: Tensor

@@ -72,10 +72,11 @@ class Graph:
         #: The division of the nodes into graphs.
         self.segments = Segments(num_nodes, batch, device=edge_index.device)
         if num_graphs is not None:
-            least = self.segments.num_graphs
-            if not is_whole(num_graphs, least):
+            named = self.segments.num_graphs
+            if not is_whole(num_graphs, named):
                 raise ValueError(
-                    f'num_graphs: got {num_graphs!r}, but batch names graph {least - 1}; accepted are whole numbers from {least}'
+                    f'num_graphs: got {num_graphs!r}, but batch names graph {named - 1}; accepted are whole numbers from '
+                    f'{named}'
                 )
             self.segments.num_graphs = int(num_graphs)
 

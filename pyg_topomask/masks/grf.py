@@ -336,7 +336,7 @@ class GRFMask(LogarithmicMask):
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
             adjacency = AdjacencyMask(1, None).prepared(graph)
-            warn_of_growth(graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
+            warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
             return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
 

@@ -136,7 +136,7 @@ class PowerSeriesMask(LogarithmicMask):
         alpha = self.alpha
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
-            warn_of_growth(graph, state, alpha)
+            warn_of_growth(self, graph, state, alpha)
         product = Product(
             PowerSeriesStructure(),
             (alpha, weight.unsqueeze(0), *state.pattern.tensors),
@@ -152,16 +152,24 @@ class PowerSeriesMask(LogarithmicMask):
 
 
 @torch.no_grad()
-def warn_of_growth(graph: Graph, state: AdjacencyState, series: Tensor) -> None:
-    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last.
+def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:
+    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last, when a mask is first bound to a
+    graph.
 
     Args:
+        mask (Mask): The mask.
         graph (Graph): The graphs, which keep the spectral radius.
         state (AdjacencyState): :math:`\mathbf{W}`, not normalised, without added self-loops.
         series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
     """
-    compute = partial(spectral_radius, state.pattern, state.weight)
-    radius = compute() if state.weight.requires_grad else graph.prepared('spectral radius', compute)
+    if state.weight.requires_grad:
+        _check_growth(spectral_radius(state.pattern, state.weight), series)
+        return
+    radius = graph.prepared('spectral radius', partial(spectral_radius, state.pattern, state.weight))
+    graph.prepared(('growth', mask), partial(_check_growth, radius, series))
+
+
+def _check_growth(radius: float, series: Tensor) -> None:
     if radius <= 1 or series.size(1) == 1:
         return
     terms = series.double().abs() * radius ** torch.arange(series.size(1), device=series.device)

@@ -181,8 +181,8 @@ class ToeplitzMask(LogarithmicMask):
         if bool(wrong.any()):
             first = int(wrong.nonzero()[0])
             raise ValueError(
-                f'grid_shape: got {shapes[first].tolist()} for graph {first} of {int(size[first])} nodes; accepted are shapes whose '
-                f'product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
+                f'grid_shape: got {shapes[first].tolist()} for graph {first} of {int(size[first])} nodes; accepted are shapes '
+                f'whose product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
             )
         return shapes
 

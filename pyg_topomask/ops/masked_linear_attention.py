@@ -177,6 +177,6 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
         raise ValueError(f'v: got shape {tuple(v.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d]')
     if mask.segments.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
         raise ValueError(
-            f'mask: got {mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a mask '
-            f'bound to the same nodes, with 1 or {q.size(1)} heads'
+            f'mask: got {mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a '
+            f'mask bound to the same nodes, with 1 or {q.size(1)} heads'
         )

@@ -73,7 +73,8 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
     """
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        value = _check(entries.value.to(dtype))
+        value = entries.value.to(dtype)
+        _check(value)
         constants = list(entries.pattern.tensors)
         if dropout > 0:
             constants.append(torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout))
@@ -82,22 +83,22 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
         return out.to(v.dtype), alpha
 
 
-def _check(mask: Tensor) -> Tensor:
+def _check(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
-        return mask
+        return
     accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
     if not bool(accepted.all()):
         raise ValueError(
             f'mask: got the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm; accepted are masks '
             f'without negative entries, as GRFMask(positive=True) on a graph with positive weights'
         )
-    return mask
 
 
 def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        matrix = _check(mask.to_dense().to(dtype))
+        matrix = mask.to_dense().to(dtype)
+        _check(matrix)
         score = torch.einsum('nhd,mhd->hnm', q.to(dtype), k.to(dtype)) / math.sqrt(max(q.size(-1), 1))
         absent = matrix == 0
         score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
