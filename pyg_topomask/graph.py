@@ -124,7 +124,7 @@ class Graph:
         r"""Returns the graph on a device; on another one, without what was prepared on it."""
         if self.device == torch.empty(0, device=device).device:
             return self
-        weight, batch = (None if own is None else own.to(device) for own in (self.edge_weight, self.batch))
+        weight, batch = (None if tensor is None else tensor.to(device) for tensor in (self.edge_weight, self.batch))
         data = None if self.data is None else copy(self.data).to(device)
         return Graph(self.edge_index.to(device), self.num_nodes, weight, batch, self.num_graphs, data)
 
@@ -172,8 +172,8 @@ class Graph:
     @property
     def weight_dtype(self) -> torch.dtype:
         r"""The data type of the edge weights, or float32 where that is shorter."""
-        own = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
-        return torch.promote_types(own, torch.float32)
+        dtype = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
+        return torch.promote_types(dtype, torch.float32)
 
     @property
     def fingerprint(self) -> Tensor:

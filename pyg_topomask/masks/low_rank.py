@@ -225,8 +225,8 @@ class LearnedFeaturesMask(Mask):
                 f'num_nodes: got {self.features.size(0)} for a graph of {int(state.max()) + 1} nodes; accepted are graphs with '
                 f'at most as many'
             )
-        own = self.features.index_select(0, state)
-        return low_rank_operator(graph, own, own)
+        factor = self.features.index_select(0, state)
+        return low_rank_operator(graph, factor, factor)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}'

@@ -14,6 +14,7 @@ from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
 from pyg_topomask.operators import MaskOperator
@@ -122,8 +123,8 @@ class PowerSeriesMask(LogarithmicMask):
     @property
     def alpha(self) -> Tensor:
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
-        own = self._numbers(self.coefficients)
-        return own if self.parameterization == 'alpha' else convolve(own, own)
+        coefficients = self._numbers(self.coefficients)
+        return coefficients if self.parameterization == 'alpha' else convolve(coefficients, coefficients)
 
     def settings(self) -> Hashable:
         return type(self), self._adjacency.settings()

@@ -108,9 +108,9 @@ class TreeState:
                 f'the forest was stored: run AddForest again, after the transforms that change it'
             )
         counts = torch.stack([fingerprint[:, 0], stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
-        own = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
-        parent, up, down = index.cpu()[:, own].numpy()
-        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[own].numpy()))
+        upwards = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
+        parent, up, down = index.cpu()[:, upwards].numpy()
+        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[upwards].numpy()))
 
 
 class TreeMask(Mask):
@@ -262,8 +262,8 @@ class TreeMask(Mask):
             )
 
     def extra_repr(self) -> str:
-        own = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
-        return f'heads={self.heads}, kind={self.kind!r}{own}'
+        distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
+        return f'heads={self.heads}, kind={self.kind!r}{distance}'
 
 
 def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:

@@ -42,7 +42,7 @@ def without_host_reads() -> Iterator[None]:
             stack.enter_context(mock.patch.object(Tensor, name, refuse))
         for module in ('edges', 'low_rank', 'low_rank_batch'):
             path = f'pyg_topomask.ops.routes.{module}.known_positive'
-            stack.enter_context(mock.patch(path, lambda *tensors: False))
+            stack.enter_context(mock.patch(path, return_value=False))
         yield
 
 
