@@ -14,7 +14,7 @@ from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 
 __all__ = ['run']
 

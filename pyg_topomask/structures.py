@@ -1,6 +1,10 @@
-r"""How masks multiply: the static half of a bound operator, and those of sums, scalings and products.
+r"""How masks multiply: the static half of a :class:`~pyg_topomask.capabilities.Product`, and that of sums, scalings and
+entrywise products.
 
-A structure is frozen and hashable, and holds no tensor: operators pass it their tensors, in the order that it expects.
+A structure is frozen and hashable, and holds no tensor: it is given its tensors in the order that it expects.
+
+Custom operators, which torch.compile takes for one node, accept tensors and plain values alone. They are given the string
+:attr:`MaskStructure.key` of a structure, and look it up in the table of this file.
 """
 
 from __future__ import annotations

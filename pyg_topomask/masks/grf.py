@@ -21,7 +21,7 @@ from pyg_topomask.masks.modulation import named_series, resolve_positive, series
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.ops.sparse_matmul import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles

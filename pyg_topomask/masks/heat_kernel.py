@@ -18,7 +18,7 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, taylor_coefficients
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['HeatKernelMask', 'inverse_softplus']

@@ -19,7 +19,7 @@ from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 

@@ -18,7 +18,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse import sddmm
+from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 

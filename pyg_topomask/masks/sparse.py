@@ -7,7 +7,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse import SparseStructure
+from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['sparse_operator', 'sparse_product']

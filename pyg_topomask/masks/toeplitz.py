@@ -14,7 +14,7 @@ from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.toeplitz import ToeplitzStructure
+from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
 
 __all__ = ['ToeplitzMask']
 

@@ -19,7 +19,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree import METHODS, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_product import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['TreeMask', 'TreeState']

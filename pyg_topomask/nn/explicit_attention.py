@@ -17,7 +17,7 @@ from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
-from pyg_topomask.ops.sparse import entries_of
+from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['ExplicitAttention', 'SparseMaskAttention']
 

@@ -12,7 +12,7 @@ from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
-from pyg_topomask.ops.sparse import entries_of
+from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 

@@ -13,7 +13,7 @@ from pyg_topomask.checks import check_probability
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
-from pyg_topomask.ops.sparse import entries_of, sddmm, spmm
+from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['attend_softmax', 'masked_softmax_attention']

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.sparse import product, spmm
+from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['polynomial_action']

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.attention_op import attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
-from pyg_topomask.ops.sparse import multiply, sample, sddmm, spmm
+from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['attend_entries']

@@ -10,15 +10,21 @@ from torch import Tensor
 import pyg_topomask.ops.topk.chunked as chunked
 import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
+import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
-import pyg_topomask.ops.topk.tree as tree
 from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
 __all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
-_SEARCH = {'dense': dense.search, 'chunked': chunked.search, 'keops': keops.search, 'faiss': faiss.search, 'tree': tree.search}
+_SEARCH = {
+    'dense': dense.search,
+    'chunked': chunked.search,
+    'keops': keops.search,
+    'faiss': faiss.search,
+    'tree': kd_tree.search,
+}
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs of at most this many nodes are searched side by side, whatever the backend.
 _SMALL = 1024
