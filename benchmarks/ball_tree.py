@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.ops.topk import chunked
+from pyg_topomask.ops.topk import chunked, kd_tree
 
 __all__ = ['count_visits', 'run']
 

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.recommend.config import is_recommendation
+    from pyg_topomask.recommend.options import is_recommendation
 
     if is_recommendation(arguments.cfg):
         from pyg_topomask.recommend.train import train as train_recommender

@@ -38,7 +38,7 @@ recommend:
   k: 5
   device: cpu
   progress: False
-  model: SGL
+  MGFormer: {{svd_dim: 4}}
 """
 #: Runs the command once for each moment, in a process of its own that ends itself there, and prints how it ended. A moment is
 #: a function, the name of the file that it is called for, and how many calls before that one are let through.
@@ -183,7 +183,7 @@ def test_recommendation(tmp_path: Path) -> None:
     cfg_file = tmp_path / 'small.yaml'
     cfg_file.write_text(YAML.format(folder=tmp_path))
     run(MOMENTS_OF_RECOMMENDATION, ['train', '--cfg', str(cfg_file)], tmp_path)
-    whole, killed = (tmp_path / name / 'small' / 'SGL' / '0' for name in ('whole', 'killed'))
+    whole, killed = (tmp_path / name / 'small' / 'MGFormer' / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 3
     assert read_metrics(killed) == read_metrics(whole)
     results = [json.loads((folder / 'result.json').read_text()) for folder in (killed, whole)]

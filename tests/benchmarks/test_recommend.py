@@ -9,8 +9,8 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 from benchmarks import recommend
-from pyg_topomask.recommend.config import default_config
-from pyg_topomask.recommend.models import RECOMMENDERS
+from benchmarks.recommend_baselines import BASELINES, SETTINGS, DirectAU
+from pyg_topomask.recommend.options import default_config
 
 
 @pytest.fixture
@@ -20,26 +20,27 @@ def small_lastfm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     generator = torch.Generator().manual_seed(0)
     liked = [torch.randperm(30, generator=generator)[:15].tolist() for _ in range(12)]
-    for name, part in (('data1', slice(3, None)), ('test1', slice(3))):
-        lines = [f'{user}\t{item}\t1' for user, items in enumerate(liked, 1) for item in items[part]]
+    for name, kept in (('data1', slice(3, None)), ('test1', slice(3))):
+        lines = [f'{user}\t{item}\t1' for user, items in enumerate(liked, 1) for item in items[kept]]
         (folder / f'{name}.txt').write_text('\n'.join(lines) + '\n')
     monkeypatch.setenv('PYG_TOPOMASK_DATA', str(tmp_path))
     return tmp_path
 
 
 def test_every_model_has_the_same_number_of_trials() -> None:
-    defaults = default_config().recommend
-    assert set(recommend.TRIALS) == set(RECOMMENDERS) == {own.model for own in recommend.VARIANTS.values()}
+    models = {variant.model for variant in recommend.VARIANTS.values()}
+    assert set(recommend.TRIALS) == {*BASELINES, 'MGFormer'} == {*SETTINGS, 'MGFormer'} == models
     assert len({len(set(values)) for _, values in recommend.TRIALS.values()}) == 1
     for model, (setting, values) in recommend.TRIALS.items():
-        assert defaults[model][setting] in values
+        assert recommend._defaults(model)[setting] in values
         assert recommend.VARIANTS[recommend.TUNED[model]].settings == {}
     for study in recommend.STUDIES.values():
         assert {recommend.REFERENCE, recommend.OURS} <= set(study.variants) <= set(recommend.VARIANTS)
 
 
-def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, scale, runs = ('DirectAU', 0.001, 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
+@pytest.mark.parametrize('variant', recommend.TUNED.values())
+def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch, variant: str) -> None:
+    job, scale, runs = (variant, 0.001, 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
     whole = recommend._train(job, 'lastfm', scale, runs)
     assert list(runs.iterdir()) == []
 
@@ -65,10 +66,17 @@ def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.Monk
 
 
 def test_the_values_that_are_tried_reach_the_model(small_lastfm: Path) -> None:
-    config = recommend._config('lastfm', 'DirectAU, MF', recommend.QUICK, (0.02, 0.3))
-    own = config.recommend.DirectAU
-    assert (own.lr, own.weight, own.layers) == (0.02, 0.3, 0)
-    assert config.recommend.embedding_dim == config.recommend.MGFormer.svd_dim == recommend.QUICK.embedding_dim
+    config = recommend._config('lastfm', 'DirectAU, MF', recommend.QUICK, (0.02, 0.3), seed=5)
+    settings = config.recommend.DirectAU
+    assert (settings.lr, settings.weight, settings.layers) == (0.02, 0.3, 0)
+    assert (config.seed, config.recommend.embedding_dim) == (5, recommend.QUICK.embedding_dim)
+    dataset = recommend.load_dataset(config.recommend)
+    training = recommend._training(config, dataset, small_lastfm / 'run')
+    assert isinstance(training.model, DirectAU)
+    assert (training.model.criterion.weight, training.model.encoder.num_layers) == (0.3, 0)
+    assert training.optimizer.param_groups[0]['lr'] == 0.02
+    assert recommend._config('lastfm', 'MGFormer', recommend.QUICK).recommend.MGFormer.svd_dim == recommend.QUICK.embedding_dim
+    assert recommend._config('lastfm', 'MGFormer without SVD', recommend.QUICK).recommend.MGFormer.svd_dim == 0
 
 
 def test_the_best_learning_rate_and_then_the_best_value_are_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ import pytest
 
 pytest.importorskip('yacs')
 
-from pyg_topomask.recommend.config import default_config, load_config
+from pyg_topomask.recommend.options import default_config, load_config
 
 NATURAL = [
     ('recommend.MGFormer.weight', '3', 3.0),
     ('recommend.val_ratio', '0', 0.0),
-    ('recommend.BPRMF.l2', '1e-3', 1e-3),
+    ('recommend.MGFormer.lr', '1e-3', 1e-3),
     ('recommend.dir', '2024', '2024'),
     ('recommend.dir', '007', '007'),
     ('recommend.dir', 'on', 'on'),
@@ -20,14 +20,14 @@ NATURAL = [
     ('recommend.progress', 'no', False),
     ('recommend.progress', 'True', True),
     ('recommend.k', '7', 7),
-    ('recommend.baselines', '[BPRMF, LightGCN]', ['BPRMF', 'LightGCN']),
+    ('recommend.files.test', '[a.txt, b.txt]', ['a.txt', 'b.txt']),
     ('recommend.files.train', '[2024]', ['2024']),
 ]
 
 
 def option(cfg: Any, key: str) -> Any:
-    for part in key.split('.'):
-        cfg = cfg[part]
+    for name in key.split('.'):
+        cfg = cfg[name]
     return cfg
 
 
@@ -55,11 +55,11 @@ def test_natural_values(tmp_path: Path, key: str, word: str, expected: object) -
         ('recommend.max_epoch', '2.0', "recommend.max_epoch: got '2.0'; accepted are values of type int"),
         ('recommend.patience', 'true', "recommend.patience: got 'true'; accepted are values of type int"),
         ('recommend.progress', '1', "recommend.progress: got '1'; accepted are values of type bool"),
-        ('recommend.SGL.weight', 'x', "recommend.SGL.weight: got 'x'; accepted are values of type float"),
-        ('recommend.baselines', 'BPRMF', "recommend.baselines: got 'BPRMF'; accepted are values of type list"),
-        ('recommend.baselines', '[[BPRMF]]', "recommend.baselines: got '[[BPRMF]]'; accepted are values of type list"),
-        ('recommend.baselines', '[BPRMF', 'recommend.baselines is not YAML: '),
-        ('recommend.BPRMF', '3', "recommend.BPRMF: got '3'; accepted are keys and their values"),
+        ('recommend.MGFormer.weight', 'x', "recommend.MGFormer.weight: got 'x'; accepted are values of type float"),
+        ('recommend.files.train', 'a.txt', "recommend.files.train: got 'a.txt'; accepted are values of type list"),
+        ('recommend.files.train', '[[a.txt]]', "recommend.files.train: got '[[a.txt]]'; accepted are values of type list"),
+        ('recommend.files.train', '[a.txt', 'recommend.files.train is not YAML: '),
+        ('recommend.MGFormer', '3', "recommend.MGFormer: got '3'; accepted are keys and their values"),
         ('recommend.k.x', '3', "recommend.k: got {'x': '3'}; accepted are values of type int"),
         ('seed', '-1', 'seed: got -1; accepted are whole numbers from 0'),
     ],
@@ -77,3 +77,23 @@ def test_yaml_without_keys(tmp_path: Path, text: str) -> None:
     (tmp_path / 'a.yaml').write_text(text)
     with pytest.raises(ValueError, match=r'a\.yaml: got a YAML of no keys; accepted are keys and their values'):
         load_config(tmp_path / 'a.yaml')
+
+
+@pytest.mark.parametrize(
+    ('key', 'word', 'message'),
+    [
+        ('recommend.model', 'LightGCN', "recommend.model: got 'LightGCN'; accepted is MGFormer; "),
+        ('recommend.baselines', '[BPRMF]', 'recommend.baselines: got an unknown option; accepted in recommend are MGFormer, '),
+        ('recommend.SGL.weight', '0.1', 'recommend.SGL: got an unknown option; accepted in recommend are MGFormer, '),
+    ],
+)
+def test_baselines_are_elsewhere(tmp_path: Path, key: str, word: str, message: str) -> None:
+    *groups, name = key.split('.')
+    path = tmp_path / 'a.yaml'
+    path.write_text(f'{": {".join([*groups, name])}: {word}{"}" * len(groups)}\n')
+    with pytest.raises(ValueError) as caught:
+        load_config(path)
+    assert str(caught.value).startswith(message)
+    where = '; the baselines BPRMF, LightGCN, DirectAU, SimGCL, SGL are in benchmarks/recommend_baselines.py of the repository'
+    assert str(caught.value).endswith(where)
+    assert (Path(__file__).parents[2] / 'benchmarks' / 'recommend_baselines.py').exists()
