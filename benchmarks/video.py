@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from benchmarks.harness import compare, show, write_table
 from benchmarks.images import fit, measure_accuracy
-from pyg_topomask.datasets import moving_digits
+from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.models import ViViT
 

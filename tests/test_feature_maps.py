@@ -26,6 +26,7 @@ from pyg_topomask.feature_maps import (
 )
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.segments import Segments
 
 
 @pytest.mark.parametrize(
@@ -47,9 +48,9 @@ def test_elementwise_maps(feature_map: type[FeatureMap], expected: list[float]) 
 @pytest.mark.parametrize('name', FEATURE_MAPS)
 def test_maps_keep_nodes_and_heads_and_have_gradients(name: str) -> None:
     q, k = (torch.randn(5, 2, 4, requires_grad=True) for _ in range(2))
-    features = FEATURE_MAPS[name](4)(q, k, torch.tensor([0, 0, 1, 1, 1]), 2)
-    assert all(own.shape == (5, 2, 8 if name == 'fourier' else 4) for own in features)
-    sum(own.square().sum() for own in features).backward()
+    features = FEATURE_MAPS[name](4)(q, k, Segments(5, torch.tensor([0, 0, 1, 1, 1])))
+    assert all(mapped.shape == (5, 2, 8 if name == 'fourier' else 4) for mapped in features)
+    sum(mapped.square().sum() for mapped in features).backward()
     assert q.grad.isfinite().all()
     assert k.grad.isfinite().all()
 
@@ -58,7 +59,7 @@ def test_maps_keep_nodes_and_heads_and_have_gradients(name: str) -> None:
 def test_maps_of_no_nodes(name: str) -> None:
     empty = torch.empty(0, 2, 4)
     for batch in (None, torch.empty(0, dtype=torch.long)):
-        q, k = FEATURE_MAPS[name](4)(empty, empty, batch, 0 if batch is not None else 1)
+        q, k = FEATURE_MAPS[name](4)(empty, empty, Segments(0, batch))
         assert q.shape == k.shape == (0, 2, 8 if name == 'fourier' else 4)
 
 
@@ -228,10 +229,10 @@ def test_key_stabiliser_of_a_graph_ignores_the_other_graphs() -> None:
     layer, q, k = FavorFeatures(4, 8), torch.randn(5, 2, 4), torch.randn(5, 2, 4)
     k[:3] *= 30.0  # the exponents of small keys would leave nothing of these
     alone = layer(q[:3], k[:3])
-    batched = layer(q, k, torch.tensor([0, 0, 0, 1, 1]), 2)
+    batched = layer(q, k, Segments(5, torch.tensor([0, 0, 0, 1, 1])))
     assert alone[1].any()
-    for own, other in zip(alone, batched, strict=True):
-        torch.testing.assert_close(other[:3], own)
+    for single, together in zip(alone, batched, strict=True):
+        torch.testing.assert_close(together[:3], single)
 
 
 @RANDOM

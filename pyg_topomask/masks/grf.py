@@ -15,7 +15,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
+from pyg_topomask.masks.modulation import named_series, resolve_positive, series_parameter
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -164,10 +164,8 @@ class GRFMask(LogarithmicMask):
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
-            warn_of_cut('modulation', 'max_walk_length', max_walk_length, modulation, features=asymmetric is not True)
-            with naming('modulation'):
-                series = kernel_series(modulation, max_walk_length)
-                modulation = series if asymmetric is True else deconvolve(series)
+            squared = asymmetric is not True
+            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', squared)
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):

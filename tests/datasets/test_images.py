@@ -82,7 +82,7 @@ def test_files_of_other_contents_are_refused(tmp_path: Path, changes: dict[str, 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     (tmp_path / 'mnist_subset.npz').write_text('no archive')
-    with pytest.raises(ValueError, match='does not hold the arrays x_train, y_train, x_test, y_test'):
+    with pytest.raises(ValueError, match='accepted are files that hold the arrays x_train, y_train, x_test, y_test'):
         load_images('mnist', tmp_path)
 
 

@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pyg_topomask.datasets import MovingDigits, moving_digits
+from pyg_topomask.datasets import MovingDigits
+from pyg_topomask.datasets.moving_digits import moving_digits
 
 load_digits = pytest.importorskip('sklearn.datasets').load_digits
 
@@ -103,12 +104,12 @@ def test_graphs_hold_the_frames_of_each_pixel() -> None:
     for split, indices in dataset.split_indices().items():
         videos, labels = splits[split]
         assert dataset[indices].y.tolist() == labels.tolist()
-        dataset = MovingDigits(split=split, num_frames=3, size=12, target='digit', seed=4)
-        for data, video in zip(dataset[:3], videos, strict=False):
+        subset = MovingDigits(split=split, num_frames=3, size=12, target='digit', seed=4)
+        for data, video in zip(subset[:3], videos, strict=False):
             for row, column in ((0, 5), (7, 11)):
                 assert data.x[12 * row + column].tolist() == video[:, 0, row, column].tolist()
-        source, target = dataset[0].edge_index
-        assert dataset[0].num_edges == 2 * 2 * 12 * 11
+        source, target = subset[0].edge_index
+        assert subset[0].num_edges == 2 * 2 * 12 * 11
         assert ((target - source).abs() == 1).logical_or((target - source).abs() == 12).all()
 
 

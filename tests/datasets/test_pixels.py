@@ -94,7 +94,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r'^CIFAR10Pixels: no cifar10_subset.npz in '):
         CIFAR10Pixels(str(tmp_path))
     write(tmp_path, 'mnist')
-    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test and None"):
+    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test, None"):
         MNISTPixels(str(tmp_path), split='dev')
     for pool in (0, 15, 2.5):
         with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted are whole numbers from 1 to 14'):

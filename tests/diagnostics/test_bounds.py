@@ -133,7 +133,9 @@ def test_deviation_bound() -> None:
     assert bound[1] == 1.0  # clipped
     assert deviation_bound(1e-3, 1, 0.0) == 0.0
     t = guaranteed_deviation(5, 0.05, c[:3])
-    np.testing.assert_allclose([deviation_bound(deviation.item(), 5, constant) for deviation, constant in zip(t, c[:3], strict=True)], 0.05)
+    np.testing.assert_allclose(
+        [deviation_bound(deviation.item(), 5, constant) for deviation, constant in zip(t, c[:3], strict=True)], 0.05
+    )
 
 
 @pytest.mark.parametrize(('t', 'delta', 'c'), itertools.product([0.3, 1.0, 3.0], [0.01, 0.5], [0.3, 0.9, 1.1, 2.0]))

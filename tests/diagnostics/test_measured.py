@@ -16,7 +16,8 @@ from torch_geometric.data import Batch, Data
 
 import pyg_topomask.diagnostics.measured as measured
 from pyg_topomask import Graph
-from pyg_topomask.diagnostics import MaskError, compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics import compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics.measured import MaskError
 from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
@@ -40,12 +41,12 @@ def test_measured_entries(name: str, budget: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(measured, '_PAIR_BUDGET', budget)
     data = GRAPHS[name]()
     features = visited(make(), data)
-    error = measured_entries(make(), data)
-    np.testing.assert_array_equal(error.features, features.sum(1))
-    np.testing.assert_array_equal(error.mask, (features @ features.T > 0).sum(1))
+    counts = measured_entries(make(), data)
+    np.testing.assert_array_equal(counts.features, features.sum(1))
+    np.testing.assert_array_equal(counts.mask, (features @ features.T > 0).sum(1))
     if data.num_nodes > 3:
         rows = torch.tensor([2, 0])
-        np.testing.assert_array_equal(measured_entries(make(), data, rows).mask, error.mask[rows])
+        np.testing.assert_array_equal(measured_entries(make(), data, rows).mask, counts.mask[rows])
     one_hot = measured_entries(make(asymmetric=True), data)
     np.testing.assert_array_equal(one_hot.mask, features.sum(1))
     two = make(independent_ensembles=True)(data).to_dense()[0].detach().numpy() != 0
@@ -112,7 +113,7 @@ def test_mask_error_is_that_of_the_dense_matrices(
 def test_rows_are_those_asked_for() -> None:
     data, mask, rows = small_digraph(), make(), torch.tensor([4, 1])
     blocks = list(compare_rows(mask, data, rows))
-    assert torch.equal(torch.cat([stored for stored, _, _ in blocks]), rows)
+    assert torch.equal(torch.cat([nodes for nodes, _, _ in blocks]), rows)
     exact, estimate = (torch.cat([block[place] for block in blocks]) for place in (1, 2))
     np.testing.assert_allclose(exact[:, 0], exact_mask(mask, data)[0][rows], atol=1e-6)
     torch.testing.assert_close(estimate[:, 0], mask(data).to_dense()[0, rows].detach().double(), rtol=1e-5, atol=1e-6)
