@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os.path as osp
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import starmap
@@ -34,13 +35,14 @@ from pyg_topomask.graphgym.attentions import (
     configured_tree,
     layer_option,
 )
-from pyg_topomask.graphgym.composed_mask import first_options
+from pyg_topomask.graphgym.composed_mask import MASKS, first_options
 from pyg_topomask.graphgym.errors import named_remedies
 from pyg_topomask.graphgym.models import MODELS, takes_mask
 from pyg_topomask.graphgym.pyg_datasets import PYG_DATASETS, SPLIT_KEYS, load_pyg_dataset
 from pyg_topomask.graphgym.registry import lookup
 from pyg_topomask.graphgym.settings import defaults, option
 from pyg_topomask.graphgym.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 __all__ = ['apply_in_memory', 'build_transforms', 'load_dataset']
 
@@ -53,6 +55,8 @@ WALKING: dict[str, dict[str, Any]] = {
     'GRFSoftmax': {},
     'RWGNK': {'importance': False, 'normalization': 'rw'},
 }
+#: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
+WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 #: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
 FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)
@@ -163,23 +167,44 @@ def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> Non
             )
 
 
-def _warn_of_unused_options() -> None:
-    r"""Warns of options that differ from their defaults and belong to an attention or an encoder that nothing asks for."""
-    transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
+def _named_attentions() -> set[str]:
+    r"""Returns the names in the layers of the configured model, those of local layers among them."""
     layer, value = layer_option()
     # Forks of GraphGPS sum any number of attentions.
-    used = set(re.split(r'\+|__', value)) if layer == 'gt.layer_type' else {configured_attention()}
-    used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
+    return set(re.split(r'\+|__', value)) if layer == 'gt.layer_type' else {configured_attention()}
+
+
+def _reads_walks() -> bool:
+    r"""Whether the configured model may read stored walks. A GPS model does not if no attention in its layers does."""
+    if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
+        return True
+    names = _named_attentions()
+    if 'Masked' in names:
+        names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
+    return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)
+
+
+def _warn_of_unused_options() -> None:
+    r"""Warns of options that nothing reads: those of other attentions if the command line gives them, for those in a YAML
+    wait until :obj:`gt.layer_type` names their attention; of the rest all that differ from their defaults."""
+    transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
+    layer, value = layer_option()
+    used = _named_attentions()
+    used |= {_walks_of(name)[0] for name in transforms if name in PREPARES_FOR and _reads_walks()}
     used |= {'Masked'} if takes_mask(cfg.model.type) else set()
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
     layers = f'{layer} {value!r}'
-    readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
-    readers['topomask.mask'] = ('Masked' in used, layers)
+    attentions = {f'topomask.{name}': name in used for name in ATTENTIONS}
+    attentions |= {'topomask.mask': 'Masked' in used, 'gt.sparse': 'SparseAttention' in used}
+    for path, is_read in attentions.items():
+        given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
+        if given and not is_read:
+            warnings.warn(f'{", ".join(given)}: got an option that nothing reads with {layers}', stacklevel=3)
+    readers: dict[str, tuple[bool, str]] = {}
     readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
     readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
-    readers['gt.sparse'] = ('SparseAttention' in used, layers)
     whose = f'{layers}, whose arguments are topomask.model'
     readers['gt'] = readers['model.graph_pooling'] = (cfg.model.type not in MODELS, whose)
     readers['dataset.node_encoder'] = (cfg.model.type not in MODELS or cfg.model.type == 'GKAT', whose)
@@ -286,6 +311,8 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         dataset_dir (str): The folder for files.
     """
     transforms = build_transforms(cfg.topomask.transforms or [])  # None where a YAML names the option and nothing else
+    if not _reads_walks():  # so that one YAML serves attentions with and without walks
+        transforms = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
     _warn_of_unused_options()
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.

@@ -38,8 +38,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     found = [path for path in checkpoints if path.exists()]
     if not (folder / 'config.yaml').exists() or not found:
         raise ValueError(
-            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as '
-            f'results/recommend-lastfm-MGFormer/MGFormer/0'
+            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as results/lastfm/MGFormer/0'
         )
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     own = config.recommend

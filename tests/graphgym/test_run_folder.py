@@ -74,7 +74,7 @@ def test_without_locks_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str], few_digits: None) -> None:
     train(digits, [*small, *PLAIN], out=tmp_path)
-    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    folder = tmp_path / 'digits' / '0'
     before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
     with locked(folder):
         for resume in (False, True):
@@ -105,7 +105,7 @@ def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
 def test_files_of_the_user_stay(
     tmp_path: Path, digits: Path, small: list[str], few_digits: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    folder = tmp_path / 'digits' / '0'
     own = [folder / part / 'mine.txt' for part in ('.', 'checkpoints', 'train', 'val', 'test', 'checkpoints/old')]
     for path in own:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ def read_metrics(folder: Path) -> list[dict[str, str]]:
 
 
 def run_dir(out: Path, seed: int = 0) -> Path:
-    return out / 'digits-GPS+GRF' / str(seed)
+    return out / 'digits' / str(seed)
 
 
 class Stop(Exception):
