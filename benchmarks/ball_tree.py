@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.ops.topk import chunked, tree
+from pyg_topomask.ops.topk import chunked
 
 __all__ = ['count_visits', 'run']
 
@@ -103,7 +103,8 @@ def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
         # The backend itself: topk_inner_product would leave small graphs to "dense".
         backend.search(q, k, torch.tensor([0]), torch.tensor([size]), torch.get_num_threads() * 2**22, found)
 
-    seconds = interleaved_medians({'tree': lambda: search(tree), 'chunked': lambda: search(chunked)}, repeats)
+    searches = {'tree': lambda: search(kd_tree), 'chunked': lambda: search(chunked)}
+    seconds = interleaved_medians(searches, repeats)
     return {
         'd': dim,
         'nodes': size,

@@ -41,8 +41,8 @@ class BigBirdMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> _State:
         nodes = torch.arange(graph.num_nodes, device=graph.device).unsqueeze(1)
-        first = nodes - graph.local_id.unsqueeze(1)
-        last = first + torch.bincount(graph.graph_id, minlength=graph.num_graphs)[graph.graph_id].unsqueeze(1) - 1
+        segments = graph.segments
+        first, last = segments.first.unsqueeze(1), segments.ptr[1:][segments.index].unsqueeze(1) - 1
         near = nodes + torch.arange(-self.window, self.window + 1, device=graph.device)
         slot = torch.arange(self.ends, device=graph.device)
         outer = torch.cat([first + slot, last - slot], dim=1)

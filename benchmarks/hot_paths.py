@@ -128,10 +128,10 @@ def _low_rank(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
     graph = Graph.from_tensors(random_graph(size, DEGREE), size)
 
     def plain() -> Tensor:
-        factors = mask(graph).factors
+        factors = mask(graph).low_rank
         assert factors is not None
         total = torch.zeros(())
-        for left, right in zip(*(factor.split(1, dim=-1) for factor in factors), strict=True):
+        for left, right in zip(factors.left.split(1, dim=-1), factors.right.split(1, dim=-1), strict=True):
             sums = torch.einsum('nhm,nhd->hmd', right * k, with_ones(v))
             total = total + left * torch.einsum('nhm,hmd->nhd', q, sums)
         return total[..., :-1] / total[..., -1:]

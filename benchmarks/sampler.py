@@ -49,7 +49,7 @@ def run(quick: bool, folder: Path) -> None:
 def _functions(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
     graph, settings = Graph.from_tensors(edge_index, size), WalkSettings(WALKS, 0.0, LENGTH)
     transitions = Transitions.of(graph, settings.normalization)
-    uniform = counter_uniform(0, graph.local_id, WALKS)
+    uniform = counter_uniform(0, graph.segments.position, WALKS)
     functions: dict[str, Callable[[], object]] = {
         'walks, Numba': lambda: compiled_walk(graph, transitions, settings, 0, merge=False),
         'features, Numba': lambda: sample_walks(graph, settings, 0, 'numba'),

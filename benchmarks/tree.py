@@ -14,7 +14,7 @@ from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 
 __all__ = ['run']
 
@@ -147,7 +147,7 @@ def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[
             if method == 'fft' or diameter <= 4096:
                 mask = TreeMask(1, 'distance', max_distance=diameter, f=torch.rand(diameter + 1), method=method)
                 functions[method] = partial(torch.no_grad()(mask.bind(graph, state).matmul), x)
-        chosen = TreeMask(1, 'distance', max_distance=diameter).bind(graph, state).structure
+        chosen = TreeMask(1, 'distance', max_distance=diameter).bind(graph, state).product.structure
         seconds = interleaved_medians(functions, 1 if quick else 3)
         for method, own in seconds.items():
             slope = log(own / before[method]) / log(size / sizes[step - 1]) if before else ''

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
 __all__ = [
@@ -41,14 +42,13 @@ class FeatureMap(torch.nn.Module, ABC):
         self.channels = channels
 
     @abstractmethod
-    def forward(self, q: Tensor, k: Tensor, batch: Tensor | None = None, num_graphs: int = 1) -> tuple[Tensor, Tensor]:
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         r"""Maps queries and keys.
 
         Args:
             q (torch.Tensor): Queries, :obj:`[N, H, d]`; on one graph, there may be fewer than keys.
             k (torch.Tensor): Keys, :obj:`[N, H, d]`.
-            batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
-            num_graphs (int, optional): The number of graphs. (default: :obj:`1`)
+            segments (Segments, optional): The division of the nodes into graphs. (default: :obj:`None`, one graph)
 
         Returns:
             tuple of torch.Tensor: Their features, :obj:`[N, H, m]` each.
@@ -71,7 +71,7 @@ class FeatureMap(torch.nn.Module, ABC):
 class _Elementwise(FeatureMap):
     r"""A map that acts on every channel alike."""
 
-    def forward(self, q: Tensor, k: Tensor, batch: Tensor | None = None, num_graphs: int = 1) -> tuple[Tensor, Tensor]:
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         return self._map(q), self._map(k)
 
     @abstractmethod
@@ -188,7 +188,7 @@ class _RandomFeatures(FeatureMap):
         directions: Tensor = unitary * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
         return directions
 
-    def forward(self, q: Tensor, k: Tensor, batch: Tensor | None = None, num_graphs: int = 1) -> tuple[Tensor, Tensor]:
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
             # One over the root of m goes into the exponents: a product would be one more tensor to keep.
@@ -196,7 +196,7 @@ class _RandomFeatures(FeatureMap):
             shift_k = shift_q
             if self.stabilize:
                 shift_q = shift_q + exponent_q.detach().amax(-1, keepdim=True)
-                shift_k = shift_k + _graph_max(exponent_k.detach().amax(-1), batch, num_graphs).unsqueeze(-1)
+                shift_k = shift_k + _graph_max(exponent_k.detach().amax(-1), segments).unsqueeze(-1)
             own_q, own_k = (exponent_q - shift_q).exp(), (exponent_k - shift_k).exp()
             return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
@@ -341,14 +341,15 @@ def _single(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
-def _graph_max(x: Tensor, batch: Tensor | None, num_graphs: int) -> Tensor:
+def _graph_max(x: Tensor, segments: Segments | None) -> Tensor:
     r"""The largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
     if x.numel() == 0:
         return x
-    if batch is None:
+    if segments is None or segments.batch is None:
         return x.amax(0, keepdim=True).expand_as(x)
-    largest = x.new_full((num_graphs, x.size(1)), -math.inf)
-    return largest.scatter_reduce(0, batch.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, batch)
+    graph = segments.index
+    largest = x.new_full((segments.num_graphs, x.size(1)), -math.inf)
+    return largest.scatter_reduce(0, graph.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, graph)
 
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {

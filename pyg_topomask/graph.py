@@ -13,13 +13,18 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.ops.splitmix import splitmix
+from pyg_topomask.segments import Segments
 
 __all__ = ['Graph', 'check_normalization']
 
 State = TypeVar('State')
 
 _INTEGERS = (torch.int32, torch.int64)
+
+#: Where a batch keeps the graph that layers share; beside its attributes, not among them.
+_SHARED = '_topomask_graph'
 
 
 def check_normalization(normalization: str | None) -> None:
@@ -55,23 +60,25 @@ class Graph:
         data: Data | None = None,
     ) -> None:
         self.edge_index = edge_index
-        self.num_nodes = num_nodes
         if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
             edge_weight = edge_weight.to(torch.get_default_dtype())
         self.edge_weight = edge_weight
-        self.batch = batch
         self.data = data
+        #: What is drawn anew in every forward pass.
+        self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        self._users: dict[Hashable, dict[int, tuple[int, object]]] = {}
-        self._call: tuple[int, int] | None = None
         check_whole(0, num_nodes=num_nodes)
-        self._check()
-        found = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
-        self.num_graphs = found if num_graphs is None else num_graphs
-        if not is_whole(self.num_graphs, found):
-            raise ValueError(
-                f'num_graphs: got {num_graphs!r}, but batch names graph {found - 1}; accepted are whole numbers from {found}'
-            )
+        _check(edge_index, num_nodes, edge_weight, batch)
+        #: The division of the nodes into graphs.
+        self.segments = Segments(num_nodes, batch, device=edge_index.device)
+        if num_graphs is not None:
+            named = self.segments.num_graphs
+            if not is_whole(num_graphs, named):
+                raise ValueError(
+                    f'num_graphs: got {num_graphs!r}, but batch names graph {named - 1}; accepted are whole numbers from '
+                    f'{named}'
+                )
+            self.segments.num_graphs = int(num_graphs)
 
     @classmethod
     def from_tensors(
@@ -117,9 +124,35 @@ class Graph:
         r"""Returns the graph on a device; on another one, without what was prepared on it."""
         if self.device == torch.empty(0, device=device).device:
             return self
-        weight, batch = (None if own is None else own.to(device) for own in (self.edge_weight, self.batch))
+        weight, batch = (None if tensor is None else tensor.to(device) for tensor in (self.edge_weight, self.batch))
         data = None if self.data is None else copy(self.data).to(device)
         return Graph(self.edge_index.to(device), self.num_nodes, weight, batch, self.num_graphs, data)
+
+    @classmethod
+    def shared(cls, batch: Data) -> Graph:
+        r"""Returns the graph of a batch, the same for all layers that are called with it, as long as its :obj:`edge_index`
+        and :obj:`edge_weight` are the same tensors.
+        """
+        graph: Graph | None = batch.__dict__.pop(_SHARED, None)
+        weight = batch.edge_weight if 'edge_weight' in batch else None
+        if graph is None or graph.edge_index is not batch.edge_index or graph.edge_weight is not weight:
+            # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
+            graph = cls.from_data(copy(batch))
+        batch.__dict__[_SHARED] = graph
+        return graph
+
+    @property
+    def num_nodes(self) -> int:
+        return self.segments.num_nodes
+
+    @property
+    def num_graphs(self) -> int:
+        return self.segments.num_graphs
+
+    @property
+    def batch(self) -> Tensor | None:
+        r"""The graph of each node, as given, :obj:`[N]`."""
+        return self.segments.batch
 
     @property
     def num_edges(self) -> int:
@@ -139,39 +172,23 @@ class Graph:
     @property
     def weight_dtype(self) -> torch.dtype:
         r"""The data type of the edge weights, or float32 where that is shorter."""
-        own = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
-        return torch.promote_types(own, torch.float32)
-
-    @property
-    def graph_id(self) -> Tensor:
-        r"""The graph of each node, in int64, :obj:`[N]`."""
-        if self.batch is None:
-            return torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
-        return self.batch.long()
-
-    @property
-    def local_id(self) -> Tensor:
-        r"""The position of each node within its graph, :obj:`[N]`."""
-        position = torch.arange(self.num_nodes, device=self.device)
-        if self.batch is None:
-            return position
-        first = torch.searchsorted(self.batch, torch.arange(self.num_graphs, device=self.device))
-        return position - first[self.batch]
+        dtype = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
+        return torch.promote_types(dtype, torch.float32)
 
     @property
     def fingerprint(self) -> Tensor:
         r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`.
         Weights of 1 are as none.
         """
-        batch, local_id = self.graph_id, self.local_id
+        graph, position = self.segments.index, self.segments.position
         source, target = self.edge_index.long()
-        edges = (local_id[source] << 32) ^ local_id[target]
+        edges = (position[source] << 32) ^ position[target]
         if self.edge_weight is not None:
             weight = self.edge_weight.float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        counts = torch.bincount(batch, minlength=self.num_graphs), torch.bincount(batch[source], minlength=self.num_graphs)
-        hashes = edges.new_zeros(self.num_graphs).index_add_(0, batch[source], splitmix(edges))
-        return torch.stack([*counts, hashes], dim=1)
+        num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
+        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
+        return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
 
     def attribute(self, name: str, argument: str = 'data') -> Any:
         r"""Returns an attribute of the data that the graph was made from, as a time or a position of each node.
@@ -216,86 +233,17 @@ class Graph:
         inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
         return (inverse * positive)[end]
 
-    def prepared(self, settings: Hashable, prepare: Callable[[], State], user: object = None) -> State:
+    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
         r"""Returns the state of :obj:`settings`, which is prepared at the first call.
-
-        A state that is to be drawn anew in every forward pass has users: all share it, until one of them asks a second time,
-        which begins another pass, and it is drawn again for all. Not counted as a second time are calls that activation
-        checkpointing repeats, which find torch's global generator as it was, and those while another state is prepared, as of
-        the parts of a sum.
 
         Args:
             settings (Hashable): What the state depends on, beside the graph.
-            prepare (callable): Makes the state; draws from torch's global generator.
-            user (object, optional): Who asks, for a state that is drawn in every forward pass. (default: :obj:`None`)
+            prepare (callable): Makes the state.
         """
-        outer = self._call
-        call = outer if user is None or outer is not None else (id(user), int(torch.randint(2**62, ())))
-        if user is not None and call is not None:
-            users = self._users.setdefault(settings, {})
-            # A repeated call finds the generator as it was, and so draws the same number.
-            if call[0] in users and users[call[0]][0] != call[1]:
-                users.clear()
-                self._states.pop(settings, None)  # absent where preparing it failed
-            users[call[0]] = call[1], user  # kept alive, or else its number might be another's
         if settings not in self._states:
-            # A state outlives the call; made under inference mode, it could not be trained with later.
-            with torch.inference_mode(False), torch.random.fork_rng(devices=(), enabled=call is not outer):
-                if call is not None and call is not outer:
-                    torch.default_generator.manual_seed(call[1])
-                self._call = call
-                try:
-                    self._states[settings] = prepare()
-                finally:
-                    self._call = outer
+            self._states[settings] = prepare()
         state: State = self._states[settings]
         return state
-
-    def _check(self) -> None:
-        edge_index, weight, batch = self.edge_index, self.edge_weight, self.batch
-        for name, own in (('edge_weight', weight), ('batch', batch)):
-            if own is not None and not isinstance(own, Tensor):
-                raise ValueError(f'{name}: got {type(own).__name__}; accepted is a tensor, or None')
-        if not isinstance(edge_index, Tensor):
-            raise ValueError(
-                f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]'
-            )
-        if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:
-            raise ValueError(
-                f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '
-                f'[2, E]'
-            )
-        if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= self.num_nodes):
-            accepted = f'0 to {self.num_nodes - 1}' if self.num_nodes > 0 else 'no edges, as there are no nodes'
-            raise ValueError(
-                f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are {accepted}'
-            )
-        if weight is not None:
-            if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-                raise ValueError(
-                    f'edge_weight: got shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges; accepted '
-                    f'are floating point and whole numbers of shape [E]'
-                )
-            if not bool(weight.isfinite().all()):
-                bad = int((~weight.isfinite()).nonzero()[0])
-                raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
-        if batch is not None:
-            if batch.shape != (self.num_nodes,) or batch.dtype not in _INTEGERS:
-                raise ValueError(
-                    f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape '
-                    f'[{self.num_nodes}]'
-                )
-            if batch.numel() > 0 and int(batch.min()) < 0:
-                raise ValueError(f'batch: got the graph id {int(batch.min())}; accepted are graph ids from 0')
-            falls = batch[1:] < batch[:-1]
-            if bool(falls.any()):
-                node = int(falls.nonzero()[0])
-                raise ValueError(
-                    f'batch: got a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}; accepted are '
-                    f'graph ids in ascending order'
-                )
-            if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
-                raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
@@ -304,3 +252,44 @@ class Graph:
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
     edge_index, value = to_edge_index(adj_t)
     return edge_index.flip(0), value
+
+
+def _check(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
+    for name, given in (('edge_weight', weight), ('batch', batch)):
+        if given is not None and not isinstance(given, Tensor):
+            raise ValueError(f'{name}: got {type(given).__name__}; accepted is a tensor, or None')
+    if not isinstance(edge_index, Tensor):
+        raise ValueError(f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]')
+    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:
+        raise ValueError(
+            f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '
+            f'[2, E]'
+        )
+    if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
+        accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
+        raise ValueError(f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are {accepted}')
+    if weight is not None:
+        if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
+            raise ValueError(
+                f'edge_weight: got shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges; accepted '
+                f'are floating point and whole numbers of shape [E]'
+            )
+        if not bool(weight.isfinite().all()):
+            bad = int((~weight.isfinite()).nonzero()[0])
+            raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
+    if batch is not None:
+        if batch.shape != (num_nodes,) or batch.dtype not in _INTEGERS:
+            raise ValueError(
+                f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape [{num_nodes}]'
+            )
+        if batch.numel() > 0 and int(batch.min()) < 0:
+            raise ValueError(f'batch: got the graph id {int(batch.min())}; accepted are graph ids from 0')
+        falls = batch[1:] < batch[:-1]
+        if bool(falls.any()):
+            node = int(falls.nonzero()[0])
+            raise ValueError(
+                f'batch: got a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}; accepted are '
+                f'graph ids in ascending order'
+            )
+        if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+            raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')

@@ -74,10 +74,10 @@ class SparsePattern:
         r"""Returns the pattern of all entries of some equally large patterns, and for each of these the positions in it of its
         own entries, :obj:`[nnz]`.
         """
-        first, *others = patterns
-        if all(other is first for other in others):
+        first, *rest = patterns
+        if all(pattern is first for pattern in rest):
             return first, [torch.arange(first.nnz, device=first.col.device)] * len(patterns)
-        row, col = (torch.cat([getattr(own, name) for own in patterns]) for name in ('row', 'col'))
+        row, col = (torch.cat([getattr(pattern, name) for pattern in patterns]) for name in ('row', 'col'))
         pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
         return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
 
@@ -85,8 +85,8 @@ class SparsePattern:
         r"""Returns the pattern of the entries that two equally large patterns share, and the positions of these in both."""
         pattern, slots = SparsePattern.union(self, other)
         place = torch.full((2, pattern.nnz), -1, device=pattern.col.device)
-        for own, slot in zip(place, slots, strict=True):
-            own[slot] = torch.arange(slot.numel(), device=slot.device)
+        for places, slot in zip(place, slots, strict=True):
+            places[slot] = torch.arange(slot.numel(), device=slot.device)
         shared = (place >= 0).all(0)
         row, col = pattern.row[shared].long(), pattern.col[shared].long()
         left, right = place[:, shared]

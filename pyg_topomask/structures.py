@@ -1,6 +1,10 @@
-r"""How masks multiply: the static half of a bound operator, and those of sums, scalings and products.
+r"""How masks multiply: the static half of a :class:`~pyg_topomask.capabilities.Product`, and that of sums, scalings and
+entrywise products.
 
-A structure is frozen and hashable, and holds no tensor: operators pass it their tensors, in the order that it expects.
+A structure is frozen and hashable, and holds no tensor: it is given its tensors in the order that it expects.
+
+Custom operators, which torch.compile takes for one node, accept tensors and plain values alone. They are given the string
+:attr:`MaskStructure.key` of a structure, and look it up in the table of this file.
 """
 
 from __future__ import annotations
@@ -31,11 +35,11 @@ def structure_from_key(key: str) -> MaskStructure:
     return _STRUCTURES[key]
 
 
-def replaced(tensors: Sequence[Tensor], indices: Sequence[int], others: Sequence[Tensor]) -> list[Tensor]:
+def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Sequence[Tensor]) -> list[Tensor]:
     r"""Returns the tensors with others in some places, by which a product is then differentiated."""
     merged = list(tensors)
-    for index, other in zip(indices, others, strict=True):
-        merged[index] = other
+    for index, replacement in zip(indices, replacements, strict=True):
+        merged[index] = replacement
     return merged
 
 
@@ -67,14 +71,14 @@ class MaskStructure(ABC):
 def _plain(value: Any) -> Any:
     r"""Puts keys in the place of structures."""
     if isinstance(value, tuple):
-        return tuple(_plain(part) for part in value)
+        return tuple(_plain(item) for item in value)
     return value.key if isinstance(value, MaskStructure) else value
 
 
 def _structured(value: Any) -> Any:
     r"""Puts structures in the place of keys."""
     if isinstance(value, tuple):
-        return tuple(_structured(part) for part in value)
+        return tuple(_structured(item) for item in value)
     return _STRUCTURES.get(value, value) if isinstance(value, str) else value
 
 
@@ -88,49 +92,52 @@ def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class _Parts(MaskStructure):
-    parts: tuple[MaskStructure, ...]
+class _Composition(MaskStructure):
+    r"""Of several structures, with the tensors of one after those of the other. :obj:`lengths` are their numbers of tensors."""
+
+    structures: tuple[MaskStructure, ...]
     lengths: tuple[int, ...]
 
     def _split(self, tensors: Sequence[Tensor]) -> list[tuple[MaskStructure, Sequence[Tensor]]]:
         split, start = [], 0
-        for part, length in zip(self.parts, self.lengths, strict=True):
-            split.append((part, tensors[start : start + length]))
+        for structure, length in zip(self.structures, self.lengths, strict=True):
+            split.append((structure, tensors[start : start + length]))
             start += length
         return split
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        parts = [part.transpose(own) for part, own in self._split(tensors)]
-        structure = replace(self, parts=tuple(part for part, _ in parts), lengths=tuple(len(own) for _, own in parts))
-        return structure, tuple(tensor for _, own in parts for tensor in own)
+        transposes = [structure.transpose(group) for structure, group in self._split(tensors)]
+        lengths = tuple(len(group) for _, group in transposes)
+        composition = replace(self, structures=tuple(structure for structure, _ in transposes), lengths=lengths)
+        return composition, tuple(tensor for _, group in transposes for tensor in group)
 
 
 @dataclass(frozen=True)
-class SumStructure(_Parts):
-    r""":math:`\sum_i \mathbf{M}_i`, with the tensors of one after those of the other."""
+class SumStructure(_Composition):
+    r""":math:`\sum_i \mathbf{M}_i`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (part.apply(own, x) for part, own in self._split(tensors))
+        first, *rest = (structure.apply(group, x) for structure, group in self._split(tensors))
         return sum(rest, start=first)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (part.magnitude(own, x) for part, own in self._split(tensors))
+        first, *rest = (structure.magnitude(group, x) for structure, group in self._split(tensors))
         return sum(rest, start=first)
 
 
 @dataclass(frozen=True)
-class HeadsStructure(_Parts):
+class HeadsStructure(_Composition):
     r"""Masks side by side: the first acts on the first :obj:`heads[0]` heads, the next on those that follow."""
 
     heads: tuple[int, ...]
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([part.apply(own, block) for (part, own), block in split], dim=1)
+        return torch.cat([structure.apply(group, block) for (structure, group), block in split], dim=1)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([part.magnitude(own, block) for (part, own), block in split], dim=1)
+        return torch.cat([structure.magnitude(group, block) for (structure, group), block in split], dim=1)
 
 
 @dataclass(frozen=True)
@@ -140,16 +147,16 @@ class ScaledStructure(MaskStructure):
     inner: MaskStructure
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *own = tensors
-        return self.inner.apply(own, x) * scale.to(x.dtype).unsqueeze(-1)
+        scale, *rest = tensors
+        return self.inner.apply(rest, x) * scale.to(x.dtype).unsqueeze(-1)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *own = tensors
-        return self.inner.magnitude(own, x) * scale.to(x.dtype).abs().unsqueeze(-1)
+        scale, *rest = tensors
+        return self.inner.magnitude(rest, x) * scale.to(x.dtype).abs().unsqueeze(-1)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        inner, own = self.inner.transpose(tensors[1:])
-        return ScaledStructure(inner), (tensors[0], *own)
+        inner, rest = self.inner.transpose(tensors[1:])
+        return ScaledStructure(inner), (tensors[0], *rest)
 
 
 @dataclass(frozen=True)
@@ -162,15 +169,15 @@ class HadamardLowRankStructure(MaskStructure):
     inner: MaskStructure
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *own = tensors
+        left, right, *rest = tensors
         ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a * self.inner.apply(own, b * x) for a, b in ranks), start=torch.zeros_like(x))
+        return sum((a * self.inner.apply(rest, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *own = tensors
+        left, right, *rest = tensors
         ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a.abs() * self.inner.magnitude(own, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
+        return sum((a.abs() * self.inner.magnitude(rest, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        inner, own = self.inner.transpose(tensors[2:])
-        return HadamardLowRankStructure(inner), (tensors[1], tensors[0], *own)
+        inner, rest = self.inner.transpose(tensors[2:])
+        return HadamardLowRankStructure(inner), (tensors[1], tensors[0], *rest)

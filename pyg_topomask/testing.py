@@ -46,7 +46,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     mask = copy.deepcopy(mask).to(graph.device, torch.float64)
     operator = mask(graph)
     matrix = operator.to_dense().double()
-    heads, num_nodes = operator.heads, operator.num_nodes
+    heads, num_nodes = operator.heads, operator.segments.num_nodes
     generator = torch.Generator().manual_seed(0)
 
     def random(*size: int) -> Tensor:
@@ -59,9 +59,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     assert num_nodes == graph.num_nodes, f'num_nodes: got {num_nodes}, the data has {graph.num_nodes}'
     assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
     batch = graph.batch
-    same = operator.batch is batch or (operator.batch is not None and batch is not None and operator.batch.equal(batch))
-    assert same, f"batch: got {operator.batch}, the data's is {batch}"
-    assert operator.num_graphs == graph.num_graphs, f'num_graphs: got {operator.num_graphs}, the data has {graph.num_graphs}'
+    assert operator.segments.equal(graph.segments), f'segments: got {operator.segments}, the data has {graph.segments}'
     if batch is not None:
         across = batch.unsqueeze(0) != batch.unsqueeze(1)
         assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'
@@ -80,7 +78,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     left, right = random(num_nodes, heads, 2), random(num_nodes, heads, 2)
     low_rank = low_rank_operator(graph, left, right)
     check('Hadamard', (operator * low_rank).matmul(x), _product(matrix * low_rank.to_dense(), x))
-    bound = operator.structure.magnitude(operator.tensors, x.abs())
+    bound = operator.product.magnitude(x.abs())
     assert (_product(matrix, x).abs() <= bound * (1 + 1e-9) + 1e-12).all(), 'magnitude: smaller than the product it bounds'
     _check_gradient('matmul', operator, x)
 
@@ -91,15 +89,16 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
             dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
-            assert form.num_entries is None or entries.pattern.nnz <= form.num_entries, f'{name}: more than num_entries'
-    if operator.factors is not None:
-        dense = torch.einsum('nhr,khr->hnk', *(factor.double().expand(-1, heads, -1) for factor in operator.factors))
-        check('factors', dense if batch is None else dense * ~across, matrix)
+            assert form.entries.most is None or entries.pattern.nnz <= form.entries.most, f'{name}: more than most'
+    if operator.low_rank is not None:
+        factors = (factor.double().expand(-1, heads, -1) for factor in (operator.low_rank.left, operator.low_rank.right))
+        dense = torch.einsum('nhr,khr->hnk', *factors)
+        check('low_rank', dense if batch is None else dense * ~across, matrix)
 
     q, k, v = random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 3)
     expected, certain = _dense_attention(q, k, v, matrix)
     for route in ROUTES:
-        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and operator.factors is None):
+        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and operator.low_rank is None):
             continue
         out = masked_linear_attention(q, k, v, operator, route)
         assert out.isfinite().all(), f'route {route}: the output is not finite'
@@ -183,12 +182,13 @@ def _dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> tuple[T
 
 
 def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
-    learnable = [index for index, tensor in enumerate(operator.tensors) if tensor.is_floating_point()]
+    structure, tensors = operator.product.structure, operator.product.tensors
+    learnable = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
 
-    def apply(x: Tensor, *changed: Tensor) -> Tensor:
-        return operator.structure.apply(replaced(operator.tensors, learnable, changed), x)
+    def apply(x: Tensor, *learned: Tensor) -> Tensor:
+        return structure.apply(replaced(tensors, learnable, learned), x)
 
-    inputs = [x, *(operator.tensors[index] for index in learnable)]
+    inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
         # A GPU sums in any order, so that the same gradient twice differs by rounding.

@@ -20,7 +20,7 @@ def dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> Tensor:
 def assert_dense_attention(operator: MaskOperator, matrix: Tensor, learned: Sequence[Tensor], tolerance: float = 1e-8) -> None:
     """Compares output and gradients, also in the learned tensors that both operator and matrix come from."""
     generator = torch.Generator().manual_seed(0)
-    sizes = [(operator.num_nodes, operator.heads, width) for width in (3, 3, 2, 2)]
+    sizes = [(operator.segments.num_nodes, operator.heads, width) for width in (3, 3, 2, 2)]
     q, k, v, pull = (torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes)
     leaves = [tensor.requires_grad_() for tensor in (q.abs() + 0.1, k.abs() + 0.1, v)]
     actual, expected = masked_linear_attention(*leaves, operator), dense_attention(*leaves, matrix)

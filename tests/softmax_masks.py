@@ -7,8 +7,9 @@ from linear_masks import low_rank, numbers
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, MultiHeadMask
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 
 ROUTES = ('entries', 'dense')

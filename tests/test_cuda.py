@@ -114,8 +114,8 @@ def test_products_and_entries_of_masks(name: str) -> None:
         if operator.entries is not None:
             entries = operator.entries()
             results += [entries.pattern.row, entries.pattern.col, entries.value]
-        if operator.factors is not None:
-            results += operator.factors
+        if operator.low_rank is not None:
+            results += (operator.low_rank.left, operator.low_rank.right)
         return results
 
     assert_alike(run)
@@ -136,7 +136,7 @@ def test_routes_of_linear_attention(name: str) -> None:
         q, k, v = (random(seed, graph.num_nodes, HEADS, size).to(device) for seed, size in ((1, 4), (2, 4), (3, 3)))
         leaves = [own.requires_grad_() for own in (q.abs(), k.abs(), v)]
         operator, results = mask(graph), []
-        offered = {'edges': operator.entries is not None, 'low_rank': operator.factors is not None}
+        offered = {'edges': operator.entries is not None, 'low_rank': operator.low_rank is not None}
         for route in ('auto', 'features', 'products', 'blocks', *(route for route, own in offered.items() if own)):
             out = masked_linear_attention(*leaves, mask(graph), route)
             results += with_gradients(out, [*leaves, *mask.parameters()])

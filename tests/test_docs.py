@@ -188,7 +188,7 @@ def test_written_mask_trains_by_its_name(checkout: Path, capsys: pytest.CaptureF
 def test_written_mask_composes_in_a_yaml(checkout: Path) -> None:
     mask = execute(WRITE_A_MASK)['HopMask']
     composed = build_mask({'sum': [{'Hop': {'hops': 1}}, 'Packing']}, heads=2)
-    assert [type(part) for part in composed.parts] == [mask, masks_module.PackingMask]
+    assert [type(each) for each in composed.masks] == [mask, masks_module.PackingMask]
 
 
 def test_name_of_a_mask_can_be_taken() -> None:

@@ -4,7 +4,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
 from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
@@ -57,28 +57,10 @@ def test_a_graph_is_one_of_itself_and_of_data() -> None:
         Graph.of(3)
 
 
-def test_local_ids_start_at_zero_in_every_graph() -> None:
-    graph = Graph.from_data(Batch.from_data_list(trailing_empty_graphs()))
-    assert graph.num_graphs == 4
-    assert graph.local_id.tolist() == [0, 1, 2, 0, 1, 2, 3]
-    assert Graph(no_edges(), 3).local_id.tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize(('name', 'given'), [('edge_weight', [1.0]), ('batch', (0, 0))])
 def test_what_is_no_tensor_is_refused(name: str, given: Any) -> None:
     with pytest.raises(ValueError, match=rf'^{name}: got {type(given).__name__}; accepted is a tensor, or None$'):
         Graph(torch.tensor([[0], [1]]), 2, **{name: given})
-
-
-def test_local_ids_of_a_batch_of_32_bit_integers() -> None:
-    graph = Graph(no_edges(), 3, batch=torch.tensor([0, 0, 1], dtype=torch.int32))
-    assert graph.local_id.tolist() == [0, 1, 0]
-
-
-def test_graph_ids_may_have_gaps() -> None:
-    graph = Graph(no_edges(), 3, batch=torch.tensor([0, 2, 2]))
-    assert graph.num_graphs == 3
-    assert graph.local_id.tolist() == [0, 0, 1]
 
 
 @pytest.mark.filterwarnings('ignore:Unable to accurately infer:UserWarning')  # PyG's own
@@ -171,34 +153,6 @@ def test_transposed_adjacency_matrices_stand_for_the_edges() -> None:
 
 def dense(graph: Graph) -> Tensor:
     return torch.zeros(3, 3).index_put(tuple(graph.edge_index), graph.weight, accumulate=True)
-
-
-@pytest.mark.parametrize('batch', [None, torch.tensor([0, 0, 1, 3], dtype=torch.int32)])
-def test_graph_ids(batch: Tensor | None) -> None:
-    ids = Graph.from_tensors(no_edges(), 4, batch=batch).graph_id
-    assert ids.dtype == torch.int64
-    assert ids.tolist() == ([0] * 4 if batch is None else batch.tolist())
-
-
-def test_a_user_is_served_once() -> None:
-    graph, first, second = Graph.from_tensors(no_edges(), 2), object(), object()
-    states = [graph.prepared('setting', object, user) for user in (first, second, first, second, second)]
-    assert states[0] is states[1]
-    assert states[2] is states[3]
-    assert len(set(map(id, states))) == 3
-
-
-def test_a_new_user_is_not_taken_for_one_that_is_gone() -> None:
-    graph = Graph.from_tensors(no_edges(), 2)
-    states = [graph.prepared('setting', object, type('User', (), {})()) for _ in range(50)]
-    assert len(set(map(id, states))) == 1
-
-
-def test_a_user_may_try_again_where_preparing_failed() -> None:
-    graph, user = Graph.from_tensors(no_edges(), 2), object()
-    with pytest.raises(ZeroDivisionError):
-        graph.prepared('setting', lambda: 1 // 0, user)
-    assert graph.prepared('setting', lambda: 3, user) == 3
 
 
 def test_fingerprint_takes_weights_of_one_for_none() -> None:

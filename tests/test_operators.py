@@ -71,7 +71,7 @@ def sparse_derivations() -> dict[str, MaskOperator]:
 def test_what_is_made_of_sparse_masks_has_entries(name: str) -> None:
     operator = sparse_derivations()[name]
     entries = operator.entries()
-    assert entries.pattern.nnz <= operator.num_entries
+    assert entries.pattern.nnz <= operator.entries.most
     matrix = torch.zeros(operator.heads, 6, 6, dtype=torch.float64)
     matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
     close(operator, matrix)
@@ -98,7 +98,7 @@ def test_sums_with_a_mask_without_entries_have_none() -> None:
 
 def test_low_rank_masks_keep_their_factors() -> None:
     for operator in (factors(2, 3).T, factors(1, 3) + factors(2, 1), factors(2, 2) * factors(1, 2), 2.0 * factors(2, 3)):
-        left, right = operator.factors
+        left, right = operator.low_rank.left, operator.low_rank.right
         close(operator, torch.einsum('nhr,khr->hnk', left.expand(-1, 2, -1), right.expand(-1, 2, -1)))
 
 
@@ -167,7 +167,7 @@ def test_other_types_do_not_combine(other: object) -> None:
 def test_structures_are_found_by_their_keys() -> None:
     matrix = DenseMask(matrix=torch.ones(6, 6))(small_digraph())
     for operator in (bind(), matrix, factors(1, 2), AdjacencyMask()(small_digraph()), bind().T * factors(2, 2) + bind()):
-        assert structure_from_key(operator.structure.key) == operator.structure
+        assert structure_from_key(operator.product.structure.key) == operator.product.structure
 
 
 def structure_class(factor: float) -> type[MaskStructure]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -10,11 +10,13 @@ from graphs import GRAPHS, small_graph, uneven_graphs
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, Mask, PackingMask
 from pyg_topomask.masks.dense import DenseStructure
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.segments import Segments
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator, assert_permutation_equivariant
 
 
@@ -67,13 +69,13 @@ class StructureMask(DenseMask):
         self.structure = structure
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        operator = super().bind(graph, state)
-        return MaskOperator(self.structure, operator.tensors, graph.num_nodes, 1, graph.batch, graph.num_graphs)
+        product = super().bind(graph, state).product
+        return MaskOperator(graph.segments, 1, Product(self.structure, product.tensors, product.cost))
 
 
 class LeakingMask(DenseMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        return MaskOperator(DenseStructure(), (self.matrix.unsqueeze(0),), graph.num_nodes, 1, graph.batch, graph.num_graphs)
+        return MaskOperator(graph.segments, 1, Product(DenseStructure(), (self.matrix.unsqueeze(0),), graph.num_nodes))
 
 
 class WholeBatch(AdjacencyMask):
@@ -84,43 +86,43 @@ class WholeBatch(AdjacencyMask):
 class WithoutBatch(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.batch, operator.num_graphs = None, 1
+        operator.segments = Segments(graph.num_nodes)
         return operator
 
 
 class WithoutNumGraphs(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.num_graphs = 1
+        operator.segments = Segments(graph.num_nodes, graph.batch, graph.num_graphs + 1)
         return operator
 
 
 class WrongEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        own = operator.entries
-        operator.entries = lambda: Entries(own().pattern, own().value * 1.01)
+        entries = operator.entries()
+        operator.entries = SparseEntries(lambda: Entries(entries.pattern, entries.value * 1.01))
         return operator
 
 
 class TooFewEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.num_entries -= 1
+        operator.entries = replace(operator.entries, most=operator.entries.most - 1)
         return operator
 
 
 class UncountedEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.num_entries = None
+        operator.entries = replace(operator.entries, most=None)
         return operator
 
 
 class WrongFactors(PackingMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.factors = (operator.factors[0] * 1.01, operator.factors[1])
+        operator.low_rank = replace(operator.low_rank, left=operator.low_rank.left * 1.01)
         return operator
 
 
@@ -152,7 +154,8 @@ class OperatorMask(DenseMask):
         self.kind, self.own_heads = kind, heads
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        return self.kind(DenseStructure(), (self.matrix.unsqueeze(0),), self.matrix.size(0), self.own_heads)
+        product = Product(DenseStructure(), (self.matrix.unsqueeze(0),), self.matrix.numel())
+        return self.kind(Segments(self.matrix.size(0)), self.own_heads, product)
 
 
 @pytest.mark.parametrize(
@@ -167,11 +170,11 @@ class OperatorMask(DenseMask):
         (OperatorMask(WrongShape), r'^to_dense: got shape \(6, 6\)'),
         (OperatorMask(more_nodes=1), '^num_nodes: got 7, the data has 6'),
         (OperatorMask(heads=2), '^heads: got 2, the mask has 1'),
-        (TooFewEntries(), '^entries: more than num_entries'),
+        (TooFewEntries(), '^entries: more than most'),
         (StructureMask(WrongMagnitude()), '^magnitude'),
         (StructureMask(Nonlinear()), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),
-        (WrongFactors(), '^factors: differs'),
+        (WrongFactors(), '^low_rank: differs'),
     ],
 )
 def test_wrong_operators_are_told(mask: Mask, message: str) -> None:
@@ -189,9 +192,9 @@ def test_leak_between_graphs_is_told() -> None:
         assert_mask_operator(LeakingMask(matrix=torch.ones(40, 40)), GRAPHS['batch']())
 
 
-@pytest.mark.parametrize(('mask', 'name'), [(WithoutBatch(), 'batch'), (WithoutNumGraphs(), 'num_graphs')])
-def test_operator_that_forgets_the_graphs_is_told(mask: Mask, name: str) -> None:
-    with pytest.raises(AssertionError, match=f'^{name}: got'):
+@pytest.mark.parametrize('mask', [WithoutBatch(), WithoutNumGraphs()])
+def test_operator_that_forgets_the_graphs_is_told(mask: Mask) -> None:
+    with pytest.raises(AssertionError, match=r'^segments: got'):
         assert_mask_operator(mask, GRAPHS['batch']())
 
 

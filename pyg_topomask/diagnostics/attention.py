@@ -171,7 +171,7 @@ def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, wid
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long, device=q.device), num_nodes, batch=batch)
     scale = dim**-0.5 if scale is None else scale
     check_finite(scale=scale)
-    sizes = [num_nodes] if graph.batch is None else torch.bincount(graph.batch).tolist()
+    sizes = graph.segments.sizes.tolist()
     start = 0
     for size in sizes:
         nodes = slice(start, start + size)

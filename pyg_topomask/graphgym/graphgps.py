@@ -33,7 +33,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.config import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.shared_graph import shared_graph
 from pyg_topomask.graphgym.svd_encoder import register_svd_encoders
 
 __all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook', 'hook_graphgps']
@@ -41,12 +40,10 @@ __all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
     r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
-    local_id = graph.local_id
-    size = int(local_id.max()) + 1 if local_id.numel() > 0 else 0
-    batch = torch.zeros_like(local_id) if graph.batch is None else graph.batch
+    position, size = graph.segments.position, graph.segments.largest
     source, target = pairs
     dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
-    dense[batch[target], local_id[target], local_id[source]] = alpha
+    dense[graph.segments.index[target], position[target], position[source]] = alpha
     return dense.permute(0, 3, 1, 2)
 
 
@@ -79,7 +76,7 @@ class GlobalAttention(Module):
 
     @named_remedies()
     def forward(self, batch: Data) -> Tensor:
-        graph = shared_graph(batch, self)
+        graph = Graph.shared(batch)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}
         out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
         if self.log_weights:

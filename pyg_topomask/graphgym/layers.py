@@ -11,9 +11,9 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import LayerConfig
 
+from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.attentions import ATTENTIONS, build_attention
 from pyg_topomask.graphgym.errors import named_remedies
-from pyg_topomask.graphgym.shared_graph import shared_graph
 
 __all__ = ['AttentionLayer']
 
@@ -37,7 +37,7 @@ class AttentionLayer(Module):
 
     @named_remedies()
     def forward(self, batch: Data) -> Data:
-        graph = shared_graph(batch, self)
+        graph = Graph.shared(batch)
         batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
         return batch
 

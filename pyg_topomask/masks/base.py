@@ -84,10 +84,19 @@ class Mask(torch.nn.Module, ABC):
             generator (torch.Generator, optional): The source of random numbers; if given, the state is prepared anew and
                 not shared. (default: :obj:`None`)
         """
+        if self.fresh and generator is None:
+            graph.forward_pass.enter(self)
+        return self._state(graph, generator)
+
+    def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
-        if generator is not None or learned:
-            return self.prepare(graph, generator)
-        return graph.prepared(self.settings(), partial(self.prepare, graph), user=self if self.fresh else None)
+        # A state may outlive the call; made under inference mode, it could not be trained with later.
+        with torch.inference_mode(False):
+            if generator is not None or learned:
+                return self.prepare(graph, generator)
+            if self.fresh:
+                return graph.forward_pass.state(self.settings(), partial(self.prepare, graph))
+            return graph.prepared(self.settings(), partial(self.prepare, graph))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -123,36 +132,38 @@ class Mask(torch.nn.Module, ABC):
 
 
 class _ComposedMask(Mask):
-    r"""A mask made of others, each prepared on its own and so shared on its own."""
+    r"""A mask made of others. Each is prepared for itself, and its state is shared with other masks of its settings."""
 
-    def __init__(self, *parts: Mask) -> None:
-        _check_parts(parts, 1)
-        heads = {part.heads for part in parts} - {1}
+    def __init__(self, *masks: Mask) -> None:
+        _check_masks(masks, 1)
+        heads = {mask.heads for mask in masks} - {1}
         if len(heads) > 1:
             raise ValueError(f'heads: got masks with {sorted(heads)} heads; accepted are equal numbers, or 1')
-        super().__init__(max(part.heads for part in parts))
-        self.parts = torch.nn.ModuleList(parts)
+        super().__init__(max(mask.heads for mask in masks))
+        self.masks = torch.nn.ModuleList(masks)
 
     @property
     def _masks(self) -> list[Mask]:
-        return cast('list[Mask]', list(self.parts))
+        return cast('list[Mask]', list(self.masks))
 
     @property
     def fresh(self) -> bool:
-        return any(part.fresh for part in self._masks)
+        return any(mask.fresh for mask in self._masks)
 
     def settings(self) -> Hashable:
-        return (type(self), *(part.settings() for part in self._masks))
+        return (type(self), *(mask.settings() for mask in self._masks))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
-        return [part.prepared(graph, generator) for part in self._masks]
+        return [mask._state(graph, generator) for mask in self._masks]
+
+    _state = prepare
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
-        return [part.bind(graph, own) for part, own in zip(self._masks, state, strict=True)]
+        return [mask.bind(graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
 
     def reset_parameters(self) -> None:
-        for part in self._masks:
-            part.reset_parameters()
+        for mask in self._masks:
+            mask.reset_parameters()
 
 
 class SumMask(_ComposedMask):
@@ -169,7 +180,7 @@ class HadamardMask(_ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
         for operator in rest:
-            low_rank = product.factors is not None or operator.factors is not None
+            low_rank = product.low_rank is not None or operator.low_rank is not None
             product = product * operator if low_rank else sparse_product(product, operator)
         return product
 
@@ -182,7 +193,7 @@ class MultiHeadMask(_ComposedMask):
     Walks that a transform has stored on the data are the same for all heads, whatever their :obj:`seed`.
 
     Args:
-        *parts (Mask): Two or more masks; the heads of the first come first.
+        *masks (Mask): Two or more masks; the heads of the first come first.
 
     Raises:
         ValueError: If there are fewer than two masks.
@@ -193,10 +204,10 @@ class MultiHeadMask(_ComposedMask):
         4
     """
 
-    def __init__(self, *parts: Mask) -> None:
-        _check_parts(parts, 2)
-        Mask.__init__(self, sum(part.heads for part in parts))
-        self.parts = torch.nn.ModuleList(parts)
+    def __init__(self, *masks: Mask) -> None:
+        _check_masks(masks, 2)
+        Mask.__init__(self, sum(mask.heads for mask in masks))
+        self.masks = torch.nn.ModuleList(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return MaskOperator.side_by_side(*self._bound(graph, state))
@@ -255,10 +266,10 @@ class ScaledMask(_ComposedMask):
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile takes a product with a tensor for one of two tensors.
-        return self._bound(graph, state)[0]._scaled(self.scale)
+        return self._bound(graph, state)[0].scaled(self.scale)
 
 
-def _check_parts(parts: tuple[Any, ...], least: int) -> None:
-    if len(parts) < least or not all(isinstance(part, Mask) for part in parts):
-        found = [type(part).__name__ for part in parts]
-        raise ValueError(f'parts: got {found}; accepted are masks, {least} or more, one after the other')
+def _check_masks(masks: tuple[Any, ...], least: int) -> None:
+    if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
+        given = [type(mask).__name__ for mask in masks]
+        raise ValueError(f'masks: got {given}; accepted are masks, {least} or more, one after the other')

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.padding import by_width
+from pyg_topomask.segments import Segments, by_width
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
@@ -76,14 +77,13 @@ class CausalStructure(MaskStructure):
         return self, _reverse(tensors)
 
 
-def _layout(order: Tensor, value: Tensor, batch: Tensor, num_graphs: int, strict: bool) -> tuple[Tensor, ...]:
+def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> tuple[Tensor, ...]:
     r"""Arranges graphs of similar sizes in common tables, so that sums neither cross graphs nor are taken graph by graph.
 
     Args:
         order (torch.Tensor): The nodes in their order, graph by graph, :obj:`[N]`.
         value (torch.Tensor): What they are ordered by, in this order; equal ones of a graph are ties, :obj:`[N]`.
-        batch (torch.Tensor): The graph of each node, ascending, :obj:`[N]`.
-        num_graphs (int): The number of graphs.
+        segments (Segments): The division of the nodes into graphs.
         strict (bool): Whether sums are those before a node and its ties, rather than with them.
 
     Returns:
@@ -91,19 +91,17 @@ def _layout(order: Tensor, value: Tensor, batch: Tensor, num_graphs: int, strict
         for no sum, :obj:`[N]`, and tables of nodes in order, :obj:`[graphs, size]`. A graph that is smaller than its
         table repeats its last node, whose sums there nobody reads.
     """
-    size = torch.bincount(batch, minlength=num_graphs)
-    first = size.cumsum(0) - size
+    size, first, position, device = segments.sizes, segments.ptr[:-1], segments.position, order.device
     start, tables, used = torch.zeros_like(size), [], 1
     filled = size.nonzero().squeeze(1)
-    for _, own in by_width(size[filled]):
-        graphs = filled[own]
+    for _, places in by_width(size[filled]):
+        graphs = filled[places]
         width = int(size[graphs].max())
-        column = torch.arange(width, device=batch.device).minimum(size[graphs].unsqueeze(1) - 1)
+        column = torch.arange(width, device=device).minimum(size[graphs].unsqueeze(1) - 1)
         tables.append(order[first[graphs].unsqueeze(1) + column])
-        start[graphs] = used + width * torch.arange(graphs.numel(), device=batch.device)
+        start[graphs] = used + width * torch.arange(graphs.numel(), device=device)
         used += tables[-1].numel()
-    position = torch.arange(batch.numel(), device=batch.device) - first[batch]
-    entry = start[batch] + position
+    entry = start[segments.index] + position
     begins = position == 0
     begins[1:] |= value[1:] != value[:-1]
     # The sum before the first of equal nodes, or up to the last.
@@ -154,19 +152,17 @@ class CausalMask(Mask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> tuple[Tensor, ...]:
         order = value = torch.arange(graph.num_nodes, device=graph.device)
-        batch = graph.graph_id
         if self.order is not None:
-            order, value = self._sorted(graph, batch)
+            order, value = self._sorted(graph)
         # The order backwards, with the graphs as they are.
-        size = torch.bincount(batch, minlength=graph.num_graphs)
-        last = size.cumsum(0)[batch] - 1
-        back = last - graph.local_id
+        segments = graph.segments
+        back = segments.ptr[1:][segments.index] - 1 - segments.position
         return (
-            *_layout(order, value, batch, graph.num_graphs, self.strict),
-            *_layout(order[back], value[back], batch, graph.num_graphs, self.strict),
+            *_layout(order, value, segments, self.strict),
+            *_layout(order[back], value[back], segments, self.strict),
         )
 
-    def _sorted(self, graph: Graph, batch: Tensor) -> tuple[Tensor, Tensor]:
+    def _sorted(self, graph: Graph) -> tuple[Tensor, Tensor]:
         r"""Returns the nodes, graph by graph, in ascending order of the attribute, and the attribute in this order."""
         assert self.order is not None
         value = graph.attribute(self.order, 'order')
@@ -181,11 +177,11 @@ class CausalMask(Mask):
             node = int((~value.isfinite()).nonzero()[0])
             raise ValueError(f'order: got {self.order!r} with {float(value[node])} at node {node}; accepted are finite numbers')
         order = torch.argsort(value, stable=True)
-        order = order[stable_argsort(batch[order], graph.num_graphs)]
+        order = order[stable_argsort(graph.segments.index[order], graph.num_graphs)]
         return order, value[order]
 
     def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
-        return MaskOperator(CausalStructure(), state, graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
+        return MaskOperator(graph.segments, self.heads, Product(CausalStructure(), state, graph.num_nodes))
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, order={self.order!r}, strict={self.strict}'

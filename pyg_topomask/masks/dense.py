@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import check_entries
@@ -85,12 +86,5 @@ class DenseMask(Mask):
             raise ValueError(f'matrix: got {matrix.size(-1)} rows for {graph.num_nodes} nodes; accepted is one row per node')
         if graph.batch is not None:
             matrix = matrix * (graph.batch.unsqueeze(0) == graph.batch.unsqueeze(1))
-        return MaskOperator(
-            DenseStructure(),
-            (matrix.expand(self.heads, -1, -1),),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=graph.num_nodes**2,
-        )
+        product = Product(DenseStructure(), (matrix.expand(self.heads, -1, -1),), cost=graph.num_nodes**2)
+        return MaskOperator(graph.segments, self.heads, product)

@@ -44,16 +44,15 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     """
     check_even(degree=degree)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
-    batch = graph.graph_id
-    count = torch.bincount(batch, minlength=graph.num_graphs)
+    segments = graph.segments
+    first, after = segments.first, segments.ptr[1:][segments.index]
     # A cycle through each graph: its nodes in the order of random numbers that their place in the graph decides.
-    uniform = counter_uniform(seed, graph.local_id, 1)
+    uniform = counter_uniform(seed, segments.position, 1)
     edges = []
     for draw in range(degree // 2):
         order = uniform(draw, nodes).argsort(stable=True)
-        shuffled = order[batch[order].argsort(stable=True)]
-        first = (count.cumsum(0) - count)[batch]
-        following = shuffled[torch.where(nodes + 1 == first + count[batch], first, nodes + 1)]
+        shuffled = order[segments.index[order].argsort(stable=True)]
+        following = shuffled[torch.where(nodes + 1 == after, first, nodes + 1)]
         edges.append(torch.stack([shuffled, following]))
     both = torch.cat([torch.cat([edge, edge.flip(0)], dim=1) for edge in edges], dim=1)
     return both[:, both[0] != both[1]]

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -19,8 +20,8 @@ from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import spmm
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
@@ -337,7 +338,7 @@ class GRFMask(LogarithmicMask):
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
             adjacency = AdjacencyMask(1, None).prepared(graph)
-            warn_of_growth(graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
+            warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
             return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
 
@@ -347,17 +348,9 @@ class GRFMask(LogarithmicMask):
             key = query if same else state.key.values(key_f)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
-        return MaskOperator(
-            GRFStructure(),
-            tensors,
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=query_pattern.nnz + key_pattern.nnz,
-            entries=lambda: state.entries(f, key_f),
-            num_entries=state.num_pairs,
-        )
+        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        entries = SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
+        return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
         return (

@@ -11,13 +11,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_numbers, is_number
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, taylor_coefficients
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['HeatKernelMask', 'inverse_softplus']
@@ -130,8 +131,7 @@ class HeatKernelMask(Mask):
     @property
     def lam(self) -> Tensor:
         r""":math:`\lambda`, :obj:`[heads]`."""
-        own = self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32))
-        return torch.nn.functional.softplus(own)
+        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
     def settings(self) -> Hashable:
         return type(self), self.kind
@@ -188,16 +188,13 @@ class HeatKernelMask(Mask):
         method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
         make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
-        value, graphs = state.value.to(lam.dtype).unsqueeze(0), graph.graph_id.new_empty(graph.num_graphs)
-        return MaskOperator(
+        value = state.value.to(lam.dtype).unsqueeze(0)
+        product = Product(
             ExpActionStructure(method, self.tolerance),
-            (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.graph_id, graphs),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
+            (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}'

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -85,33 +86,23 @@ class HypercubeMask(Mask):
     @property
     def lam(self) -> Tensor:
         r""":math:`\lambda`, :obj:`[heads]`."""
-        own = self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32))
-        return torch.nn.functional.softplus(own)
+        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
     def settings(self) -> Hashable:
         return type(self), self.dim
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
-        size = torch.tensor([graph.num_nodes])
-        if graph.batch is not None:
-            size = torch.bincount(graph.batch.long(), minlength=graph.num_graphs)
+        size = graph.segments.sizes
         wrong = ((size != 2**self.dim) & (size != 0)).nonzero()
         if wrong.numel() > 0:
-            own = int(wrong[0])
+            first = int(wrong[0])
             raise ValueError(
-                f'dim: got {self.dim} for graph {own} of {int(size[own])} nodes; accepted are graphs of {2**self.dim} nodes'
+                f'dim: got {self.dim} for graph {first} of {int(size[first])} nodes; accepted are graphs of {2**self.dim} nodes'
             )
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        return MaskOperator(
-            HypercubeStructure(self.dim),
-            (self.lam.tanh(),),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
-            cost=self.dim * graph.num_nodes,
-        )
+        product = Product(HypercubeStructure(self.dim), (self.lam.tanh(),), cost=self.dim * graph.num_nodes)
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, dim={self.dim}'

@@ -34,8 +34,8 @@ class LogarithmicMask(Mask):
 
     def _numbers(self, parameter: Tensor) -> Tensor:
         r"""Returns the numbers that a parameter stands for, in float32 or better."""
-        own = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
-        return own.exp() if self.positive else own
+        numbers = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
+        return numbers.exp() if self.positive else numbers
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor(self.positive)

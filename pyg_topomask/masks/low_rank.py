@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import LowRank, Product
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -19,32 +20,32 @@ __all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_entries',
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and
-    any numbers, one for each graph, that tell how many graphs there are.
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and where the
+    nodes of each graph begin.
     """
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, batch, graphs = tensors
+        left, right, index, ptr = tensors
         left, right = left.to(x.dtype), right.to(x.dtype)
         out = torch.zeros_like(x)
         for rank in range(left.size(-1)):
             weighted = right[..., rank, None] * x
-            if graphs.numel() == 1:
+            if ptr.numel() == 2:
                 per_node = weighted.sum(0, keepdim=True)
             else:
                 # In float64: these sums run over whole graphs, one row after the other.
-                sums = x.new_zeros(graphs.numel(), *x.shape[1:], dtype=torch.float64).index_add(0, batch, weighted.double())
-                per_node = sums.to(x.dtype).index_select(0, batch)
+                sums = x.new_zeros(ptr.numel() - 1, *x.shape[1:], dtype=torch.float64).index_add(0, index, weighted.double())
+                per_node = sums.to(x.dtype).index_select(0, index)
             out = out + left[..., rank, None] * per_node
         return out
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *own = tensors
-        return self.apply((left.abs(), right.abs(), *own), x)
+        left, right, *division = tensors
+        return self.apply((left.abs(), right.abs(), *division), x)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        left, right, *own = tensors
-        return self, (right, left, *own)
+        left, right, *division = tensors
+        return self, (right, left, *division)
 
 
 def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
@@ -72,16 +73,9 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
             f'left, right: got shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes; accepted are [N, heads, r] and '
             f'[N, 1, r], with equal r'
         )
-    return MaskOperator(
-        LowRankStructure(),
-        (left, right, graph.graph_id, graph.graph_id.new_empty(graph.num_graphs)),
-        graph.num_nodes,
-        max(left.size(1), right.size(1)),
-        graph.batch,
-        graph.num_graphs,
-        cost=graph.num_nodes * left.size(-1),
-        factors=(left, right),
-    )
+    tensors = (left, right, graph.segments.index, graph.segments.ptr)
+    product = Product(LowRankStructure(), tensors, cost=graph.num_nodes * left.size(-1))
+    return MaskOperator(graph.segments, max(left.size(1), right.size(1)), product, LowRank(left, right))
 
 
 def check_entries(name: str, given: Tensor) -> None:
@@ -223,7 +217,7 @@ class LearnedFeaturesMask(Mask):
         return type(self)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
-        return graph.local_id
+        return graph.segments.position
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         if state.numel() > 0 and int(state.max()) >= self.features.size(0):
@@ -231,8 +225,8 @@ class LearnedFeaturesMask(Mask):
                 f'num_nodes: got {self.features.size(0)} for a graph of {int(state.max()) + 1} nodes; accepted are graphs with '
                 f'at most as many'
             )
-        own = self.features.index_select(0, state)
-        return low_rank_operator(graph, own, own)
+        factor = self.features.index_select(0, state)
+        return low_rank_operator(graph, factor, factor)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}'

@@ -10,9 +10,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import (
     convolve,
@@ -25,7 +27,7 @@ from pyg_topomask.masks.modulation import (
 )
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
@@ -132,8 +134,8 @@ class PowerSeriesMask(LogarithmicMask):
     @property
     def alpha(self) -> Tensor:
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
-        own = self._numbers(self.coefficients)
-        return own if self.parameterization == 'alpha' else convolve(own, own)
+        coefficients = self._numbers(self.coefficients)
+        return coefficients if self.parameterization == 'alpha' else convolve(coefficients, coefficients)
 
     def settings(self) -> Hashable:
         return type(self), self._adjacency.settings()
@@ -146,16 +148,13 @@ class PowerSeriesMask(LogarithmicMask):
         alpha = self.alpha
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
-            warn_of_growth(graph, state, alpha)
-        return MaskOperator(
+            warn_of_growth(self, graph, state, alpha)
+        product = Product(
             PowerSeriesStructure(),
             (alpha, weight.unsqueeze(0), *state.pattern.tensors),
-            graph.num_nodes,
-            self.heads,
-            graph.batch,
-            graph.num_graphs,
             cost=(alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes,
         )
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         return (
@@ -165,16 +164,24 @@ class PowerSeriesMask(LogarithmicMask):
 
 
 @torch.no_grad()
-def warn_of_growth(graph: Graph, state: AdjacencyState, series: Tensor) -> None:
-    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last.
+def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:
+    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last, when a mask is first bound to a
+    graph.
 
     Args:
+        mask (Mask): The mask.
         graph (Graph): The graphs, which keep the spectral radius.
         state (AdjacencyState): :math:`\mathbf{W}`, not normalised, without added self-loops.
         series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
     """
-    compute = partial(spectral_radius, state.pattern, state.weight)
-    radius = compute() if state.weight.requires_grad else graph.prepared('spectral radius', compute)
+    if state.weight.requires_grad:
+        _check_growth(spectral_radius(state.pattern, state.weight), series)
+        return
+    radius = graph.prepared('spectral radius', partial(spectral_radius, state.pattern, state.weight))
+    graph.prepared(('growth', mask), partial(_check_growth, radius, series))
+
+
+def _check_growth(radius: float, series: Tensor) -> None:
     if radius <= 1 or series.size(1) == 1:
         return
     terms = series.double().abs() * radius ** torch.arange(series.size(1), device=series.device)

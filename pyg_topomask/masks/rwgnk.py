@@ -10,14 +10,15 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_not_negative, check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import sddmm
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
 
@@ -230,9 +231,8 @@ class RWGNKMask(Mask):
         return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
-        sizes = graph.num_nodes, self.heads, graph.batch, graph.num_graphs
         if isinstance(state, ExpectedVisits):
-            return self._bind_expected(state, sizes)
+            return self._bind_expected(graph, state)
         discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
 
         def features() -> list[tuple[Tensor, Tensor]]:
@@ -244,20 +244,14 @@ class RWGNKMask(Mask):
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
         def entries() -> Entries:
-            own = state.entries(discounts, discounts)
+            products = state.entries(discounts, discounts)
             if self.alpha == 0:
-                return own
+                return products
             scales = (scale.t().unsqueeze(2) for _, scale in features())
-            return Entries(own.pattern, own.value * sddmm(own.pattern, *scales))
+            return Entries(products.pattern, products.value * sddmm(products.pattern, *scales))
 
-        return MaskOperator(
-            GRFStructure(),
-            tensors,
-            *sizes,
-            cost=query_pattern.nnz + key_pattern.nnz,
-            entries=entries,
-            num_entries=state.num_pairs,
-        )
+        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        return MaskOperator(graph.segments, self.heads, product, entries=SparseEntries(entries, state.num_pairs))
 
     def _normalized(self, walks: WalkFeatures, discounts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`, and what they were multiplied by, :obj:`[H, N]`."""
@@ -267,20 +261,20 @@ class RWGNKMask(Mask):
         scale = squares ** (-self.alpha / 2)
         return value * scale.index_select(1, row), scale
 
-    def _bind_expected(self, state: ExpectedVisits, sizes: tuple[int, int, Tensor | None, int]) -> MaskOperator:
+    def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:
         pattern, discounts = state.hops.pattern, self.discounts
         weight = state.hops.weight.to(discounts.dtype)
         series = discounts * self.walk_settings.survival.to(discounts)
-        scale = series.new_ones(sizes[0], self.heads)
+        scale = series.new_ones(graph.num_nodes, self.heads)
         if state.gram is not None:
             squares = torch.einsum('hl,nlk,hk->nh', series, state.gram.to(series), series)
             scale = squares ** (-self.alpha / 2)
-        return MaskOperator(
+        product = Product(
             ExpectedVisitsStructure(),
             (scale, series, weight.unsqueeze(0), *pattern.tensors),
-            *sizes,
-            cost=2 * ((series.size(1) - 1) * pattern.nnz + sizes[0]),
+            cost=2 * ((series.size(1) - 1) * pattern.nnz + graph.num_nodes),
         )
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         walks = f'exact, {self.walk_settings}' if self.exact else f'{self.walk_settings}, resample={self.resample!r}'

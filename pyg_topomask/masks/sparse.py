@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.operators import Entries, MaskOperator
-from pyg_topomask.ops.sparse import SparseStructure, entries_of
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['sparse_operator', 'sparse_product']
@@ -29,17 +30,9 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         tensor([[[0., 3.],
                  [0., 0.]]])
     """
-    return MaskOperator(
-        SparseStructure(),
-        (value, *pattern.tensors),
-        graph.num_nodes,
-        value.size(0) if heads is None else heads,
-        graph.batch,
-        graph.num_graphs,
-        cost=pattern.nnz,
-        entries=lambda: Entries(pattern, value),
-        num_entries=pattern.nnz,
-    )
+    product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
+    entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)
+    return MaskOperator(graph.segments, value.size(0) if heads is None else heads, product, entries=entries)
 
 
 def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
@@ -52,32 +45,21 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     Raises:
         ValueError: If one of them has no entries.
     """
-    for own, other in ((left, right), (right, left)):
-        if own.entries is None:
+    for operator, factor in ((left, right), (right, left)):
+        if operator.entries is None:
             raise ValueError(
-                f'mask: got the entrywise product of {other!r} and {own!r}; accepted are products with a mask of low rank, '
-                f'as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, for all heads or each'
+                f'mask: got the entrywise product of {factor!r} and {operator!r}; accepted are products with a mask of low '
+                f'rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, for all heads '
+                f'or each'
             )
-
-    def entries() -> Entries:
-        first, second = entries_of(left), entries_of(right)
-        pattern, *places = first.pattern.intersection(second.pattern)
-        one, other = (own.value.index_select(1, place) for own, place in zip((first, second), places, strict=True))
-        return Entries(pattern, one * other)
+    assert left.entries is not None
+    assert right.entries is not None
+    entries = left.entries.intersection(right.entries)
 
     def tensors() -> tuple[Tensor, ...]:
-        own = entries()
-        return own.value, *own.pattern.tensors
+        formed = entries()
+        return formed.value, *formed.pattern.tensors
 
-    known = [own.num_entries for own in (left, right) if own.num_entries is not None]
-    return MaskOperator(
-        SparseStructure(),
-        tensors,
-        left.num_nodes,
-        max(left.heads, right.heads),
-        left.batch,
-        left.num_graphs,
-        cost=min(known, default=None),
-        entries=entries,
-        num_entries=min(known, default=None),
-    )
+    cost = left.segments.num_nodes if entries.most is None else entries.most
+    product = Product(SparseStructure(), tensors, cost=cost)
+    return MaskOperator(left.segments, max(left.heads, right.heads), product, entries=entries)

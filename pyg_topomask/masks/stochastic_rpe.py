@@ -84,7 +84,7 @@ class StochasticRPEMask(Mask):
         return type(self)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
-        return graph.local_id
+        return graph.segments.position
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         dtype = torch.promote_types(self.gain.dtype, torch.float32)

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.toeplitz import ToeplitzStructure
+from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
 
 __all__ = ['ToeplitzMask']
 
@@ -146,10 +147,10 @@ class ToeplitzMask(LogarithmicMask):
         group = torch.from_numpy(inverse.reshape(-1)).to(graph.device)
         size = shapes.prod(1)
         first, grids = size.cumsum(0) - size, []
-        for own, shape in enumerate(distinct.tolist()):
+        for kind, shape in enumerate(distinct.tolist()):
             if math.prod(shape) > 0:
                 within = torch.arange(math.prod(shape), device=graph.device)
-                grids.append((first[group == own].unsqueeze(1) + within).unflatten(1, shape))
+                grids.append((first[group == kind].unsqueeze(1) + within).unflatten(1, shape))
         nodes = torch.cat([first.new_empty(0), *(grid.flatten() for grid in grids)])
         slot = torch.empty_like(nodes).index_copy(0, nodes, torch.arange(graph.num_nodes, device=graph.device))
         return [slot, *grids]
@@ -157,7 +158,7 @@ class ToeplitzMask(LogarithmicMask):
     def _shapes(self, graph: Graph) -> Tensor:
         r"""Returns the shape of the grid of each graph, :obj:`[num_graphs, d]`."""
         shapes: Tensor | None = graph.data['grid_shape'] if graph.data is not None and 'grid_shape' in graph.data else None
-        size = torch.bincount(graph.graph_id, minlength=graph.num_graphs)
+        size = graph.segments.sizes
         if shapes is None and self.shape_dims == 1:
             return size.unsqueeze(1)
         if shapes is None:
@@ -178,10 +179,10 @@ class ToeplitzMask(LogarithmicMask):
             )
         wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
         if bool(wrong.any()):
-            own = int(wrong.nonzero()[0])
+            first = int(wrong.nonzero()[0])
             raise ValueError(
-                f'grid_shape: got {shapes[own].tolist()} for graph {own} of {int(size[own])} nodes; accepted are shapes whose '
-                f'product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
+                f'grid_shape: got {shapes[first].tolist()} for graph {first} of {int(size[first])} nodes; accepted are shapes '
+                f'whose product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
             )
         return shapes
 
@@ -191,7 +192,7 @@ class ToeplitzMask(LogarithmicMask):
         for grid in state[1:]:
             size = math.prod(structure.transform_sizes(table, grid.shape[1:]))
             cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
-        return MaskOperator(structure, (table, *state), graph.num_nodes, self.heads, graph.batch, graph.num_graphs, cost=cost)
+        return MaskOperator(graph.segments, self.heads, Product(structure, (table, *state), cost))
 
     def extra_repr(self) -> str:
         return (

@@ -12,13 +12,14 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree import METHODS, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_product import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['TreeMask', 'TreeState']
@@ -107,9 +108,9 @@ class TreeState:
                 f'the forest was stored: run AddForest again, after the transforms that change it'
             )
         counts = torch.stack([fingerprint[:, 0], stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
-        own = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
-        parent, up, down = index.cpu()[:, own].numpy()
-        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[own].numpy()))
+        upwards = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
+        parent, up, down = index.cpu()[:, upwards].numpy()
+        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[upwards].numpy()))
 
 
 class TreeMask(Mask):
@@ -233,20 +234,20 @@ class TreeMask(Mask):
         return TreeState.load(graph) or TreeState.of(graph)
 
     def bind(self, graph: Graph, state: TreeState) -> MaskOperator:
-        sizes = (graph.num_nodes, self.heads, graph.batch, graph.num_graphs)
         if self.kind == 'distance':
             method = choose_method(state.forest, self.max_distance, self.method)
             structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 2 * graph.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
             cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
-            return MaskOperator(structure, (self.f, *plan), *sizes, cost=cost)
+            return MaskOperator(graph.segments, self.heads, Product(structure, (self.f, *plan), cost))
         if state.shortest < 0:
             raise ValueError(f'edge_weight: got {state.shortest:.6g}; kind="exp" accepts lengths, which are at least 0')
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(graph, state, a)
         structure, plan = state.plan('exp', plan_exp)
-        return MaskOperator(structure, (a, b, state.length, *plan), *sizes, cost=4 * graph.num_nodes)
+        product = Product(structure, (a, b, state.length, *plan), cost=4 * graph.num_nodes)
+        return MaskOperator(graph.segments, self.heads, product)
 
     def _check_growth(self, graph: Graph, state: TreeState, a: Tensor) -> None:
         largest = float(a.max())
@@ -261,8 +262,8 @@ class TreeMask(Mask):
             )
 
     def extra_repr(self) -> str:
-        own = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
-        return f'heads={self.heads}, kind={self.kind!r}{own}'
+        distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
+        return f'heads={self.heads}, kind={self.kind!r}{distance}'
 
 
 def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.operators import Entries
 from pyg_topomask.ops import masked_linear_attention, sddmm
 from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.walks import WalkLength
@@ -101,11 +101,11 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         self.feature_map.reset_parameters()
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        q, k = self.feature_map(q, k, graph.segments)
         return masked_linear_attention(q, k, v, self.mask(graph, generator), route='edges')
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
-        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        q, k = self.feature_map(q, k, graph.segments)
         dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
         weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
         row = entries.pattern.row.long()

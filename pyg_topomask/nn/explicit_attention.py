@@ -12,12 +12,12 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
 from torch_geometric.typing import Adj
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
-from pyg_topomask.operators import Entries
-from pyg_topomask.ops.sparse import entries_of
+from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['ExplicitAttention', 'SparseMaskAttention']
 

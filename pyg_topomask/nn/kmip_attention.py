@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_even, check_not_negative, check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.operators import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
 from pyg_topomask.ops.topk import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
@@ -162,15 +162,19 @@ class KMIPAttention(ExplicitAttention):
 
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
-        ptr, largest = graph.prepared('ptr', lambda: _extent(graph))
-        size = q.size(-1)
+        ptr, size = graph.segments.ptr, q.size(-1)
         q, k = inner_product_features(q, k, ptr, self.similarity)
         if q.size(-1) != size:  # attention divides by the root of the size of what it is given
             q = q * (q.size(-1) / size) ** 0.5
         index, valid = topk_inner_product(
-            q.detach(), k.detach(), min(self.current_k, largest), ptr, self.backend, deterministic=self.deterministic
+            q.detach(),
+            k.detach(),
+            min(self.current_k, max(graph.segments.largest, 1)),
+            ptr,
+            self.backend,
+            deterministic=self.deterministic,
         )
-        entries = self._entries(index, valid, ptr, graph, generator)
+        entries = self._entries(index, valid, graph, generator)
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
         return q, k, entries
@@ -183,7 +187,7 @@ class KMIPAttention(ExplicitAttention):
     def _advance(self, grad: Tensor) -> None:
         self.step += 1
 
-    def _entries(self, index: Tensor, valid: Tensor, ptr: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
+    def _entries(self, index: Tensor, valid: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs found and those to be added."""
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
@@ -193,7 +197,7 @@ class KMIPAttention(ExplicitAttention):
         row = (torch.arange(num_nodes, device=index.device).unsqueeze(1) * heads + head).unsqueeze(2)
         rows, cols = [row.expand_as(index)[valid]], [(index * heads + head.unsqueeze(1))[valid]]
         if draws > 0:
-            first, count = _first_and_count(ptr, graph)
+            first, count = graph.segments.first, graph.segments.sizes[graph.segments.index]
             generator = generator_on(index.device, generator)
             drawn = torch.rand(num_nodes, heads, draws, generator=generator, device=index.device, dtype=torch.float64)
             node = first.view(-1, 1, 1) + (drawn * count.view(-1, 1, 1)).long()
@@ -223,13 +227,12 @@ class KMIPAttention(ExplicitAttention):
 
     def _unevenness(self, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
         r"""Returns the squared coefficient of variation of the attention that nodes receive, averaged."""
-        ptr, _ = graph.prepared('ptr', lambda: _extent(graph))
+        segments = graph.segments
         received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha)
         # The nodes of a graph receive one on average.
         variance = (received.view(-1, self.heads) - 1).square().sum(1)
-        _, count = _first_and_count(ptr, graph)
-        graphs = (ptr.diff() > 0).sum().clamp(min=1)
-        return (variance / count).sum() / (graphs * self.heads)
+        graphs = (segments.sizes > 0).sum().clamp(min=1)
+        return (variance / segments.sizes[segments.index]).sum() / (graphs * self.heads)
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor(self.step)
@@ -239,21 +242,6 @@ class KMIPAttention(ExplicitAttention):
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'
-
-
-def _extent(graph: Graph) -> tuple[Tensor, int]:
-    r"""Returns where the nodes of each graph begin, :obj:`[num_graphs + 1]`, and the number of nodes of the largest."""
-    if graph.batch is None:
-        return torch.tensor([0, graph.num_nodes], device=graph.device), max(graph.num_nodes, 1)
-    bounds = torch.arange(graph.num_graphs + 1, device=graph.device)
-    ptr = torch.searchsorted(graph.batch.long(), bounds)
-    return ptr, max(int(ptr.diff().max()), 1) if graph.num_graphs > 0 else 1
-
-
-def _first_and_count(ptr: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
-    r"""Returns the first node and the number of nodes of each node's graph, :obj:`[N]`."""
-    batch = ptr.new_zeros(graph.num_nodes) if graph.batch is None else graph.batch.long()
-    return ptr[:-1][batch], ptr.diff()[batch]
 
 
 class _AddLoss(torch.autograd.Function):

@@ -119,7 +119,7 @@ class MaskedLinearAttention(torch.nn.Module):
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
-        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        q, k = self.feature_map(q, k, graph.segments)
         out = masked_linear_attention(q, k, v, self.mask(graph, generator), self.route).flatten(1)
         return torch.nn.functional.dropout(self.lin_out(out), self.dropout, self.training)
 

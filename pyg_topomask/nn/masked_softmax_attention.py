@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
-from pyg_topomask.operators import Entries
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.walks import WalkLength
 

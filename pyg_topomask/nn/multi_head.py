@@ -82,7 +82,7 @@ def as_graph(
     if graph is None:
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
     graph = Graph.of(graph)
-    if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.graph_id):
+    if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.segments.index):
         raise ValueError(
             f'batch: got another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs; '
             f'accepted is that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'

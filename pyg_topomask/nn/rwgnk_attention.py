@@ -135,7 +135,7 @@ class RWGNKAttention(MaskedLinearAttention):
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.edge_index.long()
         q, k = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k))
-        q, k = self.feature_map(q, k, graph.batch, graph.num_graphs)
+        q, k = self.feature_map(q, k, graph.segments)
         edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()
         edge = edge.unsqueeze(1).expand(-1, self.heads)
         share = edge * (q[row] * k[col]).sum(-1).abs()

@@ -68,8 +68,8 @@ def _cut(series: Tensor, tolerance: float) -> Tensor:
 class ExpActionStructure(MaskStructure):
     r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial, see
     :func:`~pyg_topomask.ops.polynomial.polynomial_action`. Tensors: its coefficients,
-    :obj:`[H, K + 1]`, the entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`, their pattern, the graph of each node, and any
-    numbers, one for each graph.
+    :obj:`[H, K + 1]`, the entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`, their pattern, the graph of each node, and where
+    the nodes of each graph begin.
     """
 
     method: str
@@ -81,22 +81,22 @@ class ExpActionStructure(MaskStructure):
         return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *rest, batch, graphs = tensors
+        coefficients, value, *rest, index, ptr = tensors
         pattern = SparsePattern(*rest)
         if self.method == 'powers':
-            return self.apply((coefficients, value.abs(), *pattern.tensors, batch, graphs), x)
+            return self.apply((coefficients, value.abs(), *pattern.tensors, index, ptr), x)
         # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
         bound = torch.where(pattern.row == pattern.col, value, value.abs())
-        product = self.apply((coefficients, bound, *pattern.tensors, batch, graphs), x).clamp(min=0.0)
+        product = self.apply((coefficients, bound, *pattern.tensors, index, ptr), x).clamp(min=0.0)
         # Chebyshev polynomials err by the tolerance and by rounding relative to the largest entry of the graph.
         error = max(1.0, self.tolerance / (16 * torch.finfo(x.dtype).eps))
-        return product + error * _largest(x, batch, graphs.numel())
+        return product + error * _largest(x, index, ptr.numel() - 1)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return ExpActionStructure(self.method, self.tolerance, not self.transposed), tuple(tensors)
 
 
-def _largest(x: Tensor, batch: Tensor, num_graphs: int) -> Tensor:
+def _largest(x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
     r"""The largest entry of :math:`\mathbf{x} \ge 0` in each graph, at each of its nodes."""
-    index = batch.view(-1, *[1] * (x.dim() - 1)).expand_as(x)
-    return x.new_zeros(num_graphs, *x.shape[1:]).scatter_reduce(0, index, x, 'amax').index_select(0, batch)
+    index = graph.view(-1, *[1] * (x.dim() - 1)).expand_as(x)
+    return x.new_zeros(num_graphs, *x.shape[1:]).scatter_reduce(0, index, x, 'amax').index_select(0, graph)

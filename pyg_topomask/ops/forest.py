@@ -102,8 +102,8 @@ class Forest:
     def tree(self) -> Indices:
         r"""The root of the tree of each node."""
         tree = np.arange(self.num_nodes)
-        for own in reversed(self._rounds):
-            tree[own] = tree[self.up[own]]
+        for nodes in reversed(self._rounds):
+            tree[nodes] = tree[self.up[nodes]]
         return tree
 
     @cached_property
@@ -133,11 +133,11 @@ class Forest:
         """
         span, distance = length.copy(), np.zeros_like(length)
         node = np.arange(self.num_nodes)
-        for own in self._rounds:
-            inner = own[self.down[own] != node[own]]
+        for nodes in self._rounds:
+            inner = nodes[self.down[nodes] != node[nodes]]
             span[self.down[inner]] += span[inner]
-        for own in reversed(self._rounds):
-            distance[own] = distance[self.up[own]] + span[own]
+        for nodes in reversed(self._rounds):
+            distance[nodes] = distance[self.up[nodes]] + span[nodes]
         return distance
 
     def lengths(self, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
@@ -206,23 +206,23 @@ class Histograms:
         climbs = leaf | (forest.round[up] < forest.round[down])
         above = np.where(climbs, up, down)
         hops_up, hops_down = depth - depth[up], depth[down] - depth
-        member = own = np.arange(num_nodes)
-        hops, to_up, to_down = np.zeros_like(own), hops_up, hops_down
+        member = node = np.arange(num_nodes)
+        hops, to_up, to_down = np.zeros_like(node), hops_up, hops_down
         entries = []
         while True:
-            entries.append((member, own, hops))
-            kept = np.flatnonzero(~forest.root[own])
+            entries.append((member, node, hops))
+            kept = np.flatnonzero(~forest.root[node])
             if len(kept) == 0:
                 break
-            member, own, to_up, to_down = member[kept], own[kept], to_up[kept], to_down[kept]
-            rises, following = climbs[own], above[own]
+            member, node, to_up, to_down = member[kept], node[kept], to_up[kept], to_down[kept]
+            rises, following = climbs[node], above[node]
             hops = np.where(rises, to_up, to_down)
-            entries.append((member, own + num_nodes, hops))
+            entries.append((member, node + num_nodes, hops))
             # The far end of the edge that the node closed, where it had two, is one of the two ends that are next.
-            to_down = np.where(rises & ~leaf[own], to_down, hops + hops_down[following])
+            to_down = np.where(rises & ~leaf[node], to_down, hops + hops_down[following])
             to_up = np.where(rises, hops + hops_up[following], to_up)
-            own = following
-        member, histogram, hops = (np.concatenate(part) for part in zip(*entries, strict=True))
+            node = following
+        member, histogram, hops = (np.concatenate(arrays) for arrays in zip(*entries, strict=True))
         widest = np.full(2 * num_nodes, -1)
         np.maximum.at(widest, histogram, hops)
         level = np.frexp(np.maximum(widest, 0))[1]  # widest < 2 ** level
@@ -307,8 +307,8 @@ def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
         could = (count[active] == 1) & (count[below] > 0)
         rank = np.full(num_nodes, np.iinfo(np.int64).max)
         rank[active[could]] = splitmix(torch.from_numpy(active[could] + now * num_nodes)).numpy()
-        own = rank[active]
-        goes = could & (own < rank[above]) & (own < rank[below])
+        order = rank[active]
+        goes = could & (order < rank[above]) & (order < rank[below])
         inner = active[goes]
         down[inner] = child[inner]
         up[child[inner]] = up[inner]

@@ -7,7 +7,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
-from pyg_topomask.ops.padding import by_width
+from pyg_topomask.segments import by_width
 
 __all__ = ['knn_graph']
 
@@ -53,21 +53,21 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     graph = torch.zeros(num_nodes, dtype=torch.long, device=pos.device) if batch is None else batch
     count = graph.unique_consecutive(return_counts=True)[1]
     first = count.cumsum(0) - count
-    others = min(k - loop, int(count.max()) - 1) if num_nodes > 0 else 0
+    num_others = min(k - loop, int(count.max()) - 1) if num_nodes > 0 else 0
     node = torch.arange(num_nodes, device=pos.device).unsqueeze(1)
-    neighbor = node.new_full((num_nodes, others), -1)
-    if others > 0:
+    neighbor = node.new_full((num_nodes, num_others), -1)
+    if num_others > 0:
         # The way of searching depends on a graph's own size, so that its neighbors do not depend on the batch it is in.
         tree = (count > _SMALL) & (pos.device.type == 'cpu')
         small = (~tree & (count > 1)).nonzero().squeeze(1)
-        for width, own in by_width(count[small]):
-            _search_blocks(pos, first[small[own]], count[small[own]], width, neighbor)
+        for width, places in by_width(count[small]):
+            _search_blocks(pos, first[small[places]], count[small[places]], width, neighbor)
         for start, num in zip(first[tree].tolist(), count[tree].tolist(), strict=True):
             _search_tree(pos[start : start + num], start, neighbor[start : start + num])
     if loop:
         neighbor = torch.cat([node, neighbor], dim=1)
-    found = neighbor >= 0
-    return torch.stack([node.expand_as(neighbor)[found], neighbor[found]])
+    present = neighbor >= 0
+    return torch.stack([node.expand_as(neighbor)[present], neighbor[present]])
 
 
 def _search_blocks(pos: Tensor, first: Tensor, count: Tensor, width: int, neighbor: Tensor) -> None:

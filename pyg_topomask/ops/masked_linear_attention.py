@@ -10,9 +10,9 @@ from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
-from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch
+from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
-from pyg_topomask.ops.sparse import entries_of
+from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
 
@@ -84,14 +84,14 @@ def masked_linear_attention(
                 f'rows: got shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}; '
                 f'accepted are [R] with [R, H, m] and [N, H, m]'
             )
-        if mask.factors is None or mask.num_graphs > 1 or route not in ('auto', 'low_rank'):
+        if mask.low_rank is None or mask.segments.num_graphs > 1 or route not in ('auto', 'low_rank'):
             raise ValueError(f'rows: got rows of {mask!r} on route {route!r}; accepted are masks of low rank on one graph')
     check_shapes(q if rows is None else k, k, v, mask)
-    if mask.parts is not None:
-        heads = [part.heads for part in mask.parts]
-        split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.parts, strict=True)
+    if mask.operators:
+        heads = [operator.heads for operator in mask.operators]
+        split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.operators, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
-            return torch.cat([masked_linear_attention(*own, route) for own in split], dim=1)
+            return torch.cat([masked_linear_attention(*each, route) for each in split], dim=1)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
@@ -99,24 +99,26 @@ def masked_linear_attention(
         q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if route == 'edges':
             entries = entries_of(mask)
-            out = attend_entries(q, k, values, entries.value.to(dtype), list(entries.pattern.tensors))[0]
+            out = attend_entries(q, k, values, [entries.value.to(dtype)], list(entries.pattern.tensors))[0]
         elif route == 'low_rank':
-            assert mask.factors is not None
-            left, right = mask.factors
-            if mask.num_graphs > 1:
+            assert mask.low_rank is not None
+            left, right = mask.low_rank.left, mask.low_rank.right
+            if mask.segments.num_graphs > 1:
                 scale = scale_of_shared(left, right)
-                factors = [] if scale is not None else [own.to(dtype).expand(-1, q.size(1), -1) for own in (left, right)]
+                factors = [] if scale is not None else [side.to(dtype).expand(-1, q.size(1), -1) for side in (left, right)]
                 q = q if scale is None else q * scale.to(dtype)
-                out = attend_low_rank_batch(q, k, values, factors, _batch_of(mask, q), mask.num_graphs)[0]
+                constants = mask.segments.constants(graphs_at_a_time(q.size(1), q.size(2), v.size(2)))
+                out = attend_low_rank_batch(q, k, values, factors, constants)[0]
             else:
                 out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
-        elif route == 'blocks':
-            key, own = mask.structure.key, (mask.num_graphs, mask.heads)
-            out = attend_blocks(q, k, values, list(mask.tensors), key, _batch_of(mask, q), *own)[0]
         elif route == 'products':
-            out = attend_products(q, k, values, mask.tensors, mask.structure)
+            out = attend_products(q, k, values, mask.product)
         else:
-            out = attend_features(q, k, values, list(mask.tensors), mask.structure.key)[0]
+            tensors, structure = list(mask.product.tensors), mask.product.structure.key
+            if route == 'blocks':
+                out = attend_blocks(q, k, values, tensors, mask.segments.constants(), structure, mask.heads)[0]
+            else:
+                out = attend_features(q, k, values, tensors, [], structure)[0]
         return out.to(v.dtype)
 
 
@@ -140,45 +142,32 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     offered = {'features', 'products', 'blocks'}
     if mask.entries is not None:
         offered.add('edges')
-    if mask.factors is not None:
+    if mask.low_rank is not None:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
         raise ValueError(f'route: got {route!r}; this mask accepts {sorted({"auto", *offered})}')
-    tracing = torch.compiler.is_compiling()
-    if route == 'blocks' and not tracing and mask.num_nodes * mask.heads * _block_sizes(mask)[0] > _MOST:
+    segments, tracing = mask.segments, torch.compiler.is_compiling()
+    numbers = segments.num_nodes * mask.heads
+    if route == 'blocks' and not tracing and numbers * segments.largest > _MOST:
         raise ValueError(f'route: got "blocks" for {mask!r}; accepted are up to {_MOST:,} numbers in the blocks of all heads')
     if route != 'auto':
         return route
-    chosen = 'features' if mask.factors is None else 'low_rank'
-    if chosen == 'low_rank' and mask.num_graphs <= 1:
+    chosen = 'features' if mask.low_rank is None else 'low_rank'
+    if chosen == 'low_rank' and segments.num_graphs <= 1:
         return chosen
     outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
-    number = None if mask.entries is None else mask.num_entries
-    if number is not None and number * mask.heads <= _CHOSEN and number * pair <= mask.cost * outer:
+    most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost
+    if most is not None and most * mask.heads <= _CHOSEN and most * pair <= cost * outer:
         return 'edges'
     if not tracing:
-        width, pairs = _block_sizes(mask)
-        small = mask.num_nodes * mask.heads * width <= max(_FEW, mask.num_nodes * mask.heads * pair)
+        small = numbers * segments.largest <= max(_FEW, numbers * pair)
         if chosen == 'low_rank':
-            few = pairs * pair < _SUMS * mask.num_nodes * outer
+            few = segments.num_pairs * pair < _SUMS * segments.num_nodes * outer
         else:
-            few = mask.cost * width + pairs * pair < (mask.cost + _OUTER * mask.num_nodes) * outer
+            few = cost * segments.largest + segments.num_pairs * pair < (cost + _OUTER * segments.num_nodes) * outer
         if small and few:
             chosen = 'blocks'
     return chosen
-
-
-def _batch_of(mask: MaskOperator, q: Tensor) -> Tensor:
-    return q.new_zeros(mask.num_nodes, dtype=torch.long) if mask.batch is None else mask.batch
-
-
-def _block_sizes(mask: MaskOperator) -> tuple[int, int]:
-    r"""Returns the number of nodes of the largest graph, and of pairs of nodes of the same graph."""
-    if mask.batch is None or mask.num_nodes == 0:
-        return mask.num_nodes, mask.num_nodes**2
-    sizes = torch.bincount(mask.batch)
-    largest, pairs = torch.stack([sizes.max(), sizes.square().sum()]).tolist()  # a GPU is waited for once
-    return largest, pairs
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
@@ -186,8 +175,8 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
         raise ValueError(f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted are equal shapes [N, H, m]')
     if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
         raise ValueError(f'v: got shape {tuple(v.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d]')
-    if mask.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
+    if mask.segments.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
         raise ValueError(
-            f'mask: got {mask.heads} heads and {mask.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a mask '
-            f'bound to the same nodes, with 1 or {q.size(1)} heads'
+            f'mask: got {mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a '
+            f'mask bound to the same nodes, with 1 or {q.size(1)} heads'
         )

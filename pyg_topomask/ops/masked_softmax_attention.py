@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.attention_op import attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
-from pyg_topomask.ops.sparse import entries_of, sddmm, spmm
+from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['attend_softmax', 'masked_softmax_attention']
@@ -47,7 +48,7 @@ def masked_softmax_attention(
 
     Raises:
         ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or more than
-            :obj:`pyg_topomask.ops.sparse.MAX_ENTRIES` per head, or one of them is negative or not finite.
+            :obj:`pyg_topomask.capabilities.MAX_ENTRIES` per head, or one of them is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
@@ -72,31 +73,32 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
     """
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        value = _check(entries.value.to(dtype))
-        keep = None
+        value = entries.value.to(dtype)
+        _check(value)
+        constants = list(entries.pattern.tensors)
         if dropout > 0:
-            keep = torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout)
+            constants.append(torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout))
         scaled = q.to(dtype) / math.sqrt(max(q.size(-1), 1))
-        out, alpha = _attend(scaled, k.to(dtype), v.to(dtype), value, keep, list(entries.pattern.tensors))
+        out, alpha = _attend(scaled, k.to(dtype), v.to(dtype), [value], constants)
         return out.to(v.dtype), alpha
 
 
-def _check(mask: Tensor) -> Tensor:
+def _check(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
-        return mask
+        return
     accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
     if not bool(accepted.all()):
         raise ValueError(
             f'mask: got the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm; accepted are masks '
             f'without negative entries, as GRFMask(positive=True) on a graph with positive weights'
         )
-    return mask
 
 
 def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        matrix = _check(mask.to_dense().to(dtype))
+        matrix = mask.to_dense().to(dtype)
+        _check(matrix)
         score = torch.einsum('nhd,mhd->hnm', q.to(dtype), k.to(dtype)) / math.sqrt(max(q.size(-1), 1))
         absent = matrix == 0
         score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
@@ -109,51 +111,42 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
         return torch.einsum('hnm,mhd->nhd', alpha, v.to(dtype)).to(v.dtype)
 
 
-@torch.library.custom_op(
-    'pyg_topomask::attend_softmax',
-    mutates_args=(),
-    schema='(Tensor q, Tensor k, Tensor v, Tensor mask, Tensor? keep, Tensor[] pattern) -> (Tensor, Tensor)',
-)
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None, pattern: Sequence[Tensor]
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
 ) -> tuple[Tensor, Tensor]:
-    own = SparsePattern(*pattern)
-    row = own.row.long().expand(q.size(1), -1)
-    score = sddmm(own, q, k).add_(mask.log())
+    (mask,), (pattern, keep) = tensors, _pattern_and_keep(constants)
+    row = pattern.row.long().expand(q.size(1), -1)
+    score = sddmm(pattern, q, k).add_(mask.log())
     highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
     highest.masked_fill_(highest == -math.inf, 0.0)
     weight = score.sub_(highest.gather(1, row)).exp_()
     total = score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, weight)
     alpha = weight.div_(total.masked_fill_(total == 0, 1.0).gather(1, row))
-    return spmm(own, alpha if keep is None else alpha * keep, v), alpha
+    return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
 
 
-@_attend.register_fake
-def _(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None, pattern: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    return v.new_empty(v.shape), q.new_empty(q.shape[1], mask.shape[1])
+def _pattern_and_keep(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tensor | None]:
+    r"""Splits the constants into the pattern and, with dropout, the factors of the coefficients."""
+    *pattern, keep = constants if len(constants) == 6 else (*constants, None)
+    return SparsePattern(*pattern), keep
 
 
-@torch.library.custom_op(
-    'pyg_topomask::attend_softmax_backward',
-    mutates_args=(),
-    schema='(Tensor grad, Tensor? grad_alpha, Tensor alpha, Tensor q, Tensor k, Tensor v, Tensor mask, Tensor? keep, '
-    'Tensor[] pattern, bool learned) -> (Tensor, Tensor, Tensor, Tensor)',
-)
-def _attend_backward(
-    grad: Tensor,
-    grad_alpha: Tensor | None,
-    alpha: Tensor,
+def _backward(
+    grads: tuple[Tensor, Tensor | None],
+    outputs: tuple[Tensor, Tensor],
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    mask: Tensor,
-    keep: Tensor | None,
-    pattern: Sequence[Tensor],
-    learned: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    own = SparsePattern(*pattern)
-    row = own.row.long().expand(q.size(1), -1)
-    grad_score = sddmm(own, grad, v)
+    tensors: Sequence[Tensor],
+    constants: Sequence[Tensor],
+    structure: str,
+    heads: int,
+    learnable: Sequence[int],
+) -> list[Tensor]:
+    (grad, grad_alpha), (_, alpha), (mask,) = grads, outputs, tensors
+    pattern, keep = _pattern_and_keep(constants)
+    row = pattern.row.long().expand(q.size(1), -1)
+    grad_score = sddmm(pattern, grad, v)
     if keep is not None:
         grad_score.mul_(keep)
     if grad_alpha is not None:
@@ -162,43 +155,13 @@ def _attend_backward(
     per_row = grad_score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, grad_score)
     grad_score.addcmul_(alpha, per_row.gather(1, row), value=-1)
     del row
-    grad_mask = mask.new_empty(0)
-    if learned:
+    grad_mask: list[Tensor] = []
+    if learnable:
         # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
-        grad_mask = grad_score / mask.masked_fill(mask == 0, 1.0)
-        if mask.size(0) == 1:
-            grad_mask = grad_mask.sum(0, keepdim=True)
-    grad_v = spmm(own, alpha if keep is None else alpha * keep, grad, transpose=True)
-    return spmm(own, grad_score, k), spmm(own, grad_score, q, transpose=True), grad_v, grad_mask
+        per_head = grad_score / mask.masked_fill(mask == 0, 1.0)
+        grad_mask.append(per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head)
+    grad_v = spmm(pattern, alpha if keep is None else alpha * keep, grad, transpose=True)
+    return [spmm(pattern, grad_score, k), spmm(pattern, grad_score, q, transpose=True), grad_v, *grad_mask]
 
 
-@_attend_backward.register_fake
-def _(
-    grad: Tensor,
-    grad_alpha: Tensor | None,
-    alpha: Tensor,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor,
-    keep: Tensor | None,
-    pattern: Sequence[Tensor],
-    learned: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), mask.new_empty(mask.shape if learned else 0)
-
-
-def _setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    *tensors, pattern = inputs
-    ctx.save_for_backward(output[1], *tensors, *pattern)
-
-
-def _backward(ctx: Any, grad: Tensor | None, grad_alpha: Tensor | None) -> tuple[Any, ...]:
-    alpha, q, k, v, mask, keep, *pattern = ctx.saved_tensors
-    grad = torch.zeros_like(v) if grad is None else grad
-    learned = ctx.needs_input_grad[3]
-    *grads, grad_mask = _attend_backward(grad, grad_alpha, alpha, q, k, v, mask, keep, pattern, learned)
-    return (*grads, grad_mask if learned else None, None, [None] * len(pattern))
-
-
-_attend.register_autograd(_backward, setup_context=_setup)
+_attend = attention_op('attend_softmax', _forward, _backward, lambda q, tensors: (q.shape[1], tensors[0].shape[1]))

@@ -50,16 +50,16 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list
     tasks = list(enumerate(zip(*arguments, strict=True)))
     helpers = min(torch.get_num_threads(), len(tasks)) - 1
     if helpers < 1:
-        return [function(*own) for _, own in tasks]
+        return [function(*arguments) for _, arguments in tasks]
     left = iter(tasks)
 
     def work() -> None:
-        for place, own in left:
-            results[place] = function(*own)
+        for place, arguments in left:
+            results[place] = function(*arguments)
 
     with ThreadPoolExecutor(helpers) as pool:
-        others = [pool.submit(work) for _ in range(helpers)]
+        futures = [pool.submit(work) for _ in range(helpers)]
         work()
-    for other in others:
-        other.result()
+    for future in futures:
+        future.result()
     return [results[place] for place in range(len(tasks))]

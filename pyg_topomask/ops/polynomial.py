@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.sparse import product, spmm
+from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['polynomial_action']
@@ -77,11 +77,11 @@ def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
 
 
 def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
-    rowptr, col, own = pattern.rowptr, pattern.col, value[0]
+    rowptr, col, entries = pattern.rowptr, pattern.col, value[0]
     if transpose:
-        rowptr, col, own = pattern.rowptr_t, pattern.col_t, own.index_select(0, pattern.perm_t)
+        rowptr, col, entries = pattern.rowptr_t, pattern.col_t, entries.index_select(0, pattern.perm_t)
     size = rowptr.numel() - 1
-    matrix = torch.sparse_csr_tensor(rowptr, col, own, (size, size), check_invariants=False)
+    matrix = torch.sparse_csr_tensor(rowptr, col, entries, (size, size), check_invariants=False)
 
     def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
         if beta == 0.0 and alpha == 1.0:
@@ -133,16 +133,16 @@ class _Polynomial(torch.autograd.Function):
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)
         for block in _blocks(x):
-            own, total = (
+            columns, total = (
                 given[:, block].contiguous(),
                 torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format),
             )
-            product = torch.empty_like(own)
+            product = torch.empty_like(columns)
             terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), ctx.method)
             for k, (c, term) in enumerate(zip(by_column[:, block], terms, strict=True)):
                 total.addcmul_(c, term)
                 if ctx.needs_input_grad[1]:
-                    grad_columns[k, block] = torch.mul(term, own, out=product).sum(0)
+                    grad_columns[k, block] = torch.mul(term, columns, out=product).sum(0)
             grad_x[:, block] = total
         grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
         grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
@@ -170,8 +170,8 @@ class _SharedPolynomial(torch.autograd.Function):
         x, coefficients, value, *pattern = ctx.saved_tensors
         step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
         for block in _blocks(x):
-            own = grads[0][..., block].transpose(0, 1).flatten(1)
+            upstream = grads[0][..., block].transpose(0, 1).flatten(1)
             terms = _terms(step, x[:, block].contiguous(), coefficients.size(1), ctx.method)
             for k, term in enumerate(terms):
-                grad[:, k] += own @ term.flatten()
+                grad[:, k] += upstream @ term.flatten()
         return (None, grad, None, None, None) + (None,) * len(pattern)

@@ -48,8 +48,8 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
     if similarity == 'distance':
         count = ptr.diff()
         batch = torch.repeat_interleave(count, output_size=k.size(0))
-        part = k / count[batch].view(-1, 1, 1)
-        center = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, part)[batch]
+        share = k / count[batch].view(-1, 1, 1)
+        center = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, share)[batch]
         q, k = q - center, k - center
         return torch.cat([q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, 0.5 * k.square().sum(-1, keepdim=True)], -1)
     raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')

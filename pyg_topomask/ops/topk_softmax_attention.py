@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import Entries
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 

@@ -304,7 +304,7 @@ def walk(
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
     # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.
     edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
-    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, graph.local_id)]
+    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, graph.segments.position)]
     survival, own = settings.survival.numpy(), settings.survival
     halting = (1.0 - own[1:] / own[:-1].clamp(min=torch.finfo(own.dtype).tiny)).numpy() if sampler.antithetic else None
     ratio = (own[:-1] / own[1:]).to(factor.dtype).numpy() if settings.importance else None

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyg_topomask.ops.sparse import multiply
+from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 __all__ = ['PairLoads', 'WalkFeatures']

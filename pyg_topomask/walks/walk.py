@@ -68,7 +68,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
     if compiled:
         start, visited, length, load = _compiled(graph, transitions, settings, seed)
         return WalkFeatures(start, visited, length, load, size, longest)
-    uniform = counter_uniform(seed, graph.local_id, settings.num_walks)
+    uniform = counter_uniform(seed, graph.segments.position, settings.num_walks)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [
         WalkFeatures.from_visits(*walk(graph, settings, uniform, range(first, min(first + rows, size))), size, longest)

@@ -109,9 +109,9 @@ def test_batches_are_invariant() -> None:
 def test_equal_masks_share_their_order() -> None:
     graph = Graph.from_data(timed([4]))
     first, second = CausalMask(2, 'time')(graph), CausalMask(1, 'time')(graph)
-    assert first.tensors[0] is second.tensors[0]
-    assert CausalMask(2)(graph).tensors[0] is not first.tensors[0]
-    assert CausalMask(2, 'time', strict=True)(graph).tensors[0] is not first.tensors[0]
+    assert first.product.tensors[0] is second.product.tensors[0]
+    assert CausalMask(2)(graph).product.tensors[0] is not first.product.tensors[0]
+    assert CausalMask(2, 'time', strict=True)(graph).product.tensors[0] is not first.product.tensors[0]
 
 
 @pytest.mark.parametrize(

@@ -290,7 +290,7 @@ def test_magnitude_bounds_what_signs_cancel() -> None:
     size = operator.to_dense()[0].abs().sum(1)
     assert size[0] > 4
     assert operator.matmul(x)[0].abs() < 1
-    assert (operator.structure.magnitude(operator.tensors, x).flatten() >= size).all()
+    assert (operator.product.structure.magnitude(operator.product.tensors, x).flatten() >= size).all()
 
 
 # Parameters and batches -----------------------------------------------------------------------------------------------
@@ -323,8 +323,8 @@ def test_batches_are_invariant(kind: str) -> None:
 def test_masks_of_one_kind_share_their_state() -> None:
     graph = Graph.from_data(small_graph())
     first, second = HeatKernelMask(2, lam=0.1)(graph), HeatKernelMask(1, lam=2.0, tolerance=1e-3)(graph)
-    assert first.tensors[2] is second.tensors[2]
-    assert HeatKernelMask(1, 'adjacency')(graph).tensors[2] is not first.tensors[2]
+    assert first.product.tensors[2] is second.product.tensors[2]
+    assert HeatKernelMask(1, 'adjacency')(graph).product.tensors[2] is not first.product.tensors[2]
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

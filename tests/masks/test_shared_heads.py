@@ -34,7 +34,7 @@ ROUTES = ('features', 'products', 'edges', 'low_rank')
 
 def offered(mask: Mask, graph: Graph) -> list[str]:
     operator = mask(graph)
-    own = {'features': True, 'products': True, 'edges': operator.entries is not None, 'low_rank': operator.factors is not None}
+    own = {'features': True, 'products': True, 'edges': operator.entries is not None, 'low_rank': operator.low_rank is not None}
     return [route for route in ROUTES if own[route]]
 
 

@@ -67,7 +67,7 @@ def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
 def test_far_positions_keep_their_phase_in_single_precision() -> None:
     mask = randomized().float()
     mask.frequency.data.fill_(0.25)
-    dense = mask(Data(num_nodes=100_001)).factors[0].detach()
+    dense = mask(Data(num_nodes=100_001)).low_rank.left.detach()
     torch.testing.assert_close(dense[100_000], dense[0], atol=1e-5, rtol=1e-5)
 
 

@@ -36,7 +36,7 @@ def grids(*shapes: tuple[int, ...]) -> Data:
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few offsets are summed up without a transform, which is otherwise done in float32 alone."""
     if request.param == 'sums':
-        monkeypatch.setattr('pyg_topomask.ops.toeplitz._DIRECT_TYPES', (torch.float32, torch.float64))
+        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._DIRECT_TYPES', (torch.float32, torch.float64))
 
 
 def random_mask(dims: int, kind: str, beyond: str, periodic: bool, window: int = 2) -> ToeplitzMask:
@@ -206,7 +206,7 @@ def test_blocks_change_nothing(heads: int, transposed: bool, beyond: str, monkey
 
     expected = product_and_gradients()
     for block in (1, 100, 1000):
-        monkeypatch.setattr('pyg_topomask.ops.toeplitz._BLOCK', block)
+        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._BLOCK', block)
         torch.testing.assert_close(product_and_gradients(), expected)
 
 
@@ -237,7 +237,7 @@ def test_batches_are_invariant() -> None:
 def test_masks_of_equal_dimensions_share_their_state() -> None:
     graph = Graph.from_data(grids((2, 3), (2, 2)))
     first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
-    assert all(a is b for a, b in zip(first.tensors[1:], second.tensors[1:], strict=True))
+    assert all(a is b for a, b in zip(first.product.tensors[1:], second.product.tensors[1:], strict=True))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

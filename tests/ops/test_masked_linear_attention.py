@@ -25,7 +25,7 @@ EVERY_MASK = ('features', 'products', 'blocks')
 
 
 def offered(mask: MaskOperator) -> list[str]:
-    given = {'edges': mask.entries is not None, 'low_rank': mask.factors is not None}
+    given = {'edges': mask.entries is not None, 'low_rank': mask.low_rank is not None}
     return [route for route in ROUTES if route in EVERY_MASK or given[route]]
 
 
@@ -236,7 +236,7 @@ def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(n
     data = Batch.from_data_list(graphs) if batched else Data(edge_index=ring(size), num_nodes=size)
     operator = MASKS[name](data)(data)
     q, k, v = (tensor.float().requires_grad_() for tensor in inputs(size, heads, features, channels))
-    own = sum(tensor.numel() for tensor in operator.tensors)
+    own = sum(tensor.numel() for tensor in operator.product.tensors)
     if route == 'edges':
         entries = operator.entries()
         own += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8

@@ -1,5 +1,7 @@
 """Masked linear attention: the choice of a route, what is refused, torch.compile, and the custom operators."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from graphs import GRAPHS, ring, small_graph
@@ -7,10 +9,12 @@ from linear_masks import MASKS, inputs, numbers
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import choose_route, masked_linear_attention
+from pyg_topomask.segments import Segments
 
 
 def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:
@@ -47,16 +51,16 @@ def test_route_follows_the_cost() -> None:
 
 
 def test_too_many_entries_are_formed_on_no_route() -> None:
-    own = bound(AdjacencyMask())
+    adjacency = bound(AdjacencyMask())
 
-    def mask_of(num_entries: int, heads: int = 1) -> MaskOperator:
-        size = {'cost': 2**40, 'entries': own.entries, 'num_entries': num_entries}
-        return MaskOperator(own.structure, own.tensors, own.num_nodes, heads, **size)
+    def mask_of(most: int, heads: int = 1) -> MaskOperator:
+        product = Product(adjacency.product.structure, adjacency.product.tensors, cost=2**40)
+        return MaskOperator(adjacency.segments, heads, product, entries=replace(adjacency.entries, most=most))
 
     assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
     assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
     few, many = mask_of(2**28), mask_of(2**28 + 1)
-    q = torch.ones(own.num_nodes, 1, 2)
+    q = torch.ones(adjacency.segments.num_nodes, 1, 2)
     expected = masked_linear_attention(q, q, q, few, 'edges')
     torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
     with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456'):
@@ -65,7 +69,7 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
 
 def test_blocks_that_are_too_large_are_refused() -> None:
     mask = bound(PowerSeriesMask(), 2**14 + 1)
-    q = torch.ones(mask.num_nodes, 1, 1)
+    q = torch.ones(mask.segments.num_nodes, 1, 1)
     with pytest.raises(ValueError, match=r'^route: got "blocks" for .*268,435,456'):
         masked_linear_attention(q, q, q, mask, 'blocks')
 
@@ -139,20 +143,21 @@ def test_compiles_without_graph_breaks(name: str, route: str) -> None:
 def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
     operator = GRFMask(2).double()(small_graph())
     q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
-    batch, ops = torch.tensor([0, 0, 1, 1, 1, 3]), torch.ops.pyg_topomask
+    constants, ops = Segments(6, torch.tensor([0, 0, 1, 1, 1, 3])).constants(), torch.ops.pyg_topomask
     if route == 'low_rank':
         left, right = (numbers(6, 2, 3).requires_grad_() for _ in range(2))
         for factors in ([left, right], []):
-            torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, factors, batch, 4))
+            for given in (constants, constants[:1]):
+                torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, factors, given, '', 1))
     elif route == 'blocks':
         operator = GRFMask(2).double()(Batch.from_data_list([Data(num_nodes=2), Data(num_nodes=4)]))
-        tensors = [tensor.detach() for tensor in operator.tensors]
-        own = (q, k, v, tensors, operator.structure.key, operator.batch, 2, operator.heads)
-        torch.library.opcheck(ops.attend_blocks, own)
+        tensors = [tensor.detach() for tensor in operator.product.tensors]
+        constants = operator.segments.constants()
+        torch.library.opcheck(ops.attend_blocks, (q, k, v, tensors, constants, operator.product.structure.key, 2))
     elif route == 'edges':
         entries = operator.entries()
         value = entries.value.detach().requires_grad_()
-        torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, value, list(entries.pattern.tensors)))
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, [value], list(entries.pattern.tensors), '', 2))
     else:
-        tensors = [tensor.detach() for tensor in operator.tensors]
-        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, operator.structure.key))
+        tensors = [tensor.detach() for tensor in operator.product.tensors]
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, [], operator.product.structure.key, 2))

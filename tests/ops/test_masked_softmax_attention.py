@@ -14,9 +14,9 @@ from softmax_masks import MASKS, ROUTES, bound, inputs, with_positive_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.capabilities import Entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
-from pyg_topomask.operators import Entries
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
 from pyg_topomask.sparse_pattern import SparsePattern
 

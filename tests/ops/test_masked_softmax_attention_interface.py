@@ -10,9 +10,10 @@ from softmax_masks import MASKS, ROUTES, bound, inputs
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.capabilities import Entries, SparseEntries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_softmax_attention
 
 # Errors ---------------------------------------------------------------------------------------------------------------
@@ -33,11 +34,11 @@ def test_too_many_entries_are_refused_before_they_are_formed() -> None:
         raise AssertionError('formed')
 
     few = AdjacencyMask()(small_graph())
-    many = MaskOperator(few.structure, few.tensors, 6, entries=entries, num_entries=2**28 + 1)
+    many = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(entries, 2**28 + 1))
     message = r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456.*asymmetric=True.*fewer or shorter'
     with pytest.raises(ValueError, match=message):
         masked_softmax_attention(*inputs(6), many)
-    allowed = MaskOperator(few.structure, few.tensors, 6, entries=few.entries, num_entries=2**28)
+    allowed = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(few.entries.make, 2**28))
     assert masked_softmax_attention(*inputs(6), allowed).shape == (6, 2, 4)
 
 
@@ -126,4 +127,4 @@ def test_custom_operator_passes_the_checks_of_torch(shared: bool) -> None:
     q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
     value = entries.value.detach().requires_grad_()
     keep = torch.ones(1, 1, dtype=torch.float64)
-    torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, value, keep, list(entries.pattern.tensors)))
+    torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, [value], [*entries.pattern.tensors, keep], '', 2))

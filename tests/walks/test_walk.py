@@ -289,7 +289,7 @@ def test_repelling_walkers_choose_every_set_of_edges_alike(num_walks: int, degre
     first = torch.arange(stars).repeat_interleave(degree) * (degree + 1)
     edges = torch.stack([first, first + 1 + leaves.repeat(stars)])
     graph = Graph.from_tensors(edges, stars * (degree + 1))
-    uniform = counter_uniform(0, graph.local_id, num_walks)
+    uniform = counter_uniform(0, graph.segments.position, num_walks)
     start, visited, length, _ = visits(graph, WalkSettings(num_walks, 0.0, 1, sampler='repelling'), uniform)
     chosen = ((visited - start - 1)[length == 1]).view(stars, num_walks).numpy()
     ordered = [tuple(row) for row in chosen]

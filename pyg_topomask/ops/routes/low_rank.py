@@ -61,9 +61,9 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         k, v, weight = ctx.saved_tensors
-        keys = (torch.einsum('nhd,hmd->nhm', v, own) for own in grad)
+        keys = (torch.einsum('nhd,hmd->nhm', v, sums) for sums in grad)
         grad_k, grad_weight = _unweigh(k, keys, weight)
-        values = (torch.einsum('nhm,hmd->nhd', weigh(k, rank), own) for rank, own in zip(_ranks(weight), grad, strict=True))
+        values = (torch.einsum('nhm,hmd->nhd', weigh(k, rank), sums) for rank, sums in zip(_ranks(weight), grad, strict=True))
         return grad_k, reduce(Tensor.add_, values), grad_weight
 
 
@@ -72,8 +72,8 @@ class _Read(torch.autograd.Function):
 
     @staticmethod
     def forward(q: Tensor, sums: Tensor, weight: Tensor) -> Tensor:
-        own = (torch.einsum('nhm,hmd->nhd', weigh(q, rank), part) for rank, part in zip(_ranks(weight), sums, strict=True))
-        return reduce(Tensor.add_, own)
+        terms = (torch.einsum('nhm,hmd->nhd', weigh(q, rank), total) for rank, total in zip(_ranks(weight), sums, strict=True))
+        return reduce(Tensor.add_, terms)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -83,7 +83,7 @@ class _Read(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, sums, weight = ctx.saved_tensors
         grad_sums = torch.stack([torch.einsum('nhm,nhd->hmd', weigh(q, rank), grad) for rank in _ranks(weight)])
-        grad_q, grad_weight = _unweigh(q, (torch.einsum('nhd,hmd->nhm', grad, part) for part in sums), weight)
+        grad_q, grad_weight = _unweigh(q, (torch.einsum('nhd,hmd->nhm', grad, total) for total in sums), weight)
         return grad_q, grad_sums, grad_weight
 
 

@@ -2,28 +2,27 @@ r"""The products route: the mask multiplies all products of features and values 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Product
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.features import outer
-from pyg_topomask.structures import MaskStructure
 
 __all__ = ['attend_products']
 
 
 @torch.compiler.disable  # the compiler traces no sparse products but those within a custom operator
-def attend_products(q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], structure: MaskStructure) -> Tensor:
+def attend_products(q: Tensor, k: Tensor, v: Tensor, mask: Product) -> Tensor:
     r"""Two products with the mask a step, the features route three, for :math:`O(N H m d)` memory in place of
     :math:`O(N H (m + d))`.
     """
-    product = structure.apply(tensors, _Outer.apply(k, with_ones(v))).unflatten(2, (k.size(2), -1))
+    product = mask(_Outer.apply(k, with_ones(v))).unflatten(2, (k.size(2), -1))
     numerator, denominator = _Read.apply(q, product).split([v.size(-1), 1], -1)
     with torch.no_grad():
-        magnitude = (q.abs() * structure.magnitude(tensors, k.abs())).sum(-1, keepdim=True)
+        magnitude = (q.abs() * mask.magnitude(k.abs())).sum(-1, keepdim=True)
     return quotient(numerator, denominator, magnitude)
 
 

@@ -13,33 +13,33 @@ __all__ = ['search']
 _QUERIES = 32
 
 
-def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
-        own, num = slice(start, start + size), min(found.size(2), size)
+        nodes, num = slice(start, start + size), min(best.size(2), size)
         for head in range(q.size(0)):
-            _search_graph(q[head, own], k[head, own], memory, found[head, own, :num])
-            found[head, own, :num] += start
+            _search_graph(q[head, nodes], k[head, nodes], memory, best[head, nodes, :num])
+            best[head, nodes, :num] += start
 
 
-def _search_graph(q: Tensor, k: Tensor, memory: int, found: Tensor) -> None:
-    num, cells = found.size(1), max(1, memory // q.element_size())
+def _search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
+    num, cells = best.size(1), max(1, memory // q.element_size())
     # A block of keys is wide enough for what is found in it to be few of its scores.
     width = min(k.size(0), max(cells // _QUERIES, 4 * num, 1024))
     rows = max(1, cells // width)
     keys = [block.t().contiguous() for block in k.split(width)]
     buffer = q.new_empty(min(rows, q.size(0)) * width)
     # Results are written at once: kept apart between larger blocks of memory, they would hold those as well.
-    for query, own in zip(q.split(rows), found.split(rows), strict=True):
-        best, node = None, None
+    for query, best_of_rows in zip(q.split(rows), best.split(rows), strict=True):
+        top, node = None, None
         for block, key in enumerate(keys):
             score = buffer[: query.size(0) * key.size(1)].view(query.size(0), key.size(1))
             largest, position = select_top(torch.mm(query, key, out=score), min(num, key.size(1)))
             position += block * width
-            if best is not None and node is not None:
-                merged, candidate = torch.cat([best, largest], 1), torch.cat([node, position], 1)
+            if top is not None and node is not None:
+                merged, candidate = torch.cat([top, largest], 1), torch.cat([node, position], 1)
                 largest, chosen = merged.topk(min(num, merged.size(1)), dim=1)
                 position = candidate.gather(1, chosen)
-            best, node = largest, position
+            top, node = largest, position
         if node is not None:
-            own.copy_(node)
+            best_of_rows.copy_(node)

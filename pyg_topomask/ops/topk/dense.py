@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.padding import by_width
 from pyg_topomask.ops.topk.select import select_top
+from pyg_topomask.segments import by_width
 
 __all__ = ['search']
 
 
-def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.
 
     Graphs are padded to the next power of two of their own size, so that a large one does not pad small ones.
@@ -22,18 +22,18 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
         first (torch.Tensor): The first node of each graph to search, :obj:`[G]`.
         count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`.
         memory (int): Bytes of scores held at a time.
-        found (torch.Tensor): The nodes found, the best first, :obj:`[H, N, num]`. Slots that nothing is found for are left.
+        best (torch.Tensor): Takes the nodes found, the best first, :obj:`[H, N, num]`. Slots for which there are none are left.
     """
     heads, num_nodes, _ = q.shape
     cells = max(1, memory // q.element_size())
-    for width, own in by_width(count):
-        num = min(found.size(2), width)
+    for width, graphs_of_width in by_width(count):
+        num = min(best.size(2), width)
         slot = torch.arange(width, device=q.device)
-        graphs = min(max(1, cells // (heads * width**2)), own.numel())
+        graphs = min(max(1, cells // (heads * width**2)), graphs_of_width.numel())
         queries = min(max(1, cells // (heads * width * graphs)), width)
         # One block of memory for all scores: new pages cost more than the products.
         buffer = q.new_empty(heads * graphs * queries * width)
-        for start, filled in zip(first[own].split(graphs), count[own].split(graphs), strict=True):
+        for start, filled in zip(first[graphs_of_width].split(graphs), count[graphs_of_width].split(graphs), strict=True):
             # Slots beyond a graph hold nodes of other graphs, at a score below all others.
             index = (start.unsqueeze(1) + slot).clamp(max=num_nodes - 1)
             full = slice(int(filled.min()), None)  # the slots that some graph does not fill
@@ -47,4 +47,4 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
                 node = position + start.view(-1, 1, 1)
                 node.masked_fill_(position >= filled.view(-1, 1, 1), -1)
                 asked = query < filled.unsqueeze(1)
-                found[:, index[:, query][asked], :num] = node[:, asked]
+                best[:, index[:, query][asked], :num] = node[:, asked]

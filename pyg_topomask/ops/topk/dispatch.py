@@ -10,15 +10,21 @@ from torch import Tensor
 import pyg_topomask.ops.topk.chunked as chunked
 import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
+import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
-import pyg_topomask.ops.topk.tree as tree
 from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
 __all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
-_SEARCH = {'dense': dense.search, 'chunked': chunked.search, 'keops': keops.search, 'faiss': faiss.search, 'tree': tree.search}
+_SEARCH = {
+    'dense': dense.search,
+    'chunked': chunked.search,
+    'keops': keops.search,
+    'faiss': faiss.search,
+    'tree': kd_tree.search,
+}
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs of at most this many nodes are searched side by side, whatever the backend.
 _SMALL = 1024
@@ -149,17 +155,17 @@ def _search(
         # The same scores in another precision may be in another order: more are found than asked for, and then ranked.
         ranked = deterministic or (backend == 'faiss' and q.dtype == torch.float64)
         wanted = min(num, largest)
-        found = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
-        if found.numel() > 0:
-            for name, own in _assign(count, found.size(2), backend, q).items():
-                if own.numel() > 0:
-                    _SEARCH[name](q, k, first[own], count[own], memory, found)
+        best = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
+        if best.numel() > 0:
+            for name, graphs in _assign(count, best.size(2), backend, q).items():
+                if graphs.numel() > 0:
+                    _SEARCH[name](q, k, first[graphs], count[graphs], memory, best)
             if ranked:
                 dtype = torch.float32 if backend == 'faiss' else q.dtype
-                found = rank_found(q, k, per_node[0], per_node[1], found, wanted, torch.finfo(dtype).eps, memory)
+                best = rank_found(q, k, per_node[0], per_node[1], best, wanted, torch.finfo(dtype).eps, memory)
         itself = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
         index = itself.repeat(1, q.size(0), num)
-        index[..., :wanted] = torch.where(found < 0, itself.view(1, -1, 1), found).transpose(0, 1)
+        index[..., :wanted] = torch.where(best < 0, itself.view(1, -1, 1), best).transpose(0, 1)
         valid = torch.arange(num, device=q.device) < per_node[1].view(-1, 1, 1)
         return index, valid.repeat(1, q.size(0), 1)
 
@@ -174,14 +180,14 @@ def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tenso
     r"""Returns which backend searches which graphs. It depends on a graph's own size, not on the batch it is in."""
     small = (count <= _SMALL) | (count < num)
     large = (~small).nonzero().flatten()
-    found = {'dense': (small & (count > 0)).nonzero().flatten()}
+    graphs_of = {'dense': (small & (count > 0)).nonzero().flatten()}
     if backend != 'auto':
-        found[backend] = torch.cat([found['dense'], large]) if backend == 'dense' else large
-        return found
+        graphs_of[backend] = torch.cat([graphs_of['dense'], large]) if backend == 'dense' else large
+        return graphs_of
     names = [choose_topk_backend(size, q.size(2), q.device, q.dtype)[0] for size in count[large].tolist()]
     for name in dict.fromkeys(names):
-        found[name] = large[torch.tensor([own == name for own in names], device=q.device)]
-    return found
+        graphs_of[name] = large[torch.tensor([chosen == name for chosen in names], device=q.device)]
+    return graphs_of
 
 
 def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None) -> None:

@@ -21,17 +21,17 @@ def load() -> Any:
     return lazy.LazyTensor
 
 
-def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`,
     but each graph must have at least as many nodes as are to be found, which KeOps does not check.
     """
     lazy_tensor = load()
     heads, num_nodes, _ = q.shape
-    num = found.size(2)
+    num = best.size(2)
     if count.numel() == 1:
-        own = slice(int(first), int(first) + int(count))
-        query, key = lazy_tensor(q[:, own, None].contiguous()), lazy_tensor(k[:, None, own].contiguous())
-        found[:, own] = (-(query | key)).argKmin(num, dim=2).view(heads, -1, num) + int(first)
+        nodes = slice(int(first), int(first) + int(count))
+        query, key = lazy_tensor(q[:, nodes, None].contiguous()), lazy_tensor(k[:, None, nodes].contiguous())
+        best[:, nodes] = (-(query | key)).argKmin(num, dim=2).view(heads, -1, num) + int(first)
         return
     # One block of pairs for each graph and head, on the diagonal of one matrix over the nodes of all heads.
     start, size = (torch.arange(heads, device=q.device).unsqueeze(1) * num_nodes + first).flatten(), count.repeat(heads)
@@ -42,4 +42,4 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
     score.ranges = (block, last, block, block, last, block)
     row = torch.repeat_interleave(start - (size.cumsum(0) - size), size)
     row += torch.arange(len(row), device=q.device)
-    found.view(-1, num)[row] = score.argKmin(num, dim=1)[row] % num_nodes
+    best.view(-1, num)[row] = score.argKmin(num, dim=1)[row] % num_nodes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.padding import by_width
 from pyg_topomask.ops.topk.select import select_in_order
+from pyg_topomask.segments import by_width
 
 __all__ = ['EXTRA', 'rank_found']
 
@@ -15,7 +15,7 @@ EXTRA = 4
 
 
 def rank_found(
-    q: Tensor, k: Tensor, first: Tensor, count: Tensor, found: Tensor, num: int, precision: float, memory: int
+    q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor, num: int, precision: float, memory: int
 ) -> Tensor:
     r"""Orders what a backend found by (score descending, index ascending) and returns the first :obj:`num`.
 
@@ -27,22 +27,22 @@ def rank_found(
         k (torch.Tensor): Keys, :obj:`[H, N, d]`.
         first (torch.Tensor): The first node of each node's graph, :obj:`[N]`.
         count (torch.Tensor): The number of nodes of each node's graph, :obj:`[N]`.
-        found (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
+        best (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
         num (int): How many to return.
         precision (float): The relative rounding error of the backend's arithmetic.
         memory (int): Bytes of scores held at a time.
     """
-    node, _ = found.masked_fill(found < 0, q.size(1)).sort(dim=2)
+    node, _ = best.masked_fill(best < 0, q.size(1)).sort(dim=2)
     missing = node == q.size(1)
     score = _score_found(q, k, node.masked_fill(missing, 0)).masked_fill_(missing, -torch.inf)
     score, order = score.sort(dim=2, descending=True, stable=True)
     ranked = node.gather(2, order).masked_fill_(score == -torch.inf, -1)[..., :num]
-    width = found.size(2)
+    width = best.size(2)
     if width <= num:
         # As many candidates as the largest graph has nodes: none is left out.
         return ranked
     norm = k.square().sum(2).sqrt()
-    longest = torch.stack([_maximum_per_graph(own, first) for own in norm])
+    longest = torch.stack([_maximum_per_graph(norms_of_head, first) for norms_of_head in norm])
     error = 16 * precision * (q.size(2) + 2) * q.square().sum(2).sqrt() * longest
     certain = (count <= width) | (score[..., num - 1] - score[..., -1] > error)
     head, row = (~certain).nonzero(as_tuple=True)
@@ -67,11 +67,11 @@ def _search_all(
 ) -> None:
     r"""Overwrites some rows by the best of all keys of their graphs."""
     num_nodes = q.size(1)
-    for width, own in by_width(count[row]):
+    for width, rows_of_width in by_width(count[row]):
         num = min(ranked.size(2), width)
         slot = torch.arange(width, device=q.device)
         rows = max(1, memory // (q.element_size() * width))
-        for heads, nodes in zip(head[own].split(rows), row[own].split(rows), strict=True):
+        for heads, nodes in zip(head[rows_of_width].split(rows), row[rows_of_width].split(rows), strict=True):
             index = (first[nodes].unsqueeze(1) + slot).clamp(max=num_nodes - 1)
             score = q.new_zeros(index.shape)
             for channel in range(q.size(2)):

@@ -49,8 +49,8 @@ def select_in_order(score: Tensor, num: int) -> Tensor:
     tied = ((score == last).sum(1) > (largest == last).sum(1)).nonzero()[:, 0]
     if tied.numel() > 0:
         # Which of the scores equal to the last one are taken is not specified: the first ones fill the places left.
-        own, bound = score[tied], last[tied]
-        equal, above = own == bound, own > bound
+        scores, bound = score[tied], last[tied]
+        equal, above = scores == bound, scores > bound
         taken = above | (equal & (equal.cumsum(1) <= num - above.sum(1, keepdim=True)))
         position[tied] = taken.nonzero()[:, 1].view(-1, num)
     position = position.sort(1).values

@@ -54,7 +54,7 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tu
     """
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
-    return TreeExpStructure(), (*(own.to(device) for own in index), bounds)
+    return TreeExpStructure(), (*(array.to(device) for array in index), bounds)
 
 
 class _TreeExp(torch.autograd.Function):
@@ -144,18 +144,18 @@ class TreeDistanceStructure(MaskStructure):
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         f, tree, *plan = tensors
         dtype = torch.promote_types(x.dtype, torch.float32)
-        f, own = f.to(dtype).expand(x.size(1), -1), x.to(dtype)
+        f, exact = f.to(dtype).expand(x.size(1), -1), x.to(dtype)
         if self.method == 'rings':
             # The sums at one distance are differences of larger ones, which hold nodes that are closer by an even number.
             local, constant = _split(f, int(plan[-1]))
             bound = local.abs().flip(1)
             for parity in (0, 1):
                 bound[:, parity::2] = bound[:, parity::2].cumsum(1)
-            return _sum_rings(bound.flip(1), constant.abs(), own, tree, plan[0]).to(x.dtype)
+            return _sum_rings(bound.flip(1), constant.abs(), exact, tree, plan[0]).to(x.dtype)
         # What the Fourier transforms leave is relative to the largest sums, though to the rounding of float64.
         f = f.abs()
-        noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(own, tree)
-        return (_convolve(f, own, plan).clamp_(min=0.0) + noise).to(x.dtype)
+        noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(exact, tree)
+        return (_convolve(f, exact, plan).clamp_(min=0.0) + noise).to(x.dtype)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, tuple(tensors)
@@ -196,9 +196,11 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Tr
         parent = torch.from_numpy(forest.parent).to(device)
         # The diameter stays on the CPU, where the loop over distances reads it.
         return TreeDistanceStructure(method), (tree, parent, torch.tensor(forest.diameter))
-    own = forest.histograms
-    *index, groups = (torch.from_numpy(part) for part in (own.member, own.slot, own.sign, own.groups))
-    return TreeDistanceStructure(method), (tree, *(part.to(device) for part in index), groups)
+    histograms = forest.histograms
+    *index, groups = (
+        torch.from_numpy(array) for array in (histograms.member, histograms.slot, histograms.sign, histograms.groups)
+    )
+    return TreeDistanceStructure(method), (tree, *(array.to(device) for array in index), groups)
 
 
 class _TreeDistance(torch.autograd.Function):
@@ -287,14 +289,14 @@ def _histograms(
     member, slot, sign, groups = plan
     first = begin = 0
     for width, last, end in groups.tolist():
-        own, place = member[begin:end], slot[begin:end]
+        nodes, place = member[begin:end], slot[begin:end]
         transforms = []
         for x in tensors:
             histogram = x.new_zeros((last - first) * width, *x.shape[1:], dtype=torch.float64)
-            histogram.index_add_(0, place, x.index_select(0, own).double())
+            histogram.index_add_(0, place, x.index_select(0, nodes).double())
             transforms.append(torch.fft.rfft(histogram.unflatten(0, (-1, width)), n=2 * width, dim=1))
         if last > first:
-            yield width, own, place, sign[first:last], transforms
+            yield width, nodes, place, sign[first:last], transforms
         first, begin = last, end
 
 

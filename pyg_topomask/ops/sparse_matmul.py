@@ -10,16 +10,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import Entries, MaskOperator
+from pyg_topomask.capabilities import Entries
+from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['MAX_ENTRIES', 'SparseStructure', 'entries_of', 'multiply', 'product', 'sample', 'sddmm', 'spmm']
+__all__ = ['SparseStructure', 'entries_of', 'multiply', 'product', 'sample', 'sddmm', 'spmm']
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
-
-#: Entries of a mask are formed only up to this number per head.
-MAX_ENTRIES = 2**28
 
 
 def entries_of(mask: MaskOperator) -> Entries:
@@ -29,16 +27,11 @@ def entries_of(mask: MaskOperator) -> Entries:
         mask (MaskOperator): The bound mask.
 
     Raises:
-        ValueError: If the mask has none, or perhaps more than :obj:`MAX_ENTRIES` per head.
+        ValueError: If the mask has none, or perhaps more than :obj:`~pyg_topomask.capabilities.MAX_ENTRIES` per head.
     """
     if mask.entries is None:
         raise ValueError(
             f'mask: got {mask!r}, which has no sparse entries; accepted are sparse masks, or a route without entries'
-        )
-    if mask.num_entries is not None and mask.num_entries > MAX_ENTRIES:
-        raise ValueError(
-            f'mask: got {mask!r} with up to {mask.num_entries:,} entries per head; accepted are up to {MAX_ENTRIES:,}: for '
-            f'walks, set asymmetric=True, or take fewer or shorter ones'
         )
     return mask.entries()
 

@@ -12,7 +12,7 @@ from pyg_topomask.ops.topk.select import select_top
 __all__ = ['search']
 
 
-def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, found: Tensor) -> None:
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`.
 
     With the coordinate :math:`\sqrt{R^2 - \|\mathbf{k}_j\|^2}` appended, all keys have the norm :math:`R`; queries get a 0.
@@ -20,9 +20,9 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
     is more than the rounding of a short key's score, what is found is ranked anew, see :func:`_rank`.
     """
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
-        own, num = slice(start, start + size), min(found.size(2), size)
+        nodes, num = slice(start, start + size), min(best.size(2), size)
         for head in range(q.size(0)):
-            key, query = k[head, own].double(), q[head, own].double()
+            key, query = k[head, nodes].double(), q[head, nodes].double()
             square = key.square().sum(1, keepdim=True)
             radius = square.max().sqrt()
             # Of scores, for queries of length 1; the tree sums distances up level by level, and zero keys are always exact.
@@ -37,7 +37,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, foun
             position = torch.from_numpy(tree.query(scaled.numpy(), wanted, workers=torch.get_num_threads())[1])
             if ranked:
                 position = _rank(query, key, position, num, error, memory)
-            found[head, own, :num] = position + start
+            best[head, nodes, :num] = position + start
 
 
 def _rank(query: Tensor, key: Tensor, position: Tensor, num: int, error: Tensor, memory: int) -> Tensor:

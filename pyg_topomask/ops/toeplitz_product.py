@@ -57,14 +57,16 @@ class ToeplitzStructure(MaskStructure):
     def _reach(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the largest offset along each dimension of a grid that is not zero."""
         windows = [size // 2 for size in table.shape[1:]] if self.kind == 'offset' else [table.size(1) - 1] * len(shape)
-        return [size - 1 if self.beyond == 'clip' else min(size - 1, own) for size, own in zip(shape, windows, strict=True)]
+        return [
+            size - 1 if self.beyond == 'clip' else min(size - 1, radius) for size, radius in zip(shape, windows, strict=True)
+        ]
 
     def _direct(self, table: Tensor, shape: Sequence[int]) -> list[int] | None:
         r"""Returns :meth:`_reach` where a sum over all offsets is faster than transforms."""
         if self.periodic or len(shape) > 3 or table.dtype not in _DIRECT_TYPES or table.device.type != 'cpu':
             return None
         reach = self._reach(table, shape)
-        return reach if math.prod(2 * own + 1 for own in reach) <= _DIRECT else None
+        return reach if math.prod(2 * radius + 1 for radius in reach) <= _DIRECT else None
 
     def _on_grids(self, tensors: Sequence[Tensor], x: Tensor, noise: bool) -> Tensor:
         table, slot, *grids = tensors
@@ -74,11 +76,11 @@ class ToeplitzStructure(MaskStructure):
             return torch.zeros_like(x)
         for nodes in grids:
             # Grids of one shape alone lie in the order of the nodes.
-            own = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
-            grid = own.reshape(*nodes.shape, *x.shape[1:])
+            rows = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
+            grid = rows.reshape(*nodes.shape, *x.shape[1:])
             reach = self._direct(table, nodes.shape[1:])
             if reach is not None:
-                kernel = self._kernel(table, [torch.arange(-own, own + 1, device=table.device) for own in reach])
+                kernel = self._kernel(table, [torch.arange(-radius, radius + 1, device=table.device) for radius in reach])
                 product: Tensor = _Sum.apply(kernel, grid, self.transposed)
             else:
                 sizes = self.transform_sizes(table, nodes.shape[1:])
@@ -86,7 +88,7 @@ class ToeplitzStructure(MaskStructure):
                 product = _Convolution.apply(kernel, grid, self.transposed)
                 if noise:
                     product = product.clamp(min=0.0) + _noise(kernel, grid)
-            products.append(product.reshape(own.shape))
+            products.append(product.reshape(rows.shape))
         out = torch.cat(products).index_select(0, slot) if len(products) != 1 else products[0]
         return out.to(x.dtype)
 
@@ -137,9 +139,9 @@ class _Convolution(torch.autograd.Function):
         for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
             rows.append(list[Tensor]())
             for block, grad in zip(left, right, strict=True):
-                own, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
+                spectrum, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
                 rows[-1].append(_inverse(upstream * spectrum, sizes, shape))
-                total = total + _correlation(own, upstream, ctx.flip)
+                total = total + _correlation(spectrum, upstream, ctx.flip)
         return _kernel_of(total, kernel, sizes), _join(rows).view(grid.shape), None
 
 
@@ -181,14 +183,14 @@ class _Sum(torch.autograd.Function):
                 for block, grad in zip(left, right, strict=True):
                     total = total + _correlation(_spectrum(block, sizes), _spectrum(grad, sizes), ctx.flip)
             grad_kernel = _kernel_of(total, kernel, sizes)
-            for axis, (size, own) in enumerate(zip(sizes, reach, strict=True), start=1):
-                grad_kernel = grad_kernel.index_select(axis, torch.arange(-own, own + 1, device=grid.device) % size)
+            for axis, (size, radius) in enumerate(zip(sizes, reach, strict=True), start=1):
+                grad_kernel = grad_kernel.index_select(axis, torch.arange(-radius, radius + 1, device=grid.device) % size)
         return grad_kernel, grad_grid, None
 
 
 def _with_room(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
     r"""Returns the sizes of transforms in which offsets up to :obj:`reach` do not meet around the ends of a grid."""
-    return [next_fast_len(size + own, real=True) for size, own in zip(shape, reach, strict=True)]
+    return [next_fast_len(size + radius, real=True) for size, radius in zip(shape, reach, strict=True)]
 
 
 def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
@@ -199,8 +201,8 @@ def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
 def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor:
     r"""Transforms back; a kernel that all heads share has the sum of their gradients."""
     spectrum = spectrum.sum(0, keepdim=True) if kernel.size(0) == 1 else spectrum
-    own: Tensor = torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
-    return own
+    correlation: Tensor = torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
+    return correlation
 
 
 def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree import TreeDistanceStructure, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_product import TreeDistanceStructure, choose_method, plan_distance, plan_exp
 
 Array = NDArray[np.float64]
 CPU = torch.device('cpu')

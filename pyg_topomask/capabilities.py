@@ -1,0 +1,230 @@
+r"""What a mask operator can do, each as an object that knows what becomes of it under the algebra of operators.
+
+Every class has the same five methods, so that :class:`~pyg_topomask.operators.MaskOperator` treats all alike:
+:obj:`transposed`, :obj:`scaled`, :obj:`weighted` (the entrywise product with a mask of low rank), :obj:`plus`, and
+:obj:`side_by_side`. They return :obj:`None` where the capability is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import (
+    HadamardLowRankStructure,
+    HeadsStructure,
+    MaskStructure,
+    ScaledStructure,
+    SumStructure,
+)
+
+__all__ = ['MAX_ENTRIES', 'Entries', 'LowRank', 'Product', 'SparseEntries']
+
+Tensors = Sequence[Tensor]
+
+#: Entries of a mask are formed only up to this number per head.
+MAX_ENTRIES = 2**28
+
+
+class Product:
+    r"""The product :math:`\mathbf{M} \mathbf{x}`, which every mask has.
+
+    Args:
+        structure (MaskStructure): How the tensors multiply.
+        tensors (tuple of torch.Tensor, or callable): What they are, or a function that returns them. It is called when they
+            are needed: the entries of a sparse mask often serve instead.
+        cost (int): Multiplications per head and column, which the choice of route compares.
+    """
+
+    def __init__(self, structure: MaskStructure, tensors: Tensors | Callable[[], Tensors], cost: int) -> None:
+        self.structure = structure
+        self.cost = cost
+        self._make = tensors if callable(tensors) else lambda: tensors
+        self._tensors: tuple[Tensor, ...] | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        r"""The tensors, in the order that :attr:`structure` expects."""
+        if self._tensors is None:  # cached_property has a lock in Python 3.11, at which torch.compile would break the graph
+            self._tensors = tuple(self._make())
+        return self._tensors
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.structure.apply(self.tensors, x)
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it."""
+        return self.structure.magnitude(self.tensors, x)
+
+    def transposed(self) -> Product:
+        return Product(*self.structure.transpose(self.tensors), self.cost)
+
+    def scaled(self, scale: Tensor) -> Product:
+        return Product(ScaledStructure(self.structure), lambda: (scale, *self.tensors), self.cost)
+
+    def weighted(self, factors: LowRank) -> Product:
+        rank = factors.left.size(-1)
+        structure = HadamardLowRankStructure(self.structure)
+        return Product(structure, lambda: (factors.left, factors.right, *self.tensors), self.cost * rank)
+
+    @staticmethod
+    def plus(terms: Sequence[Product], heads: int) -> Product:
+        structure = SumStructure(*_joined(terms))
+        return Product(structure, [tensor for term in terms for tensor in term.tensors], sum(term.cost for term in terms))
+
+    @staticmethod
+    def side_by_side(terms: Sequence[Product], heads: Sequence[int]) -> Product:
+        structure = HeadsStructure(*_joined(terms), tuple(heads))
+        cost = sum(term.cost * count for term, count in zip(terms, heads, strict=True)) // sum(heads)
+        return Product(structure, [tensor for term in terms for tensor in term.tensors], cost)
+
+
+def _joined(terms: Sequence[Product]) -> tuple[tuple[MaskStructure, ...], tuple[int, ...]]:
+    return tuple(term.structure for term in terms), tuple(len(term.tensors) for term in terms)
+
+
+@dataclass(frozen=True)
+class LowRank:
+    r"""The factors of a mask :math:`\mathbf{A} \mathbf{B}^{\top}` within each graph.
+
+    Args:
+        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, H or 1, r]`.
+        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+    """
+
+    left: Tensor
+    right: Tensor
+
+    def transposed(self) -> LowRank:
+        return LowRank(self.right, self.left)
+
+    def scaled(self, scale: Tensor) -> LowRank:
+        return LowRank(self.left * scale.to(self.left.dtype).unsqueeze(-1), self.right)
+
+    def weighted(self, factors: LowRank) -> LowRank:
+        return LowRank(_products(factors.left, self.left), _products(factors.right, self.right))
+
+    @staticmethod
+    def plus(terms: Sequence[LowRank], heads: int) -> LowRank:
+        sides = ([getattr(term, side).expand(-1, heads, -1) for term in terms] for side in ('left', 'right'))
+        return LowRank(*(torch.cat(factors, dim=-1) for factors in sides))
+
+    @staticmethod
+    def side_by_side(terms: Sequence[LowRank], heads: Sequence[int]) -> None:
+        return None
+
+
+def _products(factor: Tensor, x: Tensor) -> Tensor:
+    return (factor.to(x.dtype).unsqueeze(-1) * x.unsqueeze(-2)).flatten(2)
+
+
+@dataclass(frozen=True)
+class Entries:
+    r"""The entries of a sparse mask.
+
+    Args:
+        pattern (SparsePattern): Their positions.
+        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
+    """
+
+    pattern: SparsePattern
+    value: Tensor
+
+
+@dataclass(frozen=True)
+class SparseEntries:
+    r"""The entries of a sparse mask, formed when they are called for.
+
+    Args:
+        make (callable): Returns the :class:`Entries`.
+        most (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
+
+    Raises:
+        ValueError: At the call, if there may be more than :obj:`MAX_ENTRIES` per head.
+    """
+
+    make: Callable[[], Entries]
+    most: int | None = None
+
+    def __call__(self) -> Entries:
+        if self.most is not None and self.most > MAX_ENTRIES:
+            raise ValueError(
+                f'mask: got a sparse mask of up to {self.most:,} entries per head; accepted are up to {MAX_ENTRIES:,}: for '
+                f'walks, set asymmetric=True, or take fewer or shorter ones'
+            )
+        return self.make()
+
+    def transposed(self) -> SparseEntries:
+        def make() -> Entries:
+            entries = self()
+            return Entries(entries.pattern.T, entries.value.index_select(1, entries.pattern.perm_t))
+
+        return SparseEntries(make, self.most)
+
+    def scaled(self, scale: Tensor) -> SparseEntries:
+        def make() -> Entries:
+            entries = self()
+            return Entries(entries.pattern, entries.value * scale.to(entries.value.dtype).unsqueeze(-1))
+
+        return SparseEntries(make, self.most)
+
+    def weighted(self, factors: LowRank) -> SparseEntries:
+        def make() -> Entries:
+            entries = self()
+            row, col = entries.pattern.row, entries.pattern.col
+            weight = (factors.left.index_select(0, row) * factors.right.index_select(0, col)).sum(-1)
+            return Entries(entries.pattern, entries.value * weight.t())
+
+        return SparseEntries(make, self.most)
+
+    def intersection(self, other: SparseEntries) -> SparseEntries:
+        r"""Returns the entrywise product with those of another sparse mask: the products of entries that both have."""
+
+        def make() -> Entries:
+            first, second = self(), other()
+            pattern, left, right = first.pattern.intersection(second.pattern)
+            return Entries(pattern, first.value.index_select(1, left) * second.value.index_select(1, right))
+
+        known = [most for most in (self.most, other.most) if most is not None]
+        return SparseEntries(make, min(known, default=None))
+
+    @staticmethod
+    def plus(terms: Sequence[SparseEntries], heads: int) -> SparseEntries:
+        def make() -> Entries:
+            pattern, slots, values = _united(terms)
+            total = values[0].new_zeros(heads, pattern.nnz)
+            for slot, value in zip(slots, values, strict=True):
+                total = total.index_add(1, slot, value.expand(heads, -1))
+            return Entries(pattern, total)
+
+        return SparseEntries(make, _sum_of_most(terms))
+
+    @staticmethod
+    def side_by_side(terms: Sequence[SparseEntries], heads: Sequence[int]) -> SparseEntries:
+        def make() -> Entries:
+            pattern, slots, values = _united(terms)
+            rows = [
+                value.new_zeros(count, pattern.nnz).index_copy(1, slot, value.expand(count, -1))
+                for count, slot, value in zip(heads, slots, values, strict=True)
+            ]
+            return Entries(pattern, torch.cat(rows))
+
+        return SparseEntries(make, _sum_of_most(terms))
+
+
+def _united(terms: Sequence[SparseEntries]) -> tuple[SparsePattern, list[Tensor], list[Tensor]]:
+    r"""Returns the union of the patterns, the place in it of each mask's entries, and their values in one data type."""
+    entries = [term() for term in terms]
+    pattern, slots = SparsePattern.union(*(each.pattern for each in entries))
+    dtype = reduce(torch.promote_types, (each.value.dtype for each in entries))
+    return pattern, slots, [each.value.to(dtype) for each in entries]
+
+
+def _sum_of_most(terms: Sequence[SparseEntries]) -> int | None:
+    known = [term.most for term in terms if term.most is not None]
+    return sum(known) if len(known) == len(terms) else None

@@ -1,0 +1,45 @@
+r"""What is drawn anew in every forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+
+__all__ = ['ForwardPass']
+
+
+class ForwardPass:
+    r"""States that are drawn anew in every forward pass, and that all who ask during the pass share.
+
+    Nothing tells a graph that a forward pass begins. The first that :meth:`enter` for a second time has begun another one. A
+    call that activation checkpointing repeats is no second time: it finds torch's global generator as it was, and so draws the
+    same number.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[int, tuple[int, object]] = {}
+        self._states: dict[Hashable, Any] = {}
+        self._generator = torch.Generator()
+
+    def enter(self, user: object) -> None:
+        r"""Says that :obj:`user` takes part in the pass, before it asks for states.
+
+        Args:
+            user (object): Who asks.
+        """
+        number = int(torch.randint(2**62, ()))
+        known = self._calls.get(id(user))
+        if known is not None and known[0] != number:
+            self._calls.clear()
+            self._states.clear()
+        if not self._calls:
+            self._generator.manual_seed(number)
+        self._calls[id(user)] = number, user  # kept alive, or else its id might be another's
+
+    def state(self, settings: Hashable, draw: Callable[[torch.Generator], Any]) -> Any:
+        r"""Returns the state of :obj:`settings` in this pass, drawn when it is first asked for."""
+        if settings not in self._states:
+            self._states[settings] = draw(self._generator)
+        return self._states[settings]

@@ -1,0 +1,222 @@
+r"""The division of the nodes of a batch into its graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ['Segments', 'by_width', 'next_power_of_two']
+
+
+@dataclass(frozen=True)
+class SegmentGroup:
+    r"""Graphs of about one size side by side, padded to :math:`n` nodes each.
+
+    Padding repeats the last node of its own graph, so that nothing meets what another graph holds.
+
+    Args:
+        source (torch.Tensor): The node in each slot, :obj:`[G, n]`.
+        target (torch.Tensor): The same, with the number of nodes :math:`N` at padding, :obj:`[G, n]`.
+        num_nodes (int): The number of nodes of the batch :math:`N`.
+    """
+
+    source: Tensor
+    target: Tensor
+    num_nodes: int
+
+    @property
+    def width(self) -> int:
+        r"""The number of slots :math:`n` of each graph."""
+        return self.source.size(1)
+
+    @property
+    def padding(self) -> Tensor:
+        r"""Whether a slot is padding, :obj:`[G, n]`."""
+        return self.target == self.num_nodes
+
+    def take(self, x: Tensor) -> Tensor:
+        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[N, H, c]`."""
+        rows = x.flatten(0, 1).index_select(0, _of_heads(self.source, x))
+        return rows.view(x.size(1), -1, self.width, x.size(2))
+
+    def put(self, x: Tensor, rows: Tensor) -> None:
+        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[N + 1, H, c or more]`, whose last row takes the padding."""
+        x.flatten(0, 1)[:, : rows.size(-1)].index_copy_(0, _of_heads(self.target, x), rows.flatten(0, 2))
+
+
+def _of_heads(node: Tensor, x: Tensor) -> Tensor:
+    return (node.flatten() * x.size(1) + torch.arange(x.size(1), device=node.device).unsqueeze(1)).flatten()
+
+
+class Segments:
+    r"""The division of :math:`N` nodes into the graphs of a batch. What follows from it is computed once, when it is first
+    asked for.
+
+    Args:
+        num_nodes (int): The number of nodes :math:`N`.
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        num_graphs (int, optional): The number of graphs :math:`B`, where trailing ones are empty.
+            (default: :obj:`None`, as many as :obj:`batch` names)
+        device (torch.device, optional): Where the nodes are. (default: that of :obj:`batch`, or else the CPU)
+
+    Example:
+        >>> segments = Segments(3, torch.tensor([0, 0, 1]))
+        >>> segments.ptr, segments.largest
+        (tensor([0, 2, 3]), 2)
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.num_nodes = num_nodes
+        self.batch = batch
+        if num_graphs is None:
+            num_graphs = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
+        self.num_graphs = num_graphs
+        self.device = device if batch is None else batch.device
+        # Not functools.cached_property, whose lock in Python 3.11 breaks the graphs of torch.compile.
+        self._index: Tensor | None = None
+        self._ptr: Tensor | None = None
+        self._extent: tuple[int, int] | None = None
+        self._groups: dict[int | None, tuple[Tensor, ...]] = {}
+
+    @classmethod
+    def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
+        r"""Makes segments from where the nodes of each graph begin, :obj:`[B + 1]`."""
+        graphs = torch.arange(ptr.numel() - 1, device=ptr.device)
+        return cls(num_nodes, graphs.repeat_interleave(ptr.diff(), output_size=num_nodes), ptr.numel() - 1)
+
+    @property
+    def index(self) -> Tensor:
+        r"""The graph of each node, in int64, :obj:`[N]`."""
+        if self._index is None:
+            zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
+            self._index = zeros if self.batch is None else self.batch.long()
+        return self._index
+
+    @property
+    def ptr(self) -> Tensor:
+        r"""Where the nodes of each graph begin, and :math:`N`, :obj:`[B + 1]`."""
+        if self._ptr is None:
+            bounds = torch.arange(self.num_graphs + 1, device=self.device)
+            self._ptr = bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
+        return self._ptr
+
+    @property
+    def sizes(self) -> Tensor:
+        r"""The number of nodes of each graph, :obj:`[B]`."""
+        return self.ptr.diff()
+
+    @property
+    def first(self) -> Tensor:
+        r"""The first node of each node's graph, :obj:`[N]`."""
+        return self.ptr[:-1][self.index]
+
+    @property
+    def position(self) -> Tensor:
+        r"""The position of each node within its graph, :obj:`[N]`."""
+        return torch.arange(self.num_nodes, device=self.device) - self.first
+
+    @property
+    def largest(self) -> int:
+        r"""The number of nodes of the largest graph."""
+        return self._measured()[0]
+
+    @property
+    def num_pairs(self) -> int:
+        r"""The number of pairs of nodes of the same graph."""
+        return self._measured()[1]
+
+    def _measured(self) -> tuple[int, int]:
+        if self._extent is None:
+            if self.num_graphs <= 1:
+                self._extent = self.num_nodes, self.num_nodes**2
+            else:  # a GPU is waited for once
+                largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
+                self._extent = largest, num_pairs
+        return self._extent
+
+    def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
+        r"""Returns source and target of each :class:`SegmentGroup`, one after the other, which custom operators are given.
+        Widths are 4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
+
+        Args:
+            most (int, optional): The most graphs in a group. (default: :obj:`None`, any number)
+        """
+        if most not in self._groups:
+            size = self.sizes.cpu()
+            start = size.cumsum(0) - size
+            power = next_power_of_two(size.clamp(min=4))
+            width = torch.where(4 * size <= 3 * power, 3 * power // 4, power).clamp(max=max(self.largest, 1))
+            width, start, size = (x[size > 0] for x in (width, start, size))
+            tensors: list[Tensor] = []
+            for slots in width.unique().tolist():
+                chunks = (x[width == slots].split(most or self.num_graphs) for x in (start, size))
+                for starts, counts in zip(*chunks, strict=True):
+                    slot, counts = torch.arange(slots), counts.unsqueeze(1)
+                    source = starts.unsqueeze(1) + torch.minimum(slot, counts - 1)
+                    target = source.masked_fill(slot >= counts, self.num_nodes)
+                    tensors += [source.to(self.device), target.to(self.device)]
+            self._groups[most] = tuple(tensors)
+        return self._groups[most]
+
+    def constants(self, most: int | None = None) -> list[Tensor]:
+        r"""Returns what a custom operator is given: :attr:`ptr` and :meth:`group_tensors`. What torch.compile traces is given
+        :attr:`ptr` alone, and the operator groups the graphs itself: their sizes are not known while tracing.
+        """
+        return [self.ptr] if torch.compiler.is_compiling() else [self.ptr, *self.group_tensors(most)]
+
+    def equal(self, other: Segments) -> bool:
+        r"""Whether two divisions are the same."""
+        if self is other:
+            return True
+        if self.num_nodes != other.num_nodes or self.num_graphs != other.num_graphs:
+            return False
+        return self.batch is other.batch or torch.equal(self.index, other.index)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_graphs={self.num_graphs})'
+
+
+def groups_of_constants(constants: Sequence[Tensor], num_nodes: int, most: int | None = None) -> list[SegmentGroup]:
+    r"""Returns the groups that :meth:`Segments.constants` describes."""
+    ptr, *tensors = constants
+    if not tensors:
+        tensors = list(Segments.from_ptr(ptr, num_nodes).group_tensors(most))
+    return [SegmentGroup(source, target, num_nodes) for source, target in zip(tensors[::2], tensors[1::2], strict=True)]
+
+
+def next_power_of_two(size: Tensor) -> Tensor:
+    r"""Returns the smallest power of two that is not below each of the sizes, exactly.
+
+    Args:
+        size (torch.Tensor): Sizes from 1 to :obj:`2**53`.
+
+    Example:
+        >>> next_power_of_two(torch.tensor([1, 2, 3, 2**30 + 1]))
+        tensor([         1,          2,          4, 2147483648])
+    """
+    return 2 ** torch.frexp((size - 1).double()).exponent.long()
+
+
+def by_width(size: Tensor) -> Iterator[tuple[int, Tensor]]:
+    r"""Yields powers of two, ascending, and the positions of the sizes that each is the next one of: padded to it, at most
+    half of a graph is padding.
+
+    Args:
+        size (torch.Tensor): Sizes from 1, :obj:`[G]`.
+
+    Example:
+        >>> list(by_width(torch.tensor([3, 1, 4])))
+        [(1, tensor([1])), (4, tensor([0, 2]))]
+    """
+    widths = next_power_of_two(size)
+    for width in widths.unique().tolist():
+        yield width, (widths == width).nonzero().squeeze(1)
