@@ -42,9 +42,9 @@ def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> It
     """Files with words: all words for the thorough ones, and for the others their own and two more, which take turns."""
     turns = itertools.cycle(words)
     for path in paths:
-        own = layer_type(path)[1]
-        others = words if path.stem in thorough else list(itertools.islice((word for word in turns if word != own), 2))
-        yield from ((path, word) for word in sorted({own, *others}))
+        chosen = layer_type(path)[1]
+        more = words if path.stem in thorough else itertools.islice((word for word in turns if word != chosen), 2)
+        yield from ((path, word) for word in sorted({chosen, *more}))
 
 
 def loaded(graphs: list[Data]) -> Batch:
