@@ -16,8 +16,9 @@ from typing import Any
 import torch
 
 from benchmarks.harness import alone, data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
-from pyg_topomask.recommend import InteractionDataset
-from pyg_topomask.recommend.config import default_config
+from benchmarks.recommend_baselines import BASELINES, SETTINGS
+from pyg_topomask.recommend import InteractionDataset, build_recommender
+from pyg_topomask.recommend.options import default_config
 from pyg_topomask.recommend.train import Training, load_dataset
 
 __all__ = ['run', 'speed']
@@ -32,7 +33,7 @@ LARGE, DEGREE = 1_000_000, 5
 
 @dataclass(frozen=True)
 class Variant:
-    r"""A model: its name in the runner, settings of its own, and Recall@20 and NDCG@20 of the paper on Beauty."""
+    r"""A model: its name, the settings that differ from the defaults, and Recall@20 and NDCG@20 of the paper on Beauty."""
 
     model: str
     settings: dict[str, Any]
@@ -67,7 +68,7 @@ TRIALS = {
     'MGFormer': ('weight', (0.3, 1.0, 3.0, 10.0)),
 }
 # The variant that is tuned for each model; the other variants of the model take its value.
-TUNED = {own.model: variant for variant, own in VARIANTS.items() if not own.settings}
+TUNED = {variant.model: name for name, variant in VARIANTS.items() if not variant.settings}
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def speed(quick: bool, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for variant in MODELS:
             config = _config('beauty', variant, scale)
-            steps[variant] = _step(Training(config, VARIANTS[variant].model, 0, dataset, Path(scratch) / variant))
+            steps[variant] = _step(_training(config, dataset, Path(scratch) / variant))
         medians = interleaved_medians(steps, repeats)
     batches = math.ceil(dataset.train.size(1) / scale.batch_size)
     large = 20_000 if quick else LARGE
@@ -198,7 +199,7 @@ def _write(
 def _choose(data: str, scale: Scale, quick: bool, folder: Path) -> tuple[dict[str, Pair], list[dict[str, object]]]:
     r"""Returns each model's learning rate and value of its setting that are best in validation, and a row for each trial."""
     models = dict.fromkeys(VARIANTS[variant].model for variant in STUDIES[data].variants)
-    defaults = {model: default_config().recommend[model][TRIALS[model][0]] for model in models}
+    defaults = {model: _defaults(model)[TRIALS[model][0]] for model in models}
     few = 1 if quick else None
     rates, rows = _best(data, {model: [(rate, defaults[model]) for rate in RATES[:few]] for model in models}, 0, scale, folder)
     pairs = {model: [(rates[model][0], value) for value in TRIALS[model][1][:few]] for model in models}
@@ -233,24 +234,34 @@ def _best(
     return best, rows
 
 
-def _config(data: str, variant: str, scale: Scale, chosen: Pair | None = None) -> Any:
-    r"""The options of a run; without a learning rate and a value of the setting in :obj:`TRIALS`, these are the defaults."""
+def _defaults(model: str) -> dict[str, Any]:
+    return SETTINGS[model] if model in SETTINGS else dict(default_config().recommend[model])
+
+
+def _config(data: str, variant: str, scale: Scale, chosen: Pair | None = None, seed: int = 0) -> Any:
+    r"""Returns the options of a run. The learning rate and the setting in :obj:`TRIALS` are the defaults if none are given."""
     config = default_config()
-    own, model = config.recommend, VARIANTS[variant].model
-    own.dataset, own.dir, own.k, own.progress = data, str(data_folder('recsys')), K, False
-    own.update(asdict(scale))
-    own.MGFormer.svd_dim = scale.embedding_dim
-    own[model].update(VARIANTS[variant].settings)
+    config.seed = seed
+    options, model = config.recommend, VARIANTS[variant].model
+    options.dataset, options.dir, options.k, options.progress = data, str(data_folder('recsys')), K, False
+    options.update(asdict(scale))
+    options.model = model
+    encoding = {'svd_dim': scale.embedding_dim} if model == OURS else {}
+    settings = options[model] = type(config)({**_defaults(model), **encoding, **VARIANTS[variant].settings})
     if chosen is not None:
-        own[model].lr, own[model][TRIALS[model][0]] = chosen
+        settings.lr, settings[TRIALS[model][0]] = chosen
     return config
+
+
+def _training(config: Any, dataset: InteractionDataset, run_dir: Path) -> Training:
+    return Training(config, dataset, run_dir, BASELINES.get(config.recommend.model, build_recommender))
 
 
 def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[Job, Result]:
     r"""Trains; finished runs are kept, and unfinished ones go on after their last epoch."""
     models = {
-        variant: dict(_config(data, variant, scale, (math.nan, math.nan)).recommend[own.model])
-        for variant, own in VARIANTS.items()
+        name: dict(_config(data, name, scale, (math.nan, math.nan)).recommend[variant.model])
+        for name, variant in VARIANTS.items()
     }
     settings = {**asdict(scale), 'models': str(models)}
     path = folder / f'recommend_{data}_runs{"_quick" if scale == QUICK else ""}.json'
@@ -262,10 +273,9 @@ def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[J
 def _train(job: Job, data: str, scale: Scale, folder: Path) -> Result:
     r"""Trains one model, and returns the metrics of its best epoch."""
     variant, rate, value, seed = job
-    config = _config(data, variant, scale, (rate, value))
-    dataset = load_dataset(config.recommend)
+    config = _config(data, variant, scale, (rate, value), seed)
     run_dir = folder / f'{VARIANTS[variant].model}-{seed}-{zlib.crc32(config.dump().encode()):08x}'
-    result = Training(config, VARIANTS[variant].model, seed, dataset, run_dir).run(resume=run_dir.exists())
+    result = _training(config, load_dataset(config.recommend), run_dir).run(resume=run_dir.exists())
     shutil.rmtree(run_dir)
     return result
 
@@ -274,8 +284,8 @@ def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[s
     rows: list[dict[str, object]] = []
     reference = [results[job] for job in jobs if job[0] == REFERENCE]
     for variant in dict.fromkeys(job[0] for job in jobs):
-        own = [results[job] for job in jobs if job[0] == variant]
-        gaps = [one[f'test_recall@{K}'] - other[f'test_recall@{K}'] for one, other in zip(own, reference, strict=True)]
+        runs = [results[job] for job in jobs if job[0] == variant]
+        gaps = [run[f'test_recall@{K}'] - base[f'test_recall@{K}'] for run, base in zip(runs, reference, strict=True)]
         columns = {'Recall': f'test_recall@{K}', 'NDCG': f'test_ndcg@{K}'}
         columns |= {f'Recall of {group} items': f'test_{group} recall@{K}' for group in GROUPS}
         paper = VARIANTS[variant].paper if data == 'beauty' else None
@@ -283,25 +293,26 @@ def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[s
             {
                 'data': data,
                 'model': variant,
-                **{name: '{:.4f} ± {:.4f}'.format(*mean_error([one[key] for one in own])) for name, key in columns.items()},
+                **{name: '{:.4f} ± {:.4f}'.format(*mean_error([run[key] for run in runs])) for name, key in columns.items()},
                 f'Recall minus {REFERENCE}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
                 'verdict': 'reference' if variant == REFERENCE else verdict(*mean_error(gaps)),
                 'paper, Recall': '' if paper is None else f'{paper[0]:.4f}',
                 'paper, NDCG': '' if paper is None else f'{paper[1]:.4f}',
-                'epochs': ' '.join(f'{one["epochs"]:.0f}' for one in own),
-                'best epoch': ' '.join(f'{one["best_epoch"]:.0f}' for one in own),
+                'epochs': ' '.join(f'{run["epochs"]:.0f}' for run in runs),
+                'best epoch': ' '.join(f'{run["best_epoch"]:.0f}' for run in runs),
             }
         )
     return rows
 
 
 def _step(training: Training) -> Callable[[], object]:
-    model, batch = training.model, training.dataset.train[:, : training.own.batch_size].to(training.device)
-    model.objective.start_epoch(model.data)
+    model, batch = training.model, training.dataset.train[:, : training.options.batch_size].to(training.device)
+    model.start_epoch()
+    model.encoder.train()
 
     def step() -> float:
         training.optimizer.zero_grad()
-        loss = model.objective(model.encoder.train(), model.data, *batch)
+        loss = model.loss(*batch)
         loss.backward()
         training.optimizer.step()
         return float(loss.detach())  # a GPU is waited for
@@ -316,7 +327,7 @@ def _peak(variant: str, scale: Scale, nodes: int | None) -> int:
         config = _config('beauty', variant, scale)
         dataset = load_dataset(config.recommend) if nodes is None else _random_dataset(nodes)
         with tempfile.TemporaryDirectory() as scratch:
-            step = _step(Training(config, VARIANTS[variant].model, 0, dataset, Path(scratch)))
+            step = _step(_training(config, dataset, Path(scratch)))
             for _ in range(2):
                 step()
 

@@ -14,8 +14,8 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.graphgym.attentions import ATTENTIONS
-from pyg_topomask.graphgym.loader import load_dataset
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
 CONFIGS = Path(__file__).parents[1] / 'graphgps_configs'
 

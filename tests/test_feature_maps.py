@@ -108,7 +108,7 @@ def test_simplex_and_independent_features_are_unbiased(random_features: type, ch
 
 def test_orthogonal_fourier_features_have_the_smaller_error() -> None:
     x = inputs(0.7, 4, 8)[0]
-    variance = [kernel_samples(FourierFeatures(8, 8, own), x, x, 500).var(0).mean() for own in (True, False)]
+    variance = [kernel_samples(FourierFeatures(8, 8, orthogonal), x, x, 500).var(0).mean() for orthogonal in (True, False)]
     assert variance[0] < variance[1]
 
 
@@ -130,7 +130,7 @@ def conformity(layer: FeatureMap, draws: int, length: float = 2.0) -> np.ndarray
 def test_simplex_features_have_the_smallest_error_and_independent_ones_the_largest(channels: int) -> None:
     # Draws share their seeds, and so their lengths: differences vary little.
     maps = (SimplexFeatures, FavorFeatures, PositiveFeatures)
-    errors = [conformity(own(channels), 400) for own in maps]
+    errors = [conformity(feature_map(channels), 400) for feature_map in maps]
     for smaller, larger in pairwise(errors):
         assert standard_scores((larger - smaller)[:, None], np.zeros(1))[0] > 4.0
 
@@ -139,7 +139,7 @@ def test_squared_error_of_the_kernel_is_smaller_with_simplex_than_with_orthogona
     x, y = inputs(0.3, 16, 4)
     kernel = softmax_kernel(x.numpy(), y.numpy())
     maps = (SimplexFeatures(4), FavorFeatures(4))
-    simplex, orthogonal = (np.square(kernel_samples(own, x, y, 500) - kernel).mean((1, 2)) for own in maps)
+    simplex, orthogonal = (np.square(kernel_samples(feature_map, x, y, 500) - kernel).mean((1, 2)) for feature_map in maps)
     assert standard_scores((orthogonal - simplex)[:, None], np.zeros(1))[0] > 5.0
 
 
@@ -180,7 +180,7 @@ def test_focused_features_are_powers_of_the_same_length(power: float) -> None:
 def test_focused_features_have_the_right_gradient_and_stay_finite() -> None:
     x = torch.tensor([[[0.3, -1.0, 2.0]], [[-0.5, -2.0, -3.0]], [[0.0, 0.0, 0.0]]], dtype=torch.float64, requires_grad=True)
     layer = FocusedFeatures(3)
-    assert torch.autograd.gradcheck(lambda own: layer(own, own)[0], x[:2])
+    assert torch.autograd.gradcheck(lambda x: layer(x, x)[0], x[:2])
     for scale in (1e-30, 1e-12, 1e2, 1e15, 1e18):
         big = (scale * x.detach().float()).requires_grad_()
         q = layer(big, big)[0]

@@ -10,7 +10,6 @@ from torch import Tensor
 from pyg_topomask.feature_maps import FavorFeatures, FourierFeatures, SimplexFeatures
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.nn import KMIPAttention
-from pyg_topomask.recommend.sampling import NegativeSampler
 from pyg_topomask.walks.uniform import generator_on
 
 
@@ -34,17 +33,12 @@ def random_keys(generator: torch.Generator) -> Tensor:
     return KMIPAttention(4, k=2, random_fraction=2.0)(torch.randn(50, 4), no_edges(), generator=generator)
 
 
-def negative_samples(generator: torch.Generator) -> Tensor:
-    return NegativeSampler(torch.tensor([[0], [0]]), 1, 1000)(torch.zeros(20, dtype=torch.long), generator)
-
-
 DRAWS = {
     'favor': redrawn(lambda: FavorFeatures(4)),
     'simplex': redrawn(lambda: SimplexFeatures(4)),
     'fourier': redrawn(lambda: FourierFeatures(4)),
     'stochastic_rpe': redrawn(StochasticRPEMask),
     'kmip': random_keys,
-    'negative_samples': negative_samples,
 }
 
 

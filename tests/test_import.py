@@ -31,6 +31,7 @@ LIBRARY = [
     'pyg_topomask.nn.models',
     'pyg_topomask.ops',
     'pyg_topomask.recommend',
+    'pyg_topomask.runs',
     'pyg_topomask.testing',
     'pyg_topomask.transforms',
     'pyg_topomask.walks',
@@ -41,7 +42,7 @@ ORDER = {
     name: level
     for level, names in enumerate(
         [
-            ['checks', 'sparse_pattern', 'structures'],
+            ['checks', 'flow', 'options', 'sparse_pattern', 'structures'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -50,9 +51,8 @@ ORDER = {
             ['masks'],
             ['transforms', 'nn'],
             ['diagnostics', 'testing'],
-            ['datasets', 'viz'],
-            ['graphgym'],
-            ['recommend'],
+            ['datasets', 'viz', 'runs'],
+            ['graphgym', 'recommend'],
             ['__main__'],
         ]
     )
@@ -62,6 +62,8 @@ ORDER = {
 API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
+    'pyg_topomask.options': ['options_of'],
+    'pyg_topomask.flow': ['FLOWS', 'check_flow', 'row_and_col'],
     'pyg_topomask.operators': ['Entries', 'MaskOperator'],
     'pyg_topomask.structures': [
         'HadamardLowRankStructure',
@@ -223,33 +225,20 @@ API = {
         'plot_mask_rows',
     ],
     'pyg_topomask.recommend': [
-        'RECOMMENDERS',
-        'BPRLoss',
-        'BPRObjective',
         'DirectAULoss',
-        'DirectAUObjective',
-        'Encoder',
         'InteractionDataset',
-        'LightGCNEncoder',
-        'MFEncoder',
-        'NegativeSampler',
-        'Objective',
+        'MGFormerRecommender',
         'Recommender',
-        'SGLObjective',
-        'SimGCLObjective',
         'alignment',
         'bipartite_data',
         'build_recommender',
         'evaluate',
-        'info_nce',
         'load_interaction_dataset',
         'load_interactions',
         'popularity_groups',
         'rank_items',
-        'ranking_metrics',
         'read_interactions',
         'split_per_user',
-        'top_items',
         'uniformity',
     ],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
@@ -279,6 +268,20 @@ from pyg_topomask.nn import GRFAttention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 data = AddGraphRandomFeatures()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
 GRFAttention(4)(torch.ones(2, 4), data.edge_index).sum().backward()
+""")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize('name', ['recommend', 'recommend.train', 'recommend.serve', 'runs.run'])
+def test_recommender_and_runs_know_nothing_of_graphgym(name: str) -> None:
+    result = run(f"""
+import sys
+import torch_geometric, torch_geometric.transforms, torch_geometric.loader
+before = {{name for name in sys.modules if 'graphgym' in name}}
+import pyg_topomask.{name}
+after = {{name for name in sys.modules if 'graphgym' in name}}
+assert after == before, after - before
+assert not {{name for name in after if name.startswith('pyg_topomask')}}
 """)
     assert result.returncode == 0, result.stderr
 

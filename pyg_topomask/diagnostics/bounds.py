@@ -56,9 +56,9 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
     check_estimates(mask)
     graph = Graph.of(graph)
     settings = mask.walk_settings
-    transitions = Transitions.of(graph, settings.normalization, settings.transition)
-    factor, target = transitions.factor.double().abs(), transitions.edges[:, 0].long()
-    source = graph.edge_index[0].long().sort().values
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
+    factor, col = transitions.factor.double().abs(), transitions.edges[:, 0].long()
+    row = graph.row_and_col(settings.flow)[0].sort().values
     survival = settings.survival.to(factor.device)
 
     def largest(f: Tensor) -> Tensor:
@@ -69,9 +69,7 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         # The largest sum from each node on, relative to the load there.
         rest = weight[:, -1:].expand(-1, graph.num_nodes)
         for own in reversed(weight[:, :-1].unbind(1)):
-            best = torch.zeros_like(rest).scatter_reduce_(
-                1, source.expand(mask.heads, -1), _times(factor, rest[:, target]), 'amax'
-            )
+            best = torch.zeros_like(rest).scatter_reduce_(1, row.expand(mask.heads, -1), _times(factor, rest[:, col]), 'amax')
             rest = own.unsqueeze(1) + best
         return rest.amax(1)
 

@@ -131,12 +131,13 @@ def compare_rows(
 
 
 def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
-    normalization = mask.walk_settings.normalization
+    normalization, flow = mask.walk_settings.normalization, mask.walk_settings.flow
     # Prepared here and not by the series, which would warn of large powers; the errors show them.
-    adjacency = AdjacencyMask(1, None, normalization).prepare(graph)
+    adjacency = AdjacencyMask(1, None, normalization, flow).prepare(graph)
 
     def series(f: Tensor) -> MaskOperator:
-        return PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization).bind(graph, adjacency)
+        power_series = PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization, flow=flow)
+        return power_series.bind(graph, adjacency)
 
     query = series(mask.f).T
     if mask.asymmetric is True:

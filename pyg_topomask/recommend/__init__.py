@@ -1,52 +1,30 @@
-r"""Recommendation: interactions, losses, sampling, evaluation by ranking, and baseline encoders.
+r"""Recommendation: interactions, losses, evaluation by ranking, and what the runner trains.
 
-The runner, :mod:`pyg_topomask.recommend.train`, needs the extra :obj:`graphgym`; what this package exports needs none.
+The runner, :mod:`pyg_topomask.recommend.train`, needs the extra :obj:`graphgym`. What this package exports needs no extra.
 """
 
 from __future__ import annotations
 
-from pyg_topomask.recommend.datasets import load_interaction_dataset
-from pyg_topomask.recommend.encoders import Encoder, LightGCNEncoder, MFEncoder
-from pyg_topomask.recommend.interactions import (
-    InteractionDataset,
-    bipartite_data,
-    load_interactions,
-    read_interactions,
-    split_per_user,
-)
-from pyg_topomask.recommend.losses import BPRLoss, DirectAULoss, alignment, info_nce, uniformity
-from pyg_topomask.recommend.metrics import evaluate, popularity_groups, rank_items, ranking_metrics, top_items
-from pyg_topomask.recommend.models import RECOMMENDERS, Recommender, build_recommender
-from pyg_topomask.recommend.objectives import BPRObjective, DirectAUObjective, Objective, SGLObjective, SimGCLObjective
-from pyg_topomask.recommend.sampling import NegativeSampler
+from pyg_topomask.recommend.evaluation import evaluate, popularity_groups, rank_items
+from pyg_topomask.recommend.interaction_files import load_interaction_dataset, load_interactions, read_interactions
+from pyg_topomask.recommend.interactions import InteractionDataset, bipartite_data, split_per_user
+from pyg_topomask.recommend.losses import DirectAULoss, alignment, uniformity
+from pyg_topomask.recommend.recommender import MGFormerRecommender, Recommender, build_recommender
 
 __all__ = [
-    'RECOMMENDERS',
-    'BPRLoss',
-    'BPRObjective',
     'DirectAULoss',
-    'DirectAUObjective',
-    'Encoder',
     'InteractionDataset',
-    'LightGCNEncoder',
-    'MFEncoder',
-    'NegativeSampler',
-    'Objective',
+    'MGFormerRecommender',
     'Recommender',
-    'SGLObjective',
-    'SimGCLObjective',
     'alignment',
     'bipartite_data',
     'build_recommender',
     'evaluate',
-    'info_nce',
     'load_interaction_dataset',
     'load_interactions',
     'popularity_groups',
     'rank_items',
-    'ranking_metrics',
     'read_interactions',
     'split_per_user',
-    'top_items',
     'uniformity',
 ]

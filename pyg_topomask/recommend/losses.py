@@ -1,4 +1,4 @@
-r"""Losses of collaborative filtering."""
+r"""The alignment and uniformity of the embeddings of users and items."""
 
 from __future__ import annotations
 
@@ -12,24 +12,19 @@ from torch.autograd.function import once_differentiable
 
 from pyg_topomask.checks import check_above_zero, check_not_negative
 
-__all__ = ['BPRLoss', 'DirectAULoss', 'alignment', 'info_nce', 'uniformity']
-
-
-def _unit(x: Tensor) -> Tensor:
-    # Half precision has no room for the squares of small numbers.
-    return F.normalize(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x, dim=-1)
+__all__ = ['DirectAULoss', 'alignment', 'uniformity']
 
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
-    r"""How far pairs lie apart on the unit sphere, from `"Understanding Contrastive Representation Learning through
+    r"""The mean squared distance of pairs on the unit sphere, from `"Understanding Contrastive Representation Learning through
     Alignment and Uniformity on the Hypersphere" <https://arxiv.org/abs/2005.10242>`_:
 
     .. math::
         \frac{1}{n} \sum_i \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{y}_i}{\|\mathbf{y}_i\|} \right\|^2
 
     Args:
-        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`; they are normalized here.
-        y (torch.Tensor): Those of their partners, of the same shape.
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
+        y (torch.Tensor): The embeddings of their partners, of the same shape.
 
     Raises:
         ValueError: If the shapes differ.
@@ -46,16 +41,16 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
 
 
 def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
-    r"""How unevenly points cover the unit sphere (see :func:`alignment`), over all pairs of different rows:
+    r"""How unevenly points cover the unit sphere, over all pairs of different rows (the source is that of :func:`alignment`):
 
     .. math::
         \log \frac{1}{n (n - 1)} \sum_{i \neq j}
         \exp\left(-t \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{x}_j}{\|\mathbf{x}_j\|} \right\|^2\right)
 
-    It is :obj:`0` if there is no pair.
+    The result is :obj:`0` for fewer than two rows.
 
     Args:
-        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`; they are normalized here.
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
         t (float, optional): The factor in the exponent: :obj:`2` in DirectAU, :obj:`1` in MGFormer's Eq. 13.
             (default: :obj:`2.0`)
 
@@ -75,8 +70,8 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
 
 
 class _LogMeanKernel(torch.autograd.Function):
-    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. Its gradient needs the kernel itself,
-    so that one matrix of :obj:`[n, n]` serves both passes; plain operations hold three.
+    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. One matrix of :obj:`[n, n]` serves both
+    passes, because the gradient needs the kernel itself. Plain operations hold three.
     """
 
     @staticmethod
@@ -110,8 +105,8 @@ class DirectAULoss(torch.nn.Module):
     Args:
         weight (float, optional): :math:`\lambda`. (default: :obj:`1.0`)
         t (float, optional): The factor in the exponent of :func:`uniformity`. (default: :obj:`2.0`)
-        average (bool, optional): Whether :math:`\mathcal{L}_\mathrm{uniform}` is the mean of the terms of users and items, as
-            in DirectAU's code, or their sum, as in Eq. 13. (default: :obj:`True`)
+        average (bool, optional): If set to :obj:`True`, :math:`\mathcal{L}_\mathrm{uniform}` is the mean of the terms of
+            users and items, as in DirectAU's code, else their sum, as in Eq. 13. (default: :obj:`True`)
 
     Raises:
         ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` not one above 0.
@@ -134,8 +129,8 @@ class DirectAULoss(torch.nn.Module):
         r"""Returns the loss of positive pairs.
 
         Args:
-            users (torch.Tensor): The users' embeddings, of shape :obj:`[n, d]`.
-            items (torch.Tensor): Those of the items they interacted with, of the same shape.
+            users (torch.Tensor): The embeddings of users, of shape :obj:`[n, d]`.
+            items (torch.Tensor): The embeddings of the items that they interacted with, of the same shape.
         """
         uniform = uniformity(users, self.t) + uniformity(items, self.t)
         return alignment(users, items) + self.weight * (uniform / 2 if self.average else uniform)
@@ -144,45 +139,6 @@ class DirectAULoss(torch.nn.Module):
         return f'weight={self.weight}, t={self.t}, average={self.average}'
 
 
-class BPRLoss(torch.nn.Module):
-    r"""Bayesian personalized ranking, from the `"BPR: Bayesian Personalized Ranking from Implicit Feedback"
-    <https://arxiv.org/abs/1205.2618>`_ paper: :math:`-\log \sigma(s^+ - s^-)`, averaged.
-
-    Example:
-        >>> float(BPRLoss()(torch.tensor([2.0]), torch.tensor([-1000.0])))
-        0.0
-    """
-
-    def forward(self, positive: Tensor, negative: Tensor) -> Tensor:
-        r"""Returns the loss; :obj:`0` without any score.
-
-        Args:
-            positive (torch.Tensor): Scores of items that the users interacted with, of shape :obj:`[n]`.
-            negative (torch.Tensor): Scores of items that they did not interact with, of shape :obj:`[n]`.
-        """
-        loss = F.softplus(negative - positive)
-        return loss.mean() if loss.numel() else loss.sum()
-
-
-def info_nce(x: Tensor, y: Tensor, temperature: float = 0.2) -> Tensor:
-    r"""The contrastive loss of two views, of which row :math:`i` of one belongs to row :math:`i` of the other (SGL, SimGCL):
-    cross-entropy of the cosine similarities over the temperature.
-
-    Args:
-        x (torch.Tensor): One view, of shape :obj:`[n, d]`; it is normalized here.
-        y (torch.Tensor): The other view, of the same shape.
-        temperature (float, optional): The temperature. (default: :obj:`0.2`)
-
-    Raises:
-        ValueError: If :obj:`temperature` is not a finite number above 0.
-
-    Example:
-        >>> round(float(info_nce(torch.eye(2), torch.eye(2), temperature=1.0)), 4)
-        0.3133
-    """
-    check_above_zero(temperature=temperature)
-    x, y = _unit(x), _unit(y)
-    if x.size(0) == 0:
-        return x.sum() + y.sum()
-    with torch.autocast(x.device.type, enabled=False):  # which would round the similarities to half precision
-        return F.cross_entropy(x @ y.t() / temperature, torch.arange(x.size(0), device=x.device))
+def _unit(x: Tensor) -> Tensor:
+    # Squares of small numbers underflow in half precision.
+    return F.normalize(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x, dim=-1)

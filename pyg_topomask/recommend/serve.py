@@ -1,4 +1,4 @@
-r"""What a trained model is for: the top items of users, and embeddings for use elsewhere."""
+r"""Serving a trained model: the top items of users, and the embeddings of users and items."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphgym.checkpoint import load_checkpoint, write_atomically
-from pyg_topomask.recommend.config import load_config
+from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
-from pyg_topomask.recommend.metrics import rank_items
-from pyg_topomask.recommend.models import build_recommender
-from pyg_topomask.recommend.train import embed, load_dataset, load_weights
+from pyg_topomask.recommend.options import load_config
+from pyg_topomask.recommend.recommender import build_recommender
+from pyg_topomask.recommend.train import load_dataset, load_weights
+from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.folder import write_atomically
 
 __all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
 
@@ -31,41 +32,41 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If the folder holds no trained recommender, or the data has other users or items than it was trained on.
+        ValueError: If the folder holds no trained recommender, or the data has other users or items than the training data.
     """
     folder = Path(run_dir)
-    checkpoints = [folder / 'checkpoints' / name for name in ('best.pt', 'last.pt')]
-    found = [path for path in checkpoints if path.exists()]
-    if not (folder / 'config.yaml').exists() or not found:
+    path = folder / 'checkpoints' / 'best.pt'
+    if not path.exists():  # without validation interactions
+        path = path.with_name('last.pt')
+    if not (folder / 'config.yaml').exists() or not path.exists():
         raise ValueError(
             f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as results/lastfm/MGFormer/0'
         )
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
-    own = config.recommend
-    dataset = load_dataset(own)
-    model = build_recommender(own.model, dataset, own.embedding_dim, own[own.model]).to(torch.device('cpu'))
-    load_weights(model.encoder, load_checkpoint(found[0]), found[0], dataset, own.dir)
-    return dataset, *embed(model)
+    dataset = load_dataset(config.recommend)
+    model = build_recommender(dataset, config.recommend)
+    load_weights(model.encoder, load_checkpoint(path), path, dataset, config.recommend.dir)
+    return dataset, *model.embed()
 
 
 def recommend(
     dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int], k: int = 20
 ) -> list[tuple[int, int, int, float]]:
-    r"""Returns user, rank from 1, item and score of the :obj:`k` items of the largest scores of each user, without those
-    that the user interacted with in training or validation. Users and items go by their original ids.
+    r"""Returns the :obj:`k` items with the largest scores for each user, as tuples of user, rank from 1, item and score.
+    Training and validation interactions of the user are left out. Users and items go by their original ids.
 
     Args:
         dataset (InteractionDataset): The data set.
         users (torch.Tensor): The embeddings of all users.
-        items (torch.Tensor): Those of all items.
+        items (torch.Tensor): The embeddings of all items.
         user_ids (list): The original ids of the users.
-        k (int, optional): How many items. (default: :obj:`20`)
+        k (int, optional): The number of items. (default: :obj:`20`)
 
     Raises:
         ValueError: If an id is unknown, or :obj:`k` is not from 1 to the size of the catalogue.
     """
     known = set(dataset.user_ids.tolist())
-    unknown = [user for user in user_ids if user not in known]  # among them what no tensor holds
+    unknown = [user for user in user_ids if user not in known]  # before a tensor overflows
     if unknown:
         low, high = int(dataset.user_ids[0]), int(dataset.user_ids[-1])
         raise ValueError(f'user: got {unknown}; accepted are the {dataset.num_users} users from {low} to {high}')
@@ -75,8 +76,8 @@ def recommend(
     score = (users[index][:, None] * items[ranking]).sum(-1)
     return [
         (user, rank, int(dataset.item_ids[item]), value)
-        for user, own, values in zip(wanted.tolist(), ranking.tolist(), score.tolist(), strict=True)
-        for rank, (item, value) in enumerate(zip(own, values, strict=True), 1)
+        for user, top, values in zip(wanted.tolist(), ranking.tolist(), score.tolist(), strict=True)
+        for rank, (item, value) in enumerate(zip(top, values, strict=True), 1)
         if item >= 0
     ]
 
@@ -88,10 +89,10 @@ def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tens
         path (str or Path): The file, ending in :obj:`.npz`.
         dataset (InteractionDataset): The data set.
         users (torch.Tensor): The embeddings of all users.
-        items (torch.Tensor): Those of all items.
+        items (torch.Tensor): The embeddings of all items.
 
     Raises:
-        ValueError: If the name has another ending, or the folder is not there.
+        ValueError: If the name has another ending, or the folder does not exist.
     """
     path = _embeddings_path(path)
     user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
@@ -113,14 +114,14 @@ def serve(
     Args:
         run_dir (str or Path): The folder of the run.
         user_ids (list, optional): The original ids of the users. (default: :obj:`()`)
-        k (int, optional): How many items. (default: :obj:`20`)
+        k (int, optional): The number of items. (default: :obj:`20`)
         out (str or Path, optional): The CSV file, instead of the standard output. (default: :obj:`None`)
-        embeddings (str or Path, optional): Where to write the embeddings, see :func:`export_embeddings`.
+        embeddings (str or Path, optional): The file for the embeddings, see :func:`export_embeddings`.
             (default: :obj:`None`)
         data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
 
     Raises:
-        ValueError: If there is nothing to do, or an argument is out of its range; nothing is written then.
+        ValueError: If there is nothing to do, or an argument is out of its range. Nothing is written then.
     """
     if not user_ids and embeddings is None:
         raise ValueError('user, embeddings: got neither; accepted are users to recommend to, a file for embeddings, or both')
@@ -144,7 +145,7 @@ def serve(
 
 
 def _file_path(name: str, path: str | Path) -> Path:
-    # A link stays one: what it points to is replaced.
+    # The target of a link is replaced, not the link.
     resolved = Path(path).resolve()
     if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
         raise ValueError(f'{name}: got {str(path)!r}; accepted are names of files in folders that exist')

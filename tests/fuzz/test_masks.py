@@ -115,7 +115,10 @@ CASES = {
     'ScaledMask': case(st.builds(masks.ScaledMask, ANY, st.sampled_from([0.0, -2.0, torch.tensor(3.0)]))),
     'SinDegreeMask': case(
         st.builds(
-            masks.SinDegreeMask, heads=HEADS, max_degree=st.sampled_from([1, 512]), direction=st.sampled_from(['in', 'out'])
+            masks.SinDegreeMask,
+            heads=HEADS,
+            max_degree=st.sampled_from([1, 512]),
+            flow=st.sampled_from(['source_to_target', None]),
         )
     ),
     'StochasticRPEMask': case(st.builds(masks.StochasticRPEMask, heads=HEADS)),

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from configured_step import CONFIGS
 
-from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES, attention_options
-from pyg_topomask.graphgym.local_layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, attention_options
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 
 README = (CONFIGS / 'README.md').read_text()
 GPS_FILES = sorted([*CONFIGS.glob('*.yaml'), *CONFIGS.glob('kmip/*.yaml'), *CONFIGS.glob('graphgps/*.yaml')])

@@ -16,9 +16,9 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym  # noqa: F401
-from pyg_topomask.graphgym.attentions import ATTN_TYPES
-from pyg_topomask.graphgym.data import create_loaders
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.names.attentions import ATTN_TYPES
+from pyg_topomask.graphgym.options import load_config
 
 FILES = sorted([*CONFIGS.glob('*.yaml'), *CONFIGS.glob('kmip/*.yaml')])
 DATA = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[3] / 'shared' / 'data'))

@@ -1,195 +1,184 @@
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.settings import load_config
-from pyg_topomask.graphgym.train import _warn_of_unread_options
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, build_attention
+from pyg_topomask.graphgym.options import GRAPHGPS_SCHEMA, load_config
+from pyg_topomask.nn import GRFAttention
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 
-pytestmark = pytest.mark.usefixtures('few_digits')
+def test_every_attention_has_a_group() -> None:
+    set_cfg(cfg)
+    for name in ATTENTIONS:
+        assert dict(cfg.topomask[name]) == attention_options(name)
+
+
+def test_group_states_the_defaults_of_the_class() -> None:
+    parameters = inspect.signature(GRFAttention).parameters
+    options = attention_options('GRF')
+    assert {'num_walks', 'p_halt', 'max_walk_length', 'resample', 'seed', 'feature_map', 'route'} <= set(options)
+    assert not {'channels', 'heads', 'dropout'} & set(options)
+    assert all(parameters[key].default == value for key, value in options.items())
+
+
+def test_stand_in_is_reset(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type None+Linear')
+    assert cfg.gt.layer_type == 'None+Linear'
+    set_cfg(cfg)
+    assert cfg.gt.layer_type == GRAPHGPS_SCHEMA['cfg_gt']['gt.layer_type']
+
+
+def test_what_graphgps_declares_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def declare(node: object) -> None:
+        cfg.gt.layer_type = 'theirs'
+
+    monkeypatch.setitem(register.config_dict, 'cfg_gt', declare)
+    set_cfg(cfg)
+    assert cfg.gt.layer_type == 'theirs'
+    monkeypatch.undo()
+    set_cfg(cfg)
+    assert cfg.gt.layer_type != 'theirs'
+
+
+def test_defaults_are_not_shared_between_runs() -> None:
+    set_cfg(cfg)
+    cfg.gt.pna_degrees.append(1)
+    cfg.topomask.transforms.append('x')
+    set_cfg(cfg)
+    assert cfg.gt.pna_degrees == cfg.topomask.transforms == []
 
 
 @pytest.mark.parametrize(
-    'wrong',
+    ('content', 'message'),
     [
-        ('gt.layer_type', 'GINE+Unknown'),
-        ('gt.layer_type', 'Unknown+GRF'),
-        ('gt.n_heads', '5'),
-        ('optim.scheduler', 'unknown'),
-        ('topomask.GRF.num_walks', '-1'),
-        ('dataset.name', 'unknown'),
-        ('dataset.task_type', 'unknown'),
-        ('metric_best', 'unknown'),
-        ('metric_best', 'mae'),
-        ('model.graph_pooling', 'unknown'),
-        ('custom_metrics', "['unknown']"),
-        ('custom_metrics', "['macro_f1']", 'metric_best', 'auto'),
-        ('gt.layer_type', 'None+Transformer', 'gt.n_heads', '5'),
-        ('gt.layer_type', 'None+Performer', 'gt.n_heads', '5'),
-        ('model.type', 'gnn', 'dataset.node_encoder_name', 'LinearNode'),
-        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.layer_type', 'unknown'),
-        ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.stage_type', 'unknown'),
-        ('num_threads', '0'),
-        ('optim.batch_accumulation', '0'),
-        ('optim.max_epoch', '0'),
-        ('optim.max_epoch', 'None'),
-        ('topomask.redraw_period', '-1'),
-        ('train.eval_period', '0'),
-        ('gt.layers', '0'),
-        ('gt.layers', '-1'),
-        ('optim.num_warmup_epochs', '-1'),
-        ('optim.schedule_patience', '-1'),
-        ('optim.base_lr', '-1.0'),
-        ('optim.weight_decay', '-1.0'),
-        ('optim.min_lr', '-1.0'),
-        ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '0.0'),
-        ('optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '-1.0'),
-        # What shows in the first step alone.
-        ('gt.layer_type', 'SAGE+Tree'),
-        ('gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', '[]'),
-        ('model.loss_fun', 'foo'),
-        ('gnn.head', 'node'),
-        ('dataset.task', 'node'),
-        ('dataset.task_type', 'classification_binary'),
+        ({'gt': {'layer': 1}}, 'got the unknown option gt.layer; accepted in gt are .*layer_type'),
+        ({'topomask': {'GRF': {'walks': 1}}}, 'accepted in topomask.GRF are .*num_walks'),
+        ({'nonsense': 1}, 'accepted at the top level are .*topomask'),
     ],
 )
-def test_a_mistake_leaves_the_earlier_run_as_it_is(
-    tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, ...]
-) -> None:
-    folder = tmp_path / 'digits' / '0'
-    (folder / 'checkpoints').mkdir(parents=True)
-    kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
-    for path, text in kept.items():
-        path.write_text(text)
-    names = "'(unknown|mae|auto|LinearNode)'"
-    with pytest.raises(
-        ValueError,
-        match=rf'(?i)got ({names}|0|-1|None)|heads|forest|AddGridShape|^model.loss_fun|^dataset.task(_type: |, gnn.head)',
-    ):
-        train(digits, [*small, *wrong], out=tmp_path)
-    assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
-
-
-@pytest.mark.parametrize(
-    ('option', 'value'),
-    [
-        ('run_multiple_splits', '[0,1]'),
-        ('dataset.split_mode', 'random'),
-        ('dataset.split_index', '3'),
-        ('dataset.split_dir', 'elsewhere'),
-        ('train.ckpt_period', '7'),
-        ('train.enable_ckpt', 'False'),
-        ('dataset.split', '[0.6,0.2,0.2]'),
-        ('gt.full_graph', 'False'),
-        ('train.ckpt_best', 'True'),
-        ('train.epoch_resume', '3'),
-        ('train.iter_per_epoch', '3'),
-        ('train.mode', 'log-attn-weights'),
-        ('train.skip_train_eval', 'True'),
-        ('wandb.use', 'True'),
-    ],
-)
-def test_options_that_are_not_read_are_warned_of(
-    tmp_path: Path, digits: Path, small: list[str], option: str, value: str
-) -> None:
-    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', option, value]
-    with pytest.warns(UserWarning, match=f'^{option}: got .*, which train does not read: '):
-        train(digits, options, out=tmp_path)
-
-
-def test_options_that_are_read_after_all(digits: Path) -> None:
-    load_config(digits, ['train.mode', 'custom'])
-    _warn_of_unread_options()
-    load_config(digits, ['train.iter_per_epoch', '3', 'train.sampler', 'saint_rw'])
-    _warn_of_unread_options()
-    load_config(digits, ['dataset.split', '[0.6,0.2,0.2]', 'dataset.format', 'PyG-TUDataset'])
-    _warn_of_unread_options()
-
-
-@pytest.mark.parametrize(
-    'path',
-    [path for folder in ('.', 'models', 'kmip') for path in sorted((CONFIGS / folder).glob('*.yaml'))],
-    ids=lambda path: path.stem,
-)
-def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
-    load_config(path)
-    _warn_of_unread_options()
-
-
-@pytest.mark.parametrize('group', ['train', 'val'])
-def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: list[str], group: str) -> None:
-    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
-    with pytest.warns(UserWarning, match=rf"^{group}.sampler: got 'saint_rw', which is for a single graph"):
-        train(digits, [*options, f'{group}.sampler', 'saint_rw'], out=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ('option', 'message'),
-    [
-        ('model.type nonsense', "model.type: got 'nonsense'; accepted are .*TopoGPSModel"),
-        ('metric_best nonsense', "metric_best: got 'nonsense'; accepted are auto, accuracy, loss"),
-        ('accelerator tpu', "accelerator: got 'tpu'; accepted are auto, cpu, cuda"),
-        ('gt.layer_type GINE+KMIP topomask.KMIP.k 0', '^topomask.KMIP.k: got 0; accepted are whole numbers from 1'),
-        ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted are values of type int"),
-        ('gt.n_heads 5', '^gt.n_heads: got 5 for 8 channels; accepted are divisors'),
-        ('gt.layers two', "^gt.layers: got 'two'; accepted are values of type int"),
-        ('train.batch_size 0', '^train.batch_size: got 0; accepted are whole numbers from 1'),
-        ('topomask.GRF.num_walks 0', '^topomask.GRF.num_walks: got 0; accepted are whole'),
-        ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
-        ('metric_agg max', "^metric_agg: got 'max'; accepted are argmax, argmin"),
-        ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted are full_batch, saint_edge, saint_node, saint_rw"),
-        ('train.sampler neighbor', "^train.sampler: got 'neighbor'; accepted"),
-        ('val.sampler cluster', "^val.sampler: got 'cluster'; accepted"),
-        ("custom_metrics ['nonsense']", "custom_metrics: got 'nonsense'; accepted are"),
-        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted are cross_entropy, mse, weighted_cross_entropy, and"),
-        # What the data lacks, and where it comes from.
-        ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; forests come from .* AddForest'),
-        (
-            'gt.layer_type SAGE+Tree topomask.transforms [AddForest]',
-            r'^edge_index: .* cycle .*; forests come from .* AddForest',
-        ),
-        ('gt.layer_type SAGE+LowRank topomask.transforms []', r"^left: .*; it comes with .* attr_name: 'mask_left'$"),
-        (
-            'gt.layer_type SAGE+Causal topomask.Causal.order time topomask.transforms []',
-            r"^order: .*; it comes with .* topomask.transforms .* attr_name: 'time'$",
-        ),
-        (
-            'model.type gnn gnn.layer_type causal_attention gnn.act relu dataset.node_encoder False dataset.edge_encoder False '
-            'topomask.Causal.order time topomask.transforms []',
-            r"^order: .*; it comes with .* topomask.transforms .* attr_name: 'time'$",
-        ),
-    ],
-)
-def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str, message: str) -> None:
+def test_unknown_key_in_a_file(tmp_path: Path, content: dict[str, object], message: str) -> None:
+    path = tmp_path / 'bad.yaml'
+    path.write_text(yaml.safe_dump(content))
     with pytest.raises(ValueError, match=message):
-        train(digits, [*small, *option.split()], out=tmp_path)
+        load_config(path)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason='needs a machine without CUDA')
-def test_accelerator_that_is_not_there(tmp_path: Path, digits: Path, small: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"accelerator: got 'cuda', and there is no CUDA device"):
-        train(digits, [*small, 'accelerator', 'cuda'], out=tmp_path)
+def test_bad_overrides(digits: Path) -> None:
+    with pytest.raises(ValueError, match=r'pairs of a key and a value'):
+        load_config(digits, ['gt.layers'])
+    for key, group in {
+        'nonsense': 'at the top level are .*topomask',
+        'gt.nonsense': 'in gt are .*layer_type',
+        'topomask.GRF.foo': 'in topomask.GRF are .*num_walks',
+        'gt.layers.x': 'in gt are .*layer_type',
+        'topomask.foo.bar': 'in topomask are .*GRF',
+    }.items():
+        with pytest.raises(ValueError, match=f'^{key}: got an unknown option; accepted {group}'):
+            load_config(digits, [key, '1'])
 
 
-def test_an_order_of_a_transform_of_pyg(tmp_path: Path, digits: Path, small: list[str]) -> None:
-    transform = '[{AddLaplacianEigenvectorPE: {k: 1, attr_name: time, is_undirected: True}}]'
-    options = ['gt.layer_type', 'SAGE+Causal', 'topomask.Causal.order', 'time', 'topomask.transforms', transform]
-    (row,) = train(digits, [*small, *options, 'optim.max_epoch', '1'], out=tmp_path)
-    assert 'test_accuracy' in row
+OPTIONS = {
+    'topomask.GRF.asymmetric': ('pairs', 'pairs'),
+    'topomask.GRFSoftmax.asymmetric': (True, True),
+    'topomask.GRF.p_halt': (0, 0.0),
+    'topomask.GRF.modulation': ('random_walk:2:p=3', 'random_walk:2:p=3'),
+    'topomask.GRF.walk_length': ('survival:1,0.7,0.3,0.2,0.1', 'survival:1,0.7,0.3,0.2,0.1'),
+    'topomask.RWGNK.num_walks': (None, None),
+    'topomask.RWGNK.lam': ([0.5, 1.0], [0.5, 1.0]),
+    'topomask.Toeplitz.window': ([3, 4], [3, 4]),
+    'topomask.Tree.a': (-2, -2.0),
+    'topomask.Adjacency.self_loop': (2, 2.0),
+    'gt.dropout': (0, 0.0),
+    'optim.base_lr': (1, 1.0),
+}
 
 
-def test_redrawing_where_nothing_is_drawn(
-    tmp_path: Path, digits: Path, small: list[str], recwarn: pytest.WarningsRecorder
-) -> None:
-    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'SAGE+Linear', 'topomask.transforms', '[]']
-    options += ['topomask.redraw_period', '2', 'topomask.Linear.feature_map']
-    train(digits, [*options, 'favor'], out=tmp_path)
-    assert not recwarn.list
-    message = r'^topomask.redraw_period: got 2 for a model in .* the feature maps favor, positive, simplex.* are, and'
-    with pytest.warns(UserWarning, match=message):
-        train(digits, [*options, 'relu'], out=tmp_path)
+def nested(key: str, value: object) -> dict[str, object]:
+    return reduce(lambda inner, name: {name: inner}, reversed(key.split('.')), value)  # type: ignore[return-value]
+
+
+def configured(key: str) -> object:
+    return reduce(getitem, key.split('.'), cfg)
+
+
+@pytest.mark.parametrize('override', [False, True])
+@pytest.mark.parametrize('key', OPTIONS)
+def test_integers_for_floats_and_any_type_that_an_argument_has(key: str, override: bool, digits: Path, tmp_path: Path) -> None:
+    given, expected = OPTIONS[key]
+    path = tmp_path / 'mine.yaml'
+    path.write_text(yaml.safe_dump(nested(key, given)))
+    load_config(*(digits, [key, str(given)]) if override else (path,))
+    assert configured(key) == expected
+    assert type(configured(key)) is type(expected)
+    if key.startswith('topomask.'):
+        build_attention(key.split('.')[1], channels=8, heads=2)
+
+
+def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
+    path = tmp_path / 'mine.yaml'
+    path.write_text(yaml.safe_dump(nested('topomask.GRF.asymmetric', 'pairs')))
+    load_config(path, ['topomask.GRF.asymmetric', 'True'])
+    assert cfg.topomask.GRF.asymmetric is True
+    assert build_attention('GRF', channels=8, heads=2).mask.asymmetric is True
+
+
+@pytest.mark.parametrize('word', ['null', 'None'])
+@pytest.mark.parametrize(
+    'key', ['topomask.RWGNK.num_walks', 'topomask.Causal.order', 'topomask.Masked.mask', 'gt.sparse.kq_dim']
+)
+def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
+    load_config(digits, [key, word])
+    assert configured(key) is None
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('topomask.GRF.asymmetric', 3),
+        ('topomask.GRF.asymmetric', [True]),
+        ('topomask.GRF.p_halt', 'half'),
+        ('topomask.GRF.num_walks', 0.5),
+        ('topomask.GRF.num_walks', True),
+        ('topomask.GRF.modulation', 2.0),
+        ('topomask.RWGNK.lam', 'much'),
+        ('gt.layers', 1.5),
+        ('gt.dropout', False),
+    ],
+)
+def test_values_of_another_type_are_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
+    path = tmp_path / 'mine.yaml'
+    path.write_text(yaml.safe_dump(nested(key, value)))
+    with pytest.raises(ValueError, match=key):
+        load_config(path)
+    with pytest.raises(ValueError, match=key):
+        load_config(digits, [key, str(value)])
+
+
+def test_lists_that_are_no_numbers_are_refused_by_name(digits: Path) -> None:
+    load_config(digits, ['topomask.GRF.modulation', "['a']"])
+    with pytest.raises(ValueError, match=r'^topomask.GRF.modulation: got'):
+        build_attention('GRF', channels=8, heads=2)
+
+
+def test_file_that_is_not_yaml(tmp_path: Path) -> None:
+    path = tmp_path / 'bad.yaml'
+    path.write_text('a: [1\nb: }')
+    with pytest.raises(ValueError, match=r'is not YAML'):
+        load_config(path)
+
+
+def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:
+    set_cfg(cfg)
+    cfg.merge_from_list(['gt.sparse.head_agg', 'None', 'gt.sparse.val_dim', '4'])
+    assert cfg.gt.sparse.head_agg is None
+    assert isinstance(build_attention('SparseAttention', 8, 2).lin_out, torch.nn.Identity)

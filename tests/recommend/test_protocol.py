@@ -17,20 +17,55 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 from pyg_topomask.feature_maps import ReLUFeatures
-from pyg_topomask.masks import AdjacencyMask
-from pyg_topomask.recommend.config import default_config, load_config
+from pyg_topomask.masks import AdjacencyMask, SinDegreeMask
+from pyg_topomask.nn.models import MGFormer
 from pyg_topomask.recommend.interactions import InteractionDataset
-from pyg_topomask.recommend.models import RECOMMENDERS, Recommender, build_recommender
-from pyg_topomask.recommend.objectives import Objective
-from pyg_topomask.recommend.train import Training, embed, load_dataset, train
+from pyg_topomask.recommend.losses import DirectAULoss
+from pyg_topomask.recommend.options import default_config, load_config
+from pyg_topomask.recommend.recommender import Recommender, build_recommender
+from pyg_topomask.recommend.train import Training, load_dataset, train
 
 
-def dense_metrics(weight: Tensor, targets: Tensor, seen: list[Tensor], num_users: int, k: int) -> tuple[float, float]:
+class Factorization(torch.nn.Module):
+    """An embedding for each user and item."""
+
+    def __init__(self, dataset: InteractionDataset, dim: int) -> None:
+        super().__init__()
+        self.users = torch.nn.Parameter(torch.randn(dataset.num_users, dim))
+        self.items = torch.nn.Parameter(torch.randn(dataset.num_items, dim))
+
+    def forward(self, data: Data) -> tuple[Tensor, Tensor]:
+        return self.users, self.items
+
+
+class FactorizationRecommender(Recommender):
+    """A recommender that this package does not have, and the batches of each epoch."""
+
+    def __init__(self, dataset: InteractionDataset, options: Any) -> None:
+        super().__init__(Factorization(dataset, options.embedding_dim), Data())
+        self.criterion = DirectAULoss()
+        self.epochs: list[list[Tensor]] = []
+
+    def start_epoch(self) -> None:
+        self.epochs.append([])
+
+    def loss(self, users: Tensor, items: Tensor) -> Tensor:
+        assert self.encoder.training
+        self.epochs[-1].append(torch.stack([users, items]))
+        all_users, all_items = self.encoder(self.data)
+        return self.criterion(all_users[users], all_items[items])
+
+
+def training(run_cfg: Path, *options: str) -> Training:
+    config = load_config(run_cfg, options)
+    return Training(config, load_dataset(config.recommend), run_cfg.parent / 'run', FactorizationRecommender)
+
+
+def dense_metrics(weights: dict[str, Tensor], targets: Tensor, seen: list[Tensor], k: int) -> tuple[float, float]:
     """Recall and NDCG of matrix factorization, user by user."""
-    users, items = weight.numpy()[:num_users], weight.numpy()[num_users:]
-    scores = users @ items.T
-    for part in seen:
-        scores[part[0].numpy(), part[1].numpy()] = -np.inf
+    scores = weights['users'].numpy() @ weights['items'].numpy().T
+    for pairs in seen:
+        scores[pairs[0].numpy(), pairs[1].numpy()] = -np.inf
     recall, ndcg = [], []
     for user in np.unique(targets[0].numpy()):
         wanted = set(targets[1, targets[0] == user].tolist())
@@ -42,51 +77,30 @@ def dense_metrics(weight: Tensor, targets: Tensor, seen: list[Tensor], num_users
 
 
 def test_result_is_that_of_the_best_model_without_what_the_user_knows(run_cfg: Path) -> None:
-    options = ['recommend.model', 'BPRMF', 'recommend.max_epoch', '12', 'recommend.BPRMF.lr', '0.1']
-    train(run_cfg, options)
-    run = run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3'
-    result = json.loads((run / 'result.json').read_text())
-    own = load_dataset(load_config(run_cfg, options).recommend)
-    best, last = (torch.load(run / 'checkpoints' / f'{name}.pt')['model']['embedding.weight'] for name in ('best', 'last'))
-
-    def metrics(weight: Tensor, targets: Tensor, *seen: Tensor) -> tuple[float, float]:
-        return dense_metrics(weight, targets, list(seen), own.num_users, 5)
-
-    expected = metrics(best, own.test, own.train, own.val)
-    assert (result['test_recall@5'], result['test_ndcg@5']) == pytest.approx(expected, rel=1e-9)
-    chosen = metrics(best, own.val, own.train)
-    assert (result['val_recall@5'], result['val_ndcg@5']) == pytest.approx(chosen, rel=1e-9)
+    run = training(run_cfg, 'recommend.max_epoch', '12', 'recommend.MGFormer.lr', '0.1')
+    run.run()
+    result = json.loads((run.record.folder / 'result.json').read_text())
+    dataset = run.dataset
+    best, last = (torch.load(run.record.folder / 'checkpoints' / f'{name}.pt')['model'] for name in ('best', 'last'))
+    expected = dense_metrics(best, dataset.test, [dataset.train, dataset.val], 5)
+    assert (result['test_recall@5'], result['test_ndcg@5']) == pytest.approx(expected, rel=1e-6)
+    chosen = dense_metrics(best, dataset.val, [dataset.train], 5)
+    assert (result['val_recall@5'], result['val_ndcg@5']) == pytest.approx(chosen, rel=1e-6)
     # Another model, or another mask, would not do.
-    for other in (metrics(last, own.test, own.train, own.val), metrics(best, own.test, own.train)):
-        assert max(abs(one - two) for one, two in zip(other, expected, strict=True)) > 1e-3
-
-
-class Recording(Objective):
-    """Keeps the batches of each epoch."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.epochs: list[list[Tensor]] = []
-
-    def start_epoch(self, data: Data) -> None:
-        self.epochs.append([])
-
-    def forward(self, encoder: torch.nn.Module, data: Data, users: Tensor, items: Tensor) -> Tensor:
-        assert encoder.training
-        self.epochs[-1].append(torch.stack([users, items]))
-        return torch.cat(encoder(data)).square().sum()
+    another_model = dense_metrics(last, dataset.test, [dataset.train, dataset.val], 5)
+    another_mask = dense_metrics(best, dataset.test, [dataset.train], 5)
+    for metrics in (another_model, another_mask):
+        assert max(abs(one - two) for one, two in zip(metrics, expected, strict=True)) > 1e-3
 
 
 def test_every_epoch_trains_on_all_interactions_in_another_order(run_cfg: Path) -> None:
-    config = load_config(run_cfg)
-    dataset = load_dataset(config.recommend)
-    training = Training(config, 'BPRMF', 3, dataset, run_cfg.parent / 'run')
-    objective = training.model.objective = Recording()
-    training.run()
-    assert len(objective.epochs) == 4
-    pairs = dataset.train.t().tolist()
+    run = training(run_cfg)
+    run.run()
+    assert isinstance(run.model, FactorizationRecommender)
+    assert len(run.model.epochs) == 4
+    pairs = run.dataset.train.t().tolist()
     orders = []
-    for batches in objective.epochs:
+    for batches in run.model.epochs:
         assert {batch.size(1) for batch in batches[:-1]} == {128}
         orders.append(torch.cat(batches, 1).t().tolist())
         assert sorted(orders[-1]) == sorted(pairs)
@@ -98,19 +112,19 @@ def test_embeddings_are_those_of_evaluation() -> None:
         def forward(self, data: Data) -> tuple[Tensor, Tensor]:
             return torch.tensor(self.training), torch.tensor(torch.is_grad_enabled())
 
-    assert not any(embed(Recommender(Mode().train(), Objective(), Data())))
+    assert not any(Recommender(Mode().train(), Data()).embed())
 
 
 def test_validation_period(run_cfg: Path) -> None:
-    train(run_cfg, ['recommend.model', 'BPRMF', 'recommend.max_epoch', '5', 'recommend.eval_period', '2'])
-    history = torch.load(run_cfg.parent / 'out' / 'small' / 'BPRMF' / '3' / 'checkpoints' / 'last.pt')['history']
+    train(run_cfg, ['recommend.max_epoch', '5', 'recommend.eval_period', '2'])
+    history = torch.load(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3' / 'checkpoints' / 'last.pt')['history']
     assert [row['epoch'] for row in history if 'val_recall@5' in row] == [1, 3, 4]  # the last one always
 
 
-def weights(run_cfg: Path, name: str, options: list[str]) -> dict[str, Any]:
-    """What one epoch of training leads to."""
-    train(run_cfg, ['recommend.model', name, 'recommend.max_epoch', '1', *options])
-    (path,) = (run_cfg.parent / 'out' / 'small' / name).glob('*/checkpoints/last.pt')
+def weights(run_cfg: Path, options: list[str]) -> dict[str, Any]:
+    """The weights after one epoch of training."""
+    train(run_cfg, ['recommend.max_epoch', '1', *options])
+    (path,) = (run_cfg.parent / 'out' / 'small' / 'MGFormer').glob('*/checkpoints/last.pt')
     model: dict[str, Any] = torch.load(path)['model']
     path.unlink()
     return model
@@ -126,16 +140,15 @@ def another(value: Any) -> str:
     return str(not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else 2 * value + 0.05)
 
 
-@pytest.mark.parametrize('name', RECOMMENDERS)
-def test_no_option_is_ignored(run_cfg: Path, name: str) -> None:
+def test_no_option_is_ignored(run_cfg: Path) -> None:
     config = load_config(run_cfg)
-    options = {f'recommend.{name}.{key}': value for key, value in config.recommend[name].items()}
+    options = {f'recommend.MGFormer.{key}': value for key, value in config.recommend.MGFormer.items()}
     for key in ('embedding_dim', 'batch_size', 'val_ratio', 'split_seed'):
         options[f'recommend.{key}'] = config.recommend[key]
     options['seed'] = config.seed
-    expected = weights(run_cfg, name, [])
-    assert same(weights(run_cfg, name, []), expected)
-    ignored = [key for key, value in options.items() if same(weights(run_cfg, name, [key, another(value)]), expected)]
+    expected = weights(run_cfg, [])
+    assert same(weights(run_cfg, []), expected)
+    ignored = [key for key, value in options.items() if same(weights(run_cfg, [key, another(value)]), expected)]
     assert ignored == []
 
 
@@ -146,88 +159,67 @@ def dataset() -> InteractionDataset:
     return InteractionDataset.from_pairs(known.nonzero().t())
 
 
-def settings(name: str, **changed: Any) -> dict[str, Any]:
-    return {**default_config().recommend[name], **changed}
+def options(**settings: Any) -> Any:
+    config = default_config().recommend
+    config.embedding_dim = 4
+    config.MGFormer.update(settings)
+    return config
 
 
 def test_options_reach_what_they_name(dataset: InteractionDataset) -> None:
-    def objective(name: str, **own: Any) -> Any:
-        return build_recommender(name, dataset, 4, settings(name, **own)).objective
-
-    contrastive = {'l2': 0.01, 'weight': 0.02, 'temperature': 0.03}
-    for name, own in (
-        ('BPRMF', {'l2': 0.01}),
-        ('LightGCN', {'l2': 0.01}),
-        ('SimGCL', {**contrastive, 'noise': 0.04}),
-        ('SGL', {**contrastive, 'dropout': 0.04}),
-    ):
-        built = objective(name, **own)
-        assert {key: getattr(built, key) for key in own} == own
-    for name in ('DirectAU', 'MGFormer'):
-        for average in (True, False):
-            loss = objective(name, weight=0.02, t=0.03, average=average, **({'svd_dim': 0} if name == 'MGFormer' else {})).loss
-            assert (loss.weight, loss.t, loss.average) == (0.02, 0.03, average)
-    own = {'svd_dim': 2, 'heads': 3, 'layers': 2, 'residual': False, 'dropout': 0.04, 'sign_flip': True}
-    encoder: Any = build_recommender(
-        'MGFormer', dataset, 4, settings('MGFormer', **own, mask='adjacency', feature_map='relu')
-    ).encoder
+    settings = {'svd_dim': 2, 'heads': 3, 'layers': 2, 'residual': False, 'dropout': 0.04, 'sign_flip': True}
+    model: Any = build_recommender(dataset, options(**settings, mask='adjacency', feature_map='relu'))
+    encoder = model.encoder
     assert (encoder.svd_dim, encoder.residual, encoder.dropout, encoder.sign_flip) == (2, False, 0.04, True)
     assert len(encoder.layers) == 2
     for layer in encoder.layers:
         assert layer.heads == 3
         assert isinstance(layer.mask, AdjacencyMask)
         assert isinstance(layer.feature_map, ReLUFeatures)
+    model = build_recommender(dataset, options(svd_dim=0, max_degree=4096))
+    assert [module.max_degree for module in model.encoder.modules() if isinstance(module, SinDegreeMask)] == [4096]
+    for average in (True, False):
+        model = build_recommender(dataset, options(svd_dim=0, weight=0.02, t=0.03, average=average))
+        assert (model.criterion.weight, model.criterion.t, model.criterion.average) == (0.02, 0.03, average)
 
 
-@pytest.mark.parametrize(('name', 'first'), [('LightGCN', 0), ('DirectAU', 0), ('SGL', 0), ('SimGCL', 1)])
-def test_propagation_of_the_baselines(dataset: InteractionDataset, name: str, first: int) -> None:
-    """The mean over the layers; without the embeddings themselves in SimGCL."""
-    model = build_recommender(name, dataset, 4, settings(name, layers=3))
-    known = np.zeros((dataset.num_users, dataset.num_items))
-    known[tuple(dataset.train.numpy())] = 1
-    a = np.block([[np.zeros((len(known),) * 2), known], [known.T, np.zeros((known.shape[1],) * 2)]])
-    a = a / np.sqrt(np.outer(a.sum(0), a.sum(0)))
-    x = model.encoder.embedding.weight.detach().double().numpy()
-    expected = np.mean([np.linalg.matrix_power(a, power) @ x for power in range(first, 4)], axis=0)
-    np.testing.assert_allclose(torch.cat(embed(model)).numpy(), expected, rtol=1e-4, atol=1e-6)
+@pytest.mark.parametrize('svd_dim', [0, 2])
+@pytest.mark.parametrize('mask', ['sin_degree', 'adjacency', 'none'])
+def test_loss_is_that_of_all_embeddings(dataset: InteractionDataset, mask: str, svd_dim: int) -> None:
+    model = build_recommender(dataset, options(svd_dim=svd_dim, mask=mask, weight=0.7))
+    assert isinstance(model.encoder, MGFormer)
+    batch = dataset.train[:, torch.randint(dataset.train.size(1), (9,))]
+    users, items = model.encoder(model.data)
+    expected = DirectAULoss(0.7, 1.0, False)(users[batch[0]], items[batch[1]])
+    loss = model.loss(*batch)
+    torch.testing.assert_close(loss, expected)
+    grads = [torch.autograd.grad(value, list(model.encoder.parameters())) for value in (loss, expected)]
+    for one, other in zip(*grads, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
-    ('name', 'option', 'value'),
+    ('option', 'value'),
     [
-        ('SGL', 'temperature', '0.0'),
-        ('SGL', 'dropout', '1'),
-        ('SGL', 'weight', 'nan'),
-        ('SGL', 'layers', '0'),
-        ('SimGCL', 'temperature', '-1'),
-        ('SimGCL', 'noise', 'inf'),
-        ('BPRMF', 'l2', 'inf'),
-        ('BPRMF', 'init_std', 'nan'),
-        ('BPRMF', 'lr', '0'),
-        ('BPRMF', 'weight_decay', '-1'),
-        ('LightGCN', 'l2', '-1'),
-        ('DirectAU', 't', '0'),
-        ('DirectAU', 'weight', 'nan'),
-        ('MGFormer', 'dropout', 'nan'),
-        ('MGFormer', 'feature_map', 'sine'),
-        ('MGFormer', 't', 'nan'),
+        ('lr', '0'),
+        ('weight_decay', '-1'),
+        ('dropout', 'nan'),
+        ('feature_map', 'sine'),
+        ('t', 'nan'),
+        ('t', '0'),
+        ('weight', 'inf'),
+        ('svd_dim', '-1'),
     ],
 )
 def test_a_bad_option_leaves_the_earlier_run(
-    run_cfg: Path, capsys: pytest.CaptureFixture[str], name: str, option: str, value: str
+    run_cfg: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
 ) -> None:
-    run = run_cfg.parent / 'out' / 'small' / name / '3'
+    run = run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3'
     (run / 'checkpoints').mkdir(parents=True)
     files = [run / entry for entry in ('checkpoints/best.pt', 'checkpoints/last.pt', 'metrics.csv', 'result.json')]
     for path in files:
         path.write_text('earlier')
-    with pytest.raises(ValueError, match=rf'{option}: got .*{value}.*; accepted are'):
-        train(run_cfg, ['recommend.model', name, f'recommend.{name}.{option}', value])
+    with pytest.raises(ValueError, match=rf'^recommend.MGFormer.{option}: got .*{value}.*; accepted are'):
+        train(run_cfg, [f'recommend.MGFormer.{option}', value])
     assert [path.read_text() for path in files] == ['earlier'] * 4
     assert 'replacing' not in capsys.readouterr().err
-
-
-def test_a_bad_option_of_the_last_model_stops_the_first(run_cfg: Path) -> None:
-    with pytest.raises(ValueError, match=r'temperature: got 0\.0'):
-        train(run_cfg, ['recommend.model', 'SGL', 'recommend.baselines', '[BPRMF]', 'recommend.SGL.temperature', '0'])
-    assert not (run_cfg.parent / 'out').exists()

@@ -1,0 +1,154 @@
+r"""Evaluation by ranking the whole catalogue for each user."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.ops.topk.select import select_in_order
+from pyg_topomask.recommend.interactions import check_range
+
+__all__ = ['evaluate', 'popularity_groups', 'rank_items']
+
+
+def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:
+    r"""Returns the :obj:`k` items with the largest inner products for each user, in descending order, without the items that
+    the user has seen, of shape :obj:`[n, k]`. Where fewer items are left, :obj:`-1` fills the row. Ties go to the lower item
+    on every device.
+
+    Args:
+        users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
+        items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
+        user_index (torch.Tensor): The users to rank for, of shape :obj:`[n]`.
+        seen (torch.Tensor): Pairs of user and item to leave out, of shape :obj:`[2, E]`.
+        k (int, optional): The number of items. (default: :obj:`20`)
+        chunk_size (int, optional): The number of users whose scores are held at a time. (default: :obj:`1024`)
+
+    Raises:
+        ValueError: If :obj:`k` is not from 1 to the number of items, or :obj:`chunk_size` is below 1.
+
+    Example:
+        >>> scores = torch.tensor([[1.0, 3.0, 3.0, 2.0], [4.0, 0.0, 0.0, 0.0]])
+        >>> seen = torch.tensor([[1, 1, 1], [0, 1, 2]])
+        >>> rank_items(scores, torch.eye(4), torch.arange(2), seen, k=2).tolist()
+        [[1, 2], [3, -1]]
+    """
+    check_whole(1, chunk_size=chunk_size)
+    if not is_whole(k, 1) or k > items.size(0):
+        raise ValueError(f'k: got {k!r}; accepted are 1 to {items.size(0)}, the size of the catalogue')
+    seen = seen[:, torch.argsort(seen[0], stable=True)]
+    count = torch.bincount(seen[0], minlength=users.size(0))
+    start = count.cumsum(0) - count
+    ranking = []
+    for chunk in user_index.split(chunk_size):
+        scores = users[chunk] @ items.t()
+        row = torch.repeat_interleave(count[chunk])
+        place = torch.arange(row.numel(), device=row.device)
+        first = count[chunk].cumsum(0) - count[chunk]
+        scores[row, seen[1, start[chunk][row] + place - first[row]]] = -math.inf
+        index = select_in_order(scores, k)
+        ranking.append(index.masked_fill(scores.gather(1, index) == -math.inf, -1))
+    return torch.cat(ranking) if ranking else user_index.new_empty(0, k)
+
+
+def evaluate(
+    users: Tensor,
+    items: Tensor,
+    targets: Tensor,
+    seen: Tensor,
+    k: int | Sequence[int] = 20,
+    groups: tuple[Tensor, Sequence[str]] | None = None,
+    chunk_size: int = 1024,
+) -> dict[str, float]:
+    r"""Ranks all items for every user who has a target, and returns PyG's :class:`~torch_geometric.metrics.LinkPredRecall` and
+    :class:`~torch_geometric.metrics.LinkPredNDCG`, averaged over these users:
+
+    .. math::
+        \mathrm{Recall@}k = \frac{\mathrm{hits}}{|T_u|}, \qquad
+        \mathrm{NDCG@}k = \frac{\sum_{r \leq k} [i_r \in T_u] / \log_2(r + 1)}{\sum_{r \leq \min(k, |T_u|)} 1 / \log_2(r + 1)}
+
+    Args:
+        users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
+        items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
+        targets (torch.Tensor): Pairs of user and item to be found, each once, of shape :obj:`[2, E]`.
+        seen (torch.Tensor): Pairs that no ranking contains: training interactions and, in a test, validation interactions.
+        k (int or list, optional): The cutoffs. (default: :obj:`20`)
+        groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds the
+            metrics of the same rankings with the targets of each group alone; NaN for a group without targets.
+            (default: :obj:`None`)
+        chunk_size (int, optional): The number of users whose scores are held at a time. (default: :obj:`1024`)
+
+    Raises:
+        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, or
+            :obj:`chunk_size` is below 1.
+
+    Example:
+        >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
+        {'recall@1': 1.0, 'ndcg@1': 1.0}
+    """
+    cutoffs = list(k) if isinstance(k, Sequence) else [k]
+    if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
+        raise ValueError(f'k: got {k!r}; accepted are an integer, and a list of one or more')
+    check_range(targets, users.size(0), items.size(0))
+    check_range(seen, users.size(0), items.size(0))
+    user_index, row = targets[0].unique(return_inverse=True)
+    ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
+    # PyG's metrics would read -1 as the last item of the row above.
+    ranking = ranking.masked_fill(ranking < 0, items.size(0))
+    labels = torch.stack([row, targets[1]])
+    result: dict[str, float] = {}
+    for cutoff in cutoffs:
+        result |= _ranking_metrics(ranking[:, :cutoff], labels)
+        if groups is not None:
+            for group, name in enumerate(groups[1]):
+                metrics = _ranking_metrics(ranking[:, :cutoff], labels[:, groups[0][labels[1]] == group])
+                result |= {f'{name} {key}': value for key, value in metrics.items()}
+    return result
+
+
+def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
+    # Imported here because it imports torchmetrics, where that is installed.
+    from torch_geometric.metrics import LinkPredNDCG, LinkPredRecall
+
+    k = ranking.size(1)
+    result: dict[str, float] = {}
+    for name, metric in {f'recall@{k}': LinkPredRecall(k), f'ndcg@{k}': LinkPredNDCG(k)}.items():
+        metric = metric.to(ranking.device)
+        metric.update(ranking, labels)
+        # PyG's mean over no user is 0.
+        result[name] = float(metric.compute()) if labels.size(1) else math.nan
+    return result
+
+
+def popularity_groups(
+    train: Tensor, num_items: int, shares: Sequence[float] = (0.8, 0.15, 0.05)
+) -> tuple[Tensor, tuple[str, ...]]:
+    r"""Divides the items by their number of training interactions: the 80 % with the fewest are unpopular, the 5 % with the
+    most are popular, as in `"Are Graph Augmentations Necessary?" <https://arxiv.org/abs/2112.08679>`_ and MGFormer's Fig. 2.
+
+    Args:
+        train (torch.Tensor): Pairs of user and item, of shape :obj:`[2, E]`.
+        num_items (int): The number of items.
+        shares (list, optional): The share of the items in each of the three groups. (default: :obj:`(0.8, 0.15, 0.05)`)
+
+    Returns:
+        The group of each item, of shape :obj:`[num_items]`, and the names of the groups.
+
+    Raises:
+        ValueError: If the shares are not three numbers of at least 0 that sum to 1.
+
+    Example:
+        >>> popularity_groups(torch.tensor([[0, 1, 2], [0, 0, 1]]), num_items=3, shares=(0.4, 0.3, 0.3))[0].tolist()
+        [2, 1, 0]
+    """
+    if len(shares) != 3 or min(shares) < 0 or not math.isclose(sum(shares), 1):
+        raise ValueError(f'shares: got {tuple(shares)}; accepted are three numbers of at least 0 that sum to 1')
+    order = torch.argsort(torch.bincount(train[1], minlength=num_items), stable=True)
+    bounds = torch.tensor([round(num_items * shares[0]), round(num_items * (shares[0] + shares[1]))], device=order.device)
+    group = torch.empty_like(order)
+    group[order] = torch.bucketize(torch.arange(num_items, device=order.device), bounds, right=True)
+    return group, ('unpopular', 'normal', 'popular')

@@ -1,0 +1,153 @@
+r"""The options of a recommendation run, and reading them from a YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyg_topomask.checks import check_whole
+
+__all__ = ['default_config', 'is_recommendation', 'load_config']
+
+#: What YAML reads as booleans.
+_BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
+#: The models that MGFormer is compared with.
+_BASELINES = ('BPRMF', 'LightGCN', 'DirectAU', 'SimGCL', 'SGL')
+
+
+def default_config() -> Any:
+    r"""Returns the options with their defaults, as a :obj:`yacs.config.CfgNode`."""
+    from yacs.config import CfgNode
+
+    return CfgNode(
+        {
+            'out_dir': 'results',
+            'seed': 0,
+            'recommend': {
+                'dataset': 'lastfm',
+                'dir': '',
+                'files': {'train': [], 'val': [], 'test': [], 'layout': 'lists'},  # for dataset: files
+                'val_ratio': 0.1,
+                'split_seed': 0,
+                'model': 'MGFormer',
+                'embedding_dim': 64,
+                'batch_size': 2048,
+                'max_epoch': 300,
+                'eval_period': 1,
+                'patience': 10,  # validations without a better one; 0: never stop early
+                'k': 20,
+                'device': 'auto',
+                'progress': True,
+                'MGFormer': {
+                    'lr': 1e-2,
+                    'weight_decay': 1e-6,
+                    'svd_dim': 64,
+                    'heads': 1,
+                    'layers': 1,
+                    'feature_map': 'simplex',
+                    'mask': 'sin_degree',  # or adjacency, none
+                    'max_degree': 512,  # the largest degree with its own embedding, for sin_degree
+                    'residual': True,  # False as printed (Eq. 12), which learns far more slowly
+                    'dropout': 0.0,
+                    'sign_flip': False,  # flips the signs of the structural encodings in training
+                    'weight': 1.0,
+                    't': 1.0,
+                    'average': False,  # Eq. 13
+                },
+            },
+        }
+    )
+
+
+def is_recommendation(cfg_file: str | Path) -> bool:
+    r"""Returns :obj:`True` if a YAML describes a recommendation run, that is, if it has the top-level key :obj:`recommend`.
+
+    Args:
+        cfg_file (str or Path): The file. A file that is missing or not a YAML gives :obj:`False`.
+    """
+    try:
+        options = _parse(Path(cfg_file).read_text(), str(cfg_file))
+    except (OSError, ValueError):
+        return False
+    return isinstance(options, dict) and 'recommend' in options
+
+
+def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
+    r"""Returns the options of a YAML, with overrides.
+
+    A value is read as the type of its default: :obj:`3` is a float where the default is a float, and a name where it is a name.
+
+    Args:
+        cfg_file (str or Path): The file.
+        options (list, optional): Alternating keys and values, as in :obj:`["recommend.MGFormer.layers", "2"]`.
+            (default: :obj:`()`)
+
+    Raises:
+        ValueError: If the file is not a YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
+    """
+    if len(options) % 2:
+        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
+    cfg = default_config()
+    tree = _parse(Path(cfg_file).read_text(), str(cfg_file))
+    if not isinstance(tree, dict):
+        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values')
+    _merge(cfg, tree)
+    for key, word in zip(options[::2], options[1::2], strict=True):
+        nested: Any = str(word)
+        for name in reversed(key.split('.')):
+            nested = {name: nested}
+        _merge(cfg, nested)
+    if cfg.recommend.model != 'MGFormer':
+        raise ValueError(f'recommend.model: got {cfg.recommend.model!r}; accepted is MGFormer{_where(cfg.recommend.model)}')
+    check_whole(0, seed=cfg.seed)
+    for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
+        check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
+    return cfg
+
+
+def _where(name: str) -> str:
+    r"""Returns where a baseline is trained, for an error message."""
+    if name not in (*_BASELINES, 'baselines'):
+        return ''
+    return f'; the baselines {", ".join(_BASELINES)} are in benchmarks/recommend_baselines.py of the repository'
+
+
+def _parse(text: str, source: str) -> Any:
+    r"""Returns the lists and dictionaries of a YAML, with every other value as a string."""
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        return yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(f'{source} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def _merge(options: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()) -> None:
+    r"""Replaces options by values of the same types."""
+    for name, value in values.items():
+        key = '.'.join((*path, name))
+        if name not in options:
+            place = f'in {".".join(path)}' if path else 'at the top level'
+            accepted = f'accepted {place} are {", ".join(sorted(options))}'
+            raise ValueError(f'{key}: got an unknown option; {accepted}{_where(name) if path == ("recommend",) else ""}')
+        default = options[name]
+        if not isinstance(default, dict):
+            options[name] = _converted(key, value, type(default))
+        elif isinstance(value, dict):
+            _merge(default, value, (*path, name))
+        else:
+            raise ValueError(f'{key}: got {value!r}; accepted are keys and their values')
+
+
+def _converted(key: str, value: Any, kind: type) -> Any:
+    if kind is list:
+        names = _parse(value, key) if isinstance(value, str) else value
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            return names
+    elif isinstance(value, str):
+        try:
+            return _BOOLEANS[value.lower()] if kind is bool else kind(value)
+        except (KeyError, ValueError):
+            pass
+    raise ValueError(f'{key}: got {value!r}; accepted are values of type {kind.__name__}')
