@@ -120,7 +120,8 @@ def declare_config(node: CfgNode) -> None:
       :obj:`~pyg_topomask.graphgym.names.models.MODELS`, but for the sizes that the data set;
     * :obj:`topomask.dataset` holds the arguments of the data set where :obj:`dataset.format` is :obj:`topomask`;
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
-      name or ``{name: {argument: value}}``, on the command line in one line of YAML as well;
+      name or ``{name: {argument: value}}``, on the command line in one line of YAML as well; those that store walks are left
+      out if no attention of a GPS model reads walks;
     * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
       :class:`~pyg_topomask.graphgym.names.svd_encoder.SVDNodeEncoder`;
     * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;

@@ -40,8 +40,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
         path = path.with_name('last.pt')
     if not (folder / 'config.yaml').exists() or not path.exists():
         raise ValueError(
-            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as '
-            f'results/recommend-lastfm-MGFormer/MGFormer/0'
+            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as results/lastfm/MGFormer/0'
         )
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)

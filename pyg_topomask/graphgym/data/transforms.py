@@ -3,6 +3,7 @@ r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph o
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import starmap
@@ -21,11 +22,17 @@ import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, configured_attention, configured_tree
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    attention_options,
+    configured_attention,
+    configured_tree,
+    named_attentions,
+)
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
-from pyg_topomask.graphgym.names.masks import first_options
+from pyg_topomask.graphgym.names.masks import MASKS, first_options
 
-__all__ = ['PREPARES_FOR', 'apply_in_memory', 'build_transforms', 'walks_of']
+__all__ = ['PREPARES_FOR', 'apply_in_memory', 'build_transforms', 'reads_walks', 'walks_of']
 
 #: Transforms that store walks, and whose options they take where the configured attention does not walk.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -36,6 +43,8 @@ WALKING: dict[str, dict[str, Any]] = {
     'GRFSoftmax': {},
     'RWGNK': {'importance': False, 'normalization': 'rw'},
 }
+#: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
+WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
@@ -46,6 +55,16 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
         return attention, {**given, **WALKING[walker]}
     walker = attention if attention in WALKING else walker
     return walker, {**cfg.topomask[walker], **WALKING[walker]}
+
+
+def reads_walks() -> bool:
+    r"""Whether the configured model may read stored walks. A GPS model does not if no attention in its layers does."""
+    if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
+        return True
+    names = named_attentions()
+    if 'Masked' in names:
+        names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
+    return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)
 
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:

@@ -3,6 +3,7 @@ r"""The global attentions that can stand after the '+' of :obj:`gt.layer_type`."
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,7 @@ __all__ = [
     'configured_tree',
     'gps_attention_kwargs',
     'layer_option',
+    'named_attentions',
     'option_types',
     'per_head',
     'register_mask',
@@ -280,6 +282,13 @@ def configured_attention() -> str:
     if option == 'gt.layer_type':
         return value.rpartition('+')[2]
     return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
+
+
+def named_attentions() -> set[str]:
+    r"""Returns the names of all attentions in the layers of the configured model. Names of local layers may be among them."""
+    option, value = layer_option()
+    # Forks of GraphGPS sum any number of attentions.
+    return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
 
 
 def per_head(channels: int, heads: int) -> int:

@@ -107,7 +107,7 @@ def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(conf
         ('topomask.GRF.num_walks 3', None, False),
         ('topomask.GRF.num_walks 64', None, True),
         ('gt.layer_type GINE+Linear topomask.GRF.num_walks 64', None, False),  # nothing reads it
-        ('gt.layer_type GINE+Masked topomask.GRF.num_walks 64', None, False),
+        ('gt.layer_type GINE+Masked topomask.GRF.num_walks 64', 'SinDegree', False),
         ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 5}}', True),
         ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 3}}', False),
     ],

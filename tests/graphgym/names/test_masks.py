@@ -89,7 +89,9 @@ def test_masks_on_a_command_line(configure: Callable[..., None], digits: Path, t
 
 
 def test_a_command_line_replaces_the_mask_of_a_file() -> None:
-    load_config(CONFIGS / 'digits-GPS+Masked.yaml', ['topomask.mask', '{scale: [0.5, {GRF: {num_walks: 3}}]}'])
+    load_config(
+        CONFIGS / 'digits.yaml', ['gt.layer_type', 'GINE+Masked', 'topomask.mask', '{scale: [0.5, {GRF: {num_walks: 3}}]}']
+    )
     assert 'num_walks=3' in repr(build_attention('Masked', 8, 2).mask)
 
 
@@ -137,9 +139,9 @@ def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
         load_config(digits, ['topomask.transforms', 'AddForest'])
 
 
-def test_parts_of_a_mask_on_a_command_line_are_refused(digits: Path) -> None:
+def test_parts_of_a_mask_on_a_command_line_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^topomask.mask.sum: got an unknown option; accepted is a mask as a whole: topomask'):
-        load_config(digits, ['topomask.mask.sum', "['GRF', 'SinDegree']"])
+        load_config(CONFIGS / 'models' / 'TopologicalViT.yaml', ['topomask.mask.sum', "['GRF', 'SinDegree']"])
 
 
 @pytest.mark.parametrize('tree', [None, {}, CfgNode()])
