@@ -41,8 +41,9 @@ def run(quick: bool, folder: Path) -> None:
 def _measure(name: str, edge_index: Tensor, size: int, repeats: int) -> list[dict[str, Any]]:
     torch.manual_seed(0)
     graph, x = Graph.from_tensors(edge_index, size), torch.randn(size, CHANNELS)
-    options = (CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH)
-    linear, softmax = AsymmetricGRFAttention(*options), GRFSoftmaxAttention(*options, asymmetric=True)
+    walks: dict[str, Any] = {'num_walks': WALKS, 'p_halt': P_HALT, 'max_walk_length': MAX_LENGTH}
+    linear = AsymmetricGRFAttention(CHANNELS, HEADS, **walks)
+    softmax = GRFSoftmaxAttention(CHANNELS, HEADS, asymmetric=True, **walks)
     operator = linear.mask(graph)
     assert operator.entries is not None
     pattern = operator.entries().pattern
@@ -63,8 +64,8 @@ def _measure(name: str, edge_index: Tensor, size: int, repeats: int) -> list[dic
     learned = x.clone().requires_grad_()
     functions: dict[str, Any] = {'CSR': lambda: adjacency @ x}
     for method, layer in layers.items():
-        functions[method] = lambda own=layer: forward(own)
-        functions[f'{method}, training'] = lambda own=layer: own(learned).sum().backward()
+        functions[method] = lambda attention=layer: forward(attention)
+        functions[f'{method}, training'] = lambda attention=layer: attention(learned).sum().backward()
     seconds = interleaved_medians(functions, repeats)
     return [
         {

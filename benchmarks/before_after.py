@@ -44,13 +44,13 @@ def run(quick: bool, folder: Path) -> None:
         rows = []
         for path in tqdm(_paths(20), desc='before_after'):
             functions = {'before': partial(before.run, path), 'after': partial(after.run, path)}
-            own = interleaved_medians(functions, 1 if quick else 9)
+            medians = interleaved_medians(functions, 1 if quick else 9)
             rows.append(
                 {
                     'path': path,
-                    'before ms': own['before'] * 1e3,
-                    'after ms': own['after'] * 1e3,
-                    'before / after': own['before'] / own['after'],
+                    'before ms': medians['before'] * 1e3,
+                    'after ms': medians['after'] * 1e3,
+                    'before / after': medians['before'] / medians['after'],
                 }
             )
     note = (
@@ -133,7 +133,9 @@ def _paths(scale: int) -> dict[str, Callable[[], object]]:
         'tree product, exp(a dist + b)': _multiply(TreeMask(HEADS), trees),
         'tree product, any f(dist)': _multiply(TreeMask(HEADS, 'distance'), trees),
         'top-10 search': lambda: topk_inner_product(inputs[0], inputs[1], 10, pointer),
-        'GRF layer': _layer(GRFAttention(HEADS * FEATURES, HEADS, WALKS, P_HALT, LENGTH), medium),
+        'GRF layer': _layer(
+            GRFAttention(HEADS * FEATURES, HEADS, num_walks=WALKS, p_halt=P_HALT, max_walk_length=LENGTH), medium
+        ),
         'k-MIP layer': _layer(KMIPAttention(HEADS * FEATURES, HEADS, k=10), 20_000 // scale),
     }
 

@@ -109,7 +109,7 @@ def _train_step(name: str, nodes: int, edges: int) -> Callable[[], object]:
         return lambda: sparse(x, edge_index).sum().backward()
     walks, features = RWGNK[name]
     feature_map = 'relu' if features is None else FavorFeatures(CHANNELS, features)
-    attention = RWGNKAttention(CHANNELS, 1, walks, max_walk_length=HOPS, feature_map=feature_map)
+    attention = RWGNKAttention(CHANNELS, 1, num_walks=walks, max_walk_length=HOPS, feature_map=feature_map)
     graph = Graph.from_tensors(edge_index, nodes)
     attention.mask(graph)  # walks are drawn once, before training
     return lambda: attention(x, edge_index, graph=graph).sum().backward()

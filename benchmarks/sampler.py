@@ -33,10 +33,10 @@ def run(quick: bool, folder: Path) -> None:
                     'graph': name,
                     'nodes': size,
                     'method': method,
-                    'million steps per second': size * WALKS * LENGTH / own / 1e6,
-                    'speed / torch_sparse': baseline / own,
+                    'million steps per second': size * WALKS * LENGTH / time / 1e6,
+                    'speed / torch_sparse': baseline / time,
                 }
-                for method, own in seconds.items()
+                for method, time in seconds.items()
             ]
     note = (
         f'{WALKS} walks of {LENGTH} hops from every node. "walks" returns visited nodes and loads in the order of the visits; '

@@ -13,6 +13,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.segments import Segments
@@ -38,8 +39,8 @@ class Graph:
     prepared. Tensors that are changed in place afterwards are not looked at again.
 
     Args:
-        edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Row 0 holds the node that attends (or walks), row 1 the node
-            that is attended (or reached): :math:`A_{ij}` is the weight of the edges :math:`(i, j)`.
+        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. Which of both ends attends to the other is
+            the :obj:`flow` of a mask.
         num_nodes (int): The number of nodes :math:`N`.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
@@ -207,22 +208,37 @@ class Graph:
             )
         return self.data[name]
 
-    def normalized_weight(self, normalization: str | None) -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, with degrees from the absolute weights; in
-        float64, but for :obj:`None`, which returns the weights in float32 or better.
+    def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
+        r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each:
+        node :math:`i` attends (or walks) to node :math:`j` where :math:`A_{ij} \ne 0`.
 
         Args:
-            normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
-                :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
+            flow (str): With :obj:`"source_to_target"`, as in PyG, :math:`A_{ij}` is the weight of the edges :math:`(j, i)`, and
+                with :obj:`"target_to_source"` that of the edges :math:`(i, j)`. (default: :obj:`"source_to_target"`)
+
+        Raises:
+            ValueError: If the flow is unknown.
+        """
+        return row_and_col(self.edge_index.long(), flow)
+
+    def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
+        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64, but for :obj:`None`, which returns the
+        weights in float32 or better.
+
+        Args:
+            normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
+                :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
+            flow (str): The direction of attention, see :meth:`row_and_col`. (default: :obj:`"source_to_target"`)
         """
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
         # Sums of many half-precision weights would stand still.
-        weight, (source, target) = self.weight.double(), self.edge_index
-        scale = self._inverse_degree(source, weight, normalization)
+        weight, (row, col) = self.weight.double(), self.row_and_col(flow)
+        scale = self._inverse_degree(row, weight, normalization)
         if normalization == 'sym':
-            scale = scale * self._inverse_degree(target, weight, normalization)
+            scale = scale * self._inverse_degree(col, weight, normalization)
         return weight * scale
 
     def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:

@@ -97,16 +97,18 @@ class Segments:
     def index(self) -> Tensor:
         r"""The graph of each node, in int64, :obj:`[N]`."""
         if self._index is None:
-            zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
-            self._index = zeros if self.batch is None else self.batch.long()
+            with torch.inference_mode(False):  # kept, and perhaps trained with later
+                zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
+                self._index = zeros if self.batch is None else self.batch.long()
         return self._index
 
     @property
     def ptr(self) -> Tensor:
         r"""Where the nodes of each graph begin, and :math:`N`, :obj:`[B + 1]`."""
         if self._ptr is None:
-            bounds = torch.arange(self.num_graphs + 1, device=self.device)
-            self._ptr = bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
+            with torch.inference_mode(False):
+                bounds = torch.arange(self.num_graphs + 1, device=self.device)
+                self._ptr = bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
         return self._ptr
 
     @property
@@ -151,21 +153,25 @@ class Segments:
             most (int, optional): The most graphs in a group. (default: :obj:`None`, any number)
         """
         if most not in self._groups:
-            size = self.sizes.cpu()
-            start = size.cumsum(0) - size
-            power = next_power_of_two(size.clamp(min=4))
-            width = torch.where(4 * size <= 3 * power, 3 * power // 4, power).clamp(max=max(self.largest, 1))
-            width, start, size = (x[size > 0] for x in (width, start, size))
-            tensors: list[Tensor] = []
-            for slots in width.unique().tolist():
-                chunks = (x[width == slots].split(most or self.num_graphs) for x in (start, size))
-                for starts, counts in zip(*chunks, strict=True):
-                    slot, counts = torch.arange(slots), counts.unsqueeze(1)
-                    source = starts.unsqueeze(1) + torch.minimum(slot, counts - 1)
-                    target = source.masked_fill(slot >= counts, self.num_nodes)
-                    tensors += [source.to(self.device), target.to(self.device)]
-            self._groups[most] = tuple(tensors)
+            with torch.inference_mode(False):
+                self._groups[most] = self._group(most)
         return self._groups[most]
+
+    def _group(self, most: int | None) -> tuple[Tensor, ...]:
+        size = self.sizes.cpu()
+        start = size.cumsum(0) - size
+        power = next_power_of_two(size.clamp(min=4))
+        width = torch.where(4 * size <= 3 * power, 3 * power // 4, power).clamp(max=max(self.largest, 1))
+        width, start, size = (x[size > 0] for x in (width, start, size))
+        tensors: list[Tensor] = []
+        for slots in width.unique().tolist():
+            chunks = (x[width == slots].split(most or self.num_graphs) for x in (start, size))
+            for starts, counts in zip(*chunks, strict=True):
+                slot, counts = torch.arange(slots), counts.unsqueeze(1)
+                source = starts.unsqueeze(1) + torch.minimum(slot, counts - 1)
+                target = source.masked_fill(slot >= counts, self.num_nodes)
+                tensors += [source.to(self.device), target.to(self.device)]
+        return tuple(tensors)
 
     def constants(self, most: int | None = None) -> list[Tensor]:
         r"""Returns what a custom operator is given: :attr:`ptr` and :meth:`group_tensors`. What torch.compile traces is given

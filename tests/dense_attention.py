@@ -33,11 +33,11 @@ def assert_dense_attention(operator: MaskOperator, matrix: Tensor, learned: Sequ
 
 def dense_weight(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: str | None) -> Tensor:
     """W, with torch alone, so that autograd gives its gradient."""
-    row, col = edge_index
+    col, row = edge_index  # the target of an edge attends to its source
     zero = weight.new_zeros(num_nodes)
-    out_degree, in_degree = zero.index_add(0, row, weight.abs()), zero.index_add(0, col, weight.abs())
+    row_sum, col_sum = zero.index_add(0, row, weight.abs()), zero.index_add(0, col, weight.abs())
     if normalization == 'sym':
-        weight = weight / (out_degree[row] * in_degree[col]).sqrt()
+        weight = weight / (row_sum[row] * col_sum[col]).sqrt()
     elif normalization == 'rw':
-        weight = weight / out_degree[row]
+        weight = weight / row_sum[row]
     return weight.new_zeros(num_nodes, num_nodes).index_put((row, col), weight, accumulate=True)

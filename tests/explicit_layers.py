@@ -113,7 +113,7 @@ def expected_coefficients(layer: ExplicitAttention, x: Tensor, data: Data) -> tu
     matrix = layer.mask(data).to_dense().detach().double().numpy()
     if isinstance(layer, MaskedSoftmaxAttention):
         return softmax_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
-    q, k = (tensor.numpy() for tensor in layer.feature_map(q, k, data.get('batch'), Graph.from_data(data).num_graphs))
+    q, k = (tensor.numpy() for tensor in layer.feature_map(q, k, Graph.from_data(data).segments))
     share = np.einsum('nhm,khm->hnk', q, k) * matrix
     total = share.sum(-1, keepdims=True)
     coefficients = np.divide(share, total, out=np.zeros_like(share), where=total != 0)

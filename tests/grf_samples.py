@@ -34,6 +34,8 @@ def make(**settings: object) -> GRFMask:
     return GRFMask(**{'num_walks': 3, 'p_halt': 0.3, 'max_walk_length': 2, 'modulation': torch.tensor(F)} | settings)
 
 
-def expected_mask(data: Data, normalization: str | None = 'sym') -> NDArray[np.float64]:
-    feature = power_series(weight_matrix(data, normalization), np.array(F))
+def expected_mask(
+    data: Data, normalization: str | None = 'sym', flow: str = 'source_to_target', **settings: object
+) -> NDArray[np.float64]:
+    feature = power_series(weight_matrix(data, normalization, flow), np.array(F))
     return feature @ feature.T

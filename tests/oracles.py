@@ -11,31 +11,35 @@ from scipy.stats import norm
 Array = NDArray[Any]
 
 
-def as_numpy(data: Any) -> tuple[Array, Array, int, Array]:
-    """Edges, weights, number of nodes and graph ids of a PyG data object."""
+def as_numpy(data: Any, flow: str = 'source_to_target') -> tuple[Array, Array, int, Array]:
+    """Rows and columns of the edges in the adjacency matrix, weights, number of nodes and graph ids of a PyG data object. As
+    messages flow in PyG, the row of an edge is its target.
+    """
     num_nodes = data.num_nodes or 0
     has_edges = 'edge_index' in data
     edges = data.edge_index.numpy() if has_edges else np.zeros((2, 0), dtype=np.int64)
     weight = data.edge_weight.double().numpy() if 'edge_weight' in data else np.ones(edges.shape[1])
     batch = data.batch.numpy() if 'batch' in data else np.zeros(num_nodes, dtype=np.int64)
+    if flow == 'source_to_target':
+        edges = np.stack([edges[1], edges[0]])
     return edges, weight, num_nodes, batch
 
 
 def edge_weights(edges: Array, weight: Array, num_nodes: int, normalization: str | None) -> Array:
     """The entry of W at every edge, parallel edges apart."""
-    out_degree, in_degree = np.zeros(num_nodes), np.zeros(num_nodes)
+    row_sum, col_sum = np.zeros(num_nodes), np.zeros(num_nodes)
     for (i, j), w in zip(edges.T, weight, strict=True):
-        out_degree[i] += abs(w)
-        in_degree[j] += abs(w)
+        row_sum[i] += abs(w)
+        col_sum[j] += abs(w)
     result = np.zeros(len(weight))
     for e, ((i, j), w) in enumerate(zip(edges.T, weight, strict=True)):
-        scale = {'sym': np.sqrt(out_degree[i] * in_degree[j]), 'rw': out_degree[i], None: 1.0}[normalization]
+        scale = {'sym': np.sqrt(row_sum[i] * col_sum[j]), 'rw': row_sum[i], None: 1.0}[normalization]
         result[e] = 0.0 if scale == 0 else w / scale
     return result
 
 
-def weight_matrix(data: Any, normalization: str | None) -> Array:
-    edges, weight, num_nodes, _ = as_numpy(data)
+def weight_matrix(data: Any, normalization: str | None, flow: str = 'source_to_target') -> Array:
+    edges, weight, num_nodes, _ = as_numpy(data, flow)
     matrix = np.zeros((num_nodes, num_nodes))
     for (i, j), w in zip(edges.T, edge_weights(edges, weight, num_nodes, normalization), strict=True):
         matrix[i, j] += w
@@ -112,11 +116,11 @@ def explicit_walks(
     weight: Array | None = None,
 ) -> list[list[list[int]]]:
     """The edges that every walk takes, from a uniform number for its length (step 0) and for each of its hops, which choose
-    among the edges of a node in the order of their targets, and parallel ones of their weights.
+    among the edges of a row in the order of their columns, and parallel ones of their weights.
     """
-    out_edges: list[list[int]] = [[] for _ in range(num_nodes)]
+    edges_of: list[list[int]] = [[] for _ in range(num_nodes)]
     for e in np.lexsort((np.zeros(edges.shape[1]) if weight is None else weight, edges[1])):
-        out_edges[edges[0, e]].append(e)
+        edges_of[edges[0, e]].append(e)
     walks: list[list[list[int]]] = []
     for start in range(num_nodes):
         own = []
@@ -125,9 +129,9 @@ def explicit_walks(
             length = sum(1 for s in survival[1:] if s > uniform(0, walker))
             node, taken = start, []
             for step in range(1, length + 1):
-                if not out_edges[node]:
+                if not edges_of[node]:
                     break
-                edge = out_edges[node][int(uniform(step, walker) * len(out_edges[node]))]
+                edge = edges_of[node][int(uniform(step, walker) * len(edges_of[node]))]
                 taken.append(edge)
                 node = int(edges[1, edge])
             own.append(taken)
@@ -161,12 +165,19 @@ def splitmix(x: int) -> int:
 
 
 def grf_loads(
-    data: Any, num_walks: int, p_halt: float, hops: int, normalization: str | None = 'sym', seed: int = 0, keys: bool = False
+    data: Any,
+    num_walks: int,
+    p_halt: float,
+    hops: int,
+    normalization: str | None = 'sym',
+    seed: int = 0,
+    keys: bool = False,
+    flow: str = 'source_to_target',
 ) -> Array:
     """P_l of the walks of a mask with this seed, whose random numbers are a hash of the seed, the position of the start node in
     its graph, the walk and the step.
     """
-    edges, weight, num_nodes, batch = as_numpy(data)
+    edges, weight, num_nodes, batch = as_numpy(data, flow)
     position = [int(np.sum(batch[:i] == batch[i])) for i in range(num_nodes)]
 
     def uniform(step: int, walker: int) -> float:

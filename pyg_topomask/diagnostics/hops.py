@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
@@ -33,7 +34,7 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask
-        >>> data = Data(edge_index=torch.tensor([[0], [2]]), num_nodes=3)
+        >>> data = Data(edge_index=torch.tensor([[2], [0]]), num_nodes=3)
         >>> mask_rows(AdjacencyMask(self_loop=None), data, torch.tensor([0]))
         tensor([[[0., 0., 1.]]])
     """
@@ -46,10 +47,15 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
 
 
 def weight_by_hops(
-    mask: Mask, graph: Graph | Data, max_hops: int = 4, nodes: Tensor | None = None, rows: Tensor | None = None
+    mask: Mask,
+    graph: Graph | Data,
+    max_hops: int = 4,
+    nodes: Tensor | None = None,
+    rows: Tensor | None = None,
+    flow: str | None = None,
 ) -> Tensor:
     r"""Returns how far a mask looks: the share of the absolute weight :math:`\sum_j |M_{ij}|` of a row that lies on nodes
-    at each distance from node :math:`i` along the edges, averaged over rows that have any weight.
+    at each distance from node :math:`i`, averaged over rows that have any weight.
 
     Args:
         mask (Mask): The mask.
@@ -58,12 +64,15 @@ def weight_by_hops(
         nodes (torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them. (default: :obj:`None`, all, which takes
             :math:`O(H N^2)` memory)
         rows (torch.Tensor, optional): Their rows, where :func:`mask_rows` has returned them already. (default: :obj:`None`)
+        flow (str, optional): The hops that are counted: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to
+            :math:`j` where there is an edge :math:`(j, i)`; with :obj:`"target_to_source"` along the edges.
+            (default: :obj:`None`, that of the mask, or :obj:`"source_to_target"` where it has none)
 
     Returns:
         torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.
 
     Raises:
-        ValueError: If :obj:`max_hops` is no whole number from 0, or there is no such node.
+        ValueError: If :obj:`max_hops` is no whole number from 0, there is no such node, or :obj:`flow` is unknown.
 
     Example:
         >>> from pyg_topomask.masks import PackingMask
@@ -75,7 +84,8 @@ def weight_by_hops(
     graph = Graph.of(graph)
     nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else _indices(nodes, graph)
     weight = (mask_rows(mask, graph, nodes) if rows is None else rows).abs()
-    row, col = graph.edge_index.long().cpu().numpy()
+    flow = flow or getattr(mask, 'flow', None) or 'source_to_target'
+    row, col = (end.cpu().numpy() for end in graph.row_and_col(flow))
     adjacency = coo_matrix((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2).tocsr()
     distance = np.empty((0, graph.num_nodes))
     if nodes.numel() > 0:
@@ -92,8 +102,7 @@ def _indices(nodes: Tensor, graph: Graph) -> Tensor:
         return nodes.nonzero().squeeze(1)
     whole = not (nodes.dtype == torch.bool or nodes.is_floating_point()) and nodes.dim() == 1
     if not whole or not bool(((nodes >= 0) & (nodes < graph.num_nodes)).all()):
-        raise ValueError(
-            f'nodes: got {nodes}; accepted are whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, '
-            f'[{graph.num_nodes}]'
+        raise ArgumentError(
+            'nodes', nodes, f'whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, [{graph.num_nodes}]'
         )
     return nodes.long()

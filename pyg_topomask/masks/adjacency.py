@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_finite
+from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.sparse import sparse_operator
@@ -28,30 +29,45 @@ class AdjacencyState:
 
 
 class AdjacencyMask(Mask):
-    r"""Attention along the edges: :math:`\mathbf{M} = \mathbf{W} + s \, \mathbf{I}`, where :math:`W_{ij}` is the weight of the
-    edges :math:`(i, j)`, so that node :math:`i` attends to the nodes that its edges point at. Parallel edges add up. Use
-    :attr:`T` to attend against the direction of the edges, as message passing from sources to targets does.
+    r"""Attention along the edges: :math:`\mathbf{M} = \mathbf{W} + s \, \mathbf{I}`, where :math:`\mathbf{W}` is the
+    normalized adjacency matrix :math:`\mathbf{A}` and :math:`A_{ij}` the weight of the edges :math:`(j, i)`: node :math:`i`
+    attends to the nodes that it receives messages from in PyG. Parallel edges add up.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         self_loop (float, optional): The initial weight :math:`s` of a node for itself, learned per head; :obj:`None` for none.
             (default: :obj:`1.0`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{out}^{-1/2} \mathbf{A} \mathbf{D}_{in}^{-1/2}`,
-            :obj:`"rw"` for :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with
+            the sums of the absolute weights over rows and columns, :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`,
+            :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` where there is an edge
+            :math:`(j, i)`; or :obj:`"target_to_source"`, where there is an edge :math:`(i, j)`.
+            (default: :obj:`"source_to_target"`)
+
+    Raises:
+        ValueError: If an argument is outside its range.
 
     Example:
         >>> from torch_geometric.data import Data
         >>> AdjacencyMask()(Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2)).to_dense()
-        tensor([[[1., 1.],
-                 [0., 1.]]], grad_fn=<PermuteBackward0>)
+        tensor([[[1., 0.],
+                 [1., 1.]]], grad_fn=<PermuteBackward0>)
     """
 
-    def __init__(self, heads: int = 1, self_loop: float | None = 1.0, normalization: str | None = None) -> None:
+    def __init__(
+        self,
+        heads: int = 1,
+        self_loop: float | None = 1.0,
+        normalization: str | None = None,
+        flow: str = 'source_to_target',
+    ) -> None:
         super().__init__(heads)
         check_normalization(normalization)
+        check_flow(flow)
         if self_loop is not None:
             check_finite(self_loop=self_loop)
         self.normalization = normalization
+        self.flow = flow
         self.initial = self_loop
         self.self_loop = None if self_loop is None else torch.nn.Parameter(torch.empty(heads))
         self.reset_parameters()
@@ -61,10 +77,10 @@ class AdjacencyMask(Mask):
             torch.nn.init.constant_(self.self_loop, self.initial)
 
     def settings(self) -> Hashable:
-        return type(self), self.normalization, self.self_loop is None
+        return type(self), self.normalization, self.flow, self.self_loop is None
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization)
+        (row, col), weight = graph.row_and_col(self.flow), graph.normalized_weight(self.normalization, self.flow)
         loop = torch.zeros_like(weight)
         if self.self_loop is not None:
             nodes = torch.arange(graph.num_nodes, device=graph.device)

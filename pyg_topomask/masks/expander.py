@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_even, check_whole
+from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.sparse import sparse_operator
@@ -75,9 +76,12 @@ class ExpanderMask(Mask):
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
         input_edges (bool): Also attend along the edges of the input graph. (default: :obj:`True`)
         seed (int): The seed of the random graph. (default: :obj:`0`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` where there is an edge
+            :math:`(j, i)`; or :obj:`"target_to_source"`, where there is an edge :math:`(i, j)`.
+            (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If :obj:`degree` is not a positive even number.
+        ValueError: If :obj:`degree` is not a positive even number, or :obj:`flow` is unknown.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -87,22 +91,31 @@ class ExpanderMask(Mask):
                  [1., 1., 1.]]])
     """
 
-    def __init__(self, heads: int = 1, degree: int = 6, input_edges: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        heads: int = 1,
+        degree: int = 6,
+        input_edges: bool = True,
+        seed: int = 0,
+        flow: str = 'source_to_target',
+    ) -> None:
         super().__init__(heads)
         check_even(degree=degree)
         check_whole(seed=seed)
+        check_flow(flow)
         self.degree = degree
         self.input_edges = input_edges
         self.seed = seed
+        self.flow = flow
 
     def settings(self) -> Hashable:
-        return type(self), self.degree, self.input_edges, self.seed
+        return type(self), self.degree, self.input_edges, self.seed, self.flow
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpanderState:
         nodes = torch.arange(graph.num_nodes, device=graph.device)
         pairs = [nodes.expand(2, -1), expander_edges(graph, self.degree, self.seed)]
         if self.input_edges:
-            pairs.append(graph.edge_index.long())
+            pairs.append(torch.stack(graph.row_and_col(self.flow)))
         row, col = torch.cat(pairs, dim=1)
         return ExpanderState(SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0])
 

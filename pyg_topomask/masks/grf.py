@@ -2,30 +2,30 @@ r"""Masks estimated by graph random features."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
-from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
+from pyg_topomask.masks.modulation import named_series, resolve_positive, series_parameter
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import spmm
+from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
 from pyg_topomask.walks.features import count_pairs
+from pyg_topomask.walks.stored import load_walks
 
 __all__ = ['GRFMask', 'GRFState']
 
@@ -49,7 +49,7 @@ class GRFStructure(MaskStructure):
 
 def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:
     half = len(tensors) // 2
-    return [(part[0], SparsePattern(*part[1:])) for part in (tensors[:half], tensors[half:])]
+    return [(value, SparsePattern(*pattern)) for value, *pattern in (tensors[:half], tensors[half:])]
 
 
 @dataclass
@@ -73,106 +73,8 @@ class GRFState:
         pairs = self._pairs[form]
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
-    def store(self, data: Data, settings: WalkSettings) -> None:
-        r"""Stores the walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They
-        replace those that are there.
-        """
-        for key in [f'{name}_{part}' for name in _NAMES for part in _PARTS if f'{name}_{part}' in data]:
-            del data[key]  # perhaps of a second ensemble
-        graph = Graph.from_data(data)
-        ensembles = [self.query] if self.key is self.query else [self.query, self.key]
-        for name, walks in zip(_NAMES, ensembles, strict=False):
-            # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
-            stored = walks.nnz
-            while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
-                stored += 1
-            padding = (0, stored - walks.nnz)
-            data[f'{name}_index'] = pad(torch.stack([walks.start, walks.visited]).long(), padding)
-            data[f'{name}_length'] = pad(walks.length.long(), padding)
-            data[f'{name}_load'] = pad(walks.load, padding)
-            num_nodes, num_edges, code = graph.fingerprint[0].tolist()
-            sizes = [num_nodes, num_edges, code, stored, walks.nnz, walks.max_walk_length, _code(settings)]
-            data[f'{name}_sizes'] = torch.tensor([sizes], device=walks.load.device)
 
-    @classmethod
-    def load(cls, graph: Graph, settings: WalkSettings, transform: str = 'AddGraphRandomFeatures') -> GRFState | None:
-        r"""Returns the walks that a transform has stored on the data that :obj:`graph` was made from, or :obj:`None`.
-
-        Raises:
-            ValueError: If the data has changed since they were stored, or they do not fit the settings.
-        """
-        data = graph.data
-        if data is None:
-            return None
-        found = [name for name in _NAMES if any(f'{name}_{part}' in data for part in _PARTS)]
-        ensembles = [_load(graph, data, name, settings, transform) for name in found]
-        return cls(ensembles[0], ensembles[-1])._fit(settings, transform) if ensembles else None
-
-    def _fit(self, settings: WalkSettings, transform: str) -> GRFState:
-        hops, apart = settings.max_walk_length, settings.independent_ensembles
-        found = min(self.query.max_walk_length, self.key.max_walk_length)
-        if found < hops:
-            raise ValueError(
-                f'max_walk_length: got {hops}, but the stored walks end after {found} hops; accepted are at most {found}, or '
-                f'walks that {transform} stored with a larger max_walk_length'
-            )
-        if apart and self.key is self.query:
-            raise ValueError(
-                f'independent_ensembles: got True, but the data stores one ensemble; run {transform} again with '
-                f'independent_ensembles=True'
-            )
-        query = self.query.truncate(hops)
-        return GRFState(query, self.key.truncate(hops) if apart else query)
-
-
-_NAMES = ('grf', 'grf_key')
-_CODES = {'sym': 0, 'rw': 1, None: 2}
-_COUNTED = 4  # a multiple of it is added for visits that are counted, not weighed
-_PARTS = ('index', 'length', 'load', 'sizes')
-
-
-def _code(settings: WalkSettings) -> int:
-    code = _CODES[settings.normalization]
-    if settings.importance:
-        return code
-    # What is counted depends on how walks are drawn.
-    drawn = settings.p_halt if settings.walk_length is None else settings.walk_length, settings.transition
-    return code + _COUNTED * (1 + zlib.crc32(repr(drawn).encode()))
-
-
-def _load(graph: Graph, data: Data, name: str, settings: WalkSettings, transform: str) -> WalkFeatures:
-    missing = [f'{name}_{part}' for part in _PARTS if f'{name}_{part}' not in data]
-    if missing:
-        raise ValueError(f'data: got stored walks without {missing}; run {transform} again')
-    index, length, load, sizes = (data[f'{name}_{part}'] for part in _PARTS)
-    fingerprint, stored, kept, longest, codes = sizes.view(-1, 7).split([3, 1, 1, 1, 1], dim=1)
-    total = int(stored.sum())
-    if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
-        raise ValueError(
-            f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
-            f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
-            f'they were stored: run {transform} again, after the transforms that change it'
-        )
-    others = codes[codes != _code(settings)]
-    if others.numel() > 0:
-        found = int(others[0])
-        normalization = next(own for own, number in _CODES.items() if number == found % _COUNTED)
-        raise ValueError(
-            f'data: got walks stored with normalization={normalization!r} and importance={found < _COUNTED}; accepted are '
-            f'normalization={settings.normalization!r}, importance={settings.importance} and, for walks that are counted, '
-            f'p_halt={settings.p_halt}, walk_length={settings.walk_length} and transition={settings.transition!r}: run '
-            f'{transform} again with these, or store no walks, which every mask then draws for itself'
-        )
-    if not torch.equal(stored, kept):
-        position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).squeeze(1).repeat_interleave(
-            stored.squeeze(1)
-        )
-        own = position < kept.squeeze(1).repeat_interleave(stored.squeeze(1))
-        index, length, load = index[:, own], length[own], load[own]
-    walks = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(longest.max()) if len(longest) > 0 else 0)
-    return walks.truncate(int(longest.min()) if len(longest) > 0 else 0)
-
-
+@options_of(WalkSettings)
 class GRFMask(LogarithmicMask):
     r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
@@ -209,28 +111,12 @@ class GRFMask(LogarithmicMask):
             in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
             that the mask estimates at first, which warns where :obj:`max_walk_length` leaves out any power of a polynomial or
             a tenth of a series; :obj:`None` for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
-        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
             the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
-            (default: :obj:`"iid"`)
-        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for hops with probabilities proportional to
-            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
-            \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
-            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
-            faster than the modulation falls. (default: :obj:`"sym"`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
             the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
             all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew; layers with other seeds walk other walks. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
-            of :mod:`pyg_topomask.walks`. Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and
-            warns if it is more. (default: :obj:`None`)
-        importance (bool): Weigh visits by edge weights and inverse probabilities; :obj:`False` counts visits, the ad-hoc
-            kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
-            (default: :obj:`True`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         positive (bool, optional): Learn the logarithm of the modulation, which stays above 0: training is steadier, and
             softmax attention needs it. :obj:`None` is :obj:`True` where all initial numbers are above 0.
@@ -254,37 +140,22 @@ class GRFMask(LogarithmicMask):
         p_halt: float = 0.5,
         max_walk_length: int = 4,
         modulation: Tensor | str | None = None,
-        independent_ensembles: bool = False,
         asymmetric: bool | str = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        normalization: str | None = 'sym',
         resample: str = 'never',
         seed: int = 0,
-        walk_length: WalkLength | str | None = None,
-        importance: bool = True,
         share_modulation: bool = False,
         positive: bool | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(heads)
-        self.walk_settings = WalkSettings(
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            transition=transition,
-            normalization=normalization,
-            walk_length=walk_length,
-            importance=importance,
-        )
+        self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_whole(seed=seed)
         if resample not in ('never', 'forward'):
             raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
         if asymmetric not in (False, True, 'pairs'):
             raise ValueError(f'asymmetric: got {asymmetric!r}; accepted are False, True and "pairs"')
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
-        if asymmetric is True and independent_ensembles:
+        if asymmetric is True and self.walk_settings.independent_ensembles:
             raise ValueError('independent_ensembles: got True for asymmetric=True, whose keys do not walk; accepted is False')
         self.resample = resample
         self.seed = seed
@@ -293,10 +164,8 @@ class GRFMask(LogarithmicMask):
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
-            warn_of_cut('modulation', 'max_walk_length', max_walk_length, modulation, features=asymmetric is not True)
-            with naming('modulation'):
-                series = kernel_series(modulation, max_walk_length)
-                modulation = series if asymmetric is True else deconvolve(series)
+            squared = asymmetric is not True
+            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', squared)
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
@@ -321,6 +190,11 @@ class GRFMask(LogarithmicMask):
         return self.f if self.key_modulation is None else self._numbers(self.key_modulation).expand(self.heads, -1)
 
     @property
+    def flow(self) -> str:
+        r"""The direction of attention along edges."""
+        return self.walk_settings.flow
+
+    @property
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
@@ -328,16 +202,16 @@ class GRFMask(LogarithmicMask):
         return type(self), self.walk_settings, self.seed, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
-        if generator is None and not self.fresh:
-            stored = GRFState.load(graph, self.walk_settings)
-            return GRFState(*sample_ensembles(graph, self.walk_settings, self.seed)) if stored is None else stored
-        return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))
+        if generator is not None or self.fresh:
+            return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))
+        stored = load_walks(graph, self.walk_settings)
+        return GRFState(*(stored or sample_ensembles(graph, self.walk_settings, self.seed)))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
         f, query_pattern, key_pattern = self.f, state.query.pattern, state.key.pattern
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
-            adjacency = AdjacencyMask(1, None).prepared(graph)
+            adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
             return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)

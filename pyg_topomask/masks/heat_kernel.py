@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_numbers, is_number
+from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
@@ -91,6 +92,9 @@ class HeatKernelMask(Mask):
         tolerance (float): The largest error of the polynomial, up to which a graph in a batch agrees with the graph alone.
             (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
+            or :obj:`"target_to_source"`, that of the edges :math:`(i, j)`.
+            (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
@@ -112,13 +116,16 @@ class HeatKernelMask(Mask):
         lam: float | Sequence[float] | Tensor = 1.0,
         tolerance: float = 1e-8,
         learnable: bool = True,
+        flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
         if kind not in KINDS:
             raise ValueError(f'kind: got {kind!r}; accepted are {list(KINDS)}')
         if not (is_number(tolerance) and 1e-15 <= tolerance < 1):
             raise ValueError(f'tolerance: got {tolerance!r}; accepted are numbers from 1e-15 to below 1')
+        check_flow(flow)
         self.kind = kind
+        self.flow = flow
         self.tolerance = tolerance
         self.initial = inverse_softplus(lam, heads)
         self.raw_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
@@ -134,12 +141,12 @@ class HeatKernelMask(Mask):
         return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
     def settings(self) -> Hashable:
-        return type(self), self.kind
+        return type(self), self.kind, self.flow
 
     @torch.compiler.disable  # the compiler would keep the radius of an earlier graph
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # Every diagonal entry has a place in the pattern.
-        state = AdjacencyMask(1, 1.0, None).prepare(graph)
+        state = AdjacencyMask(1, 1.0, None, self.flow).prepare(graph)
         pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
         row, col = pattern.row.long(), pattern.col.long()
         asymmetric = _asymmetric(row, col, weight.detach(), graph.num_nodes)
@@ -197,7 +204,7 @@ class HeatKernelMask(Mask):
         return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}'
+        return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'
 
 
 def _asymmetric(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> int | None:

@@ -11,20 +11,12 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import (
-    convolve,
-    deconvolve,
-    kernel_series,
-    naming,
-    resolve_positive,
-    series_parameter,
-    warn_of_cut,
-)
+from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
 from pyg_topomask.ops.sparse_matmul import multiply
@@ -75,13 +67,16 @@ class PowerSeriesMask(LogarithmicMask):
             mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
             numbers, :obj:`coefficients` are given to that length, so that :math:`\alpha` has those of a kernel up to the power
             :math:`\lfloor K / 2 \rfloor`, and an odd order is one less. (default: :obj:`"alpha"`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{out}^{-1/2} \mathbf{A}
-            \mathbf{D}_{in}^{-1/2}` with degrees from the absolute weights, :obj:`"rw"` for
-            :math:`\mathbf{D}_{out}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
+            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
             faster than the coefficients fall. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of the coefficients, which stay above 0: training is steadier.
             :obj:`None` is :obj:`True` where all initial numbers are above 0. (default: :obj:`None`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
+            or :obj:`"target_to_source"`, that of the edges :math:`(i, j)`.
+            (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
@@ -103,27 +98,25 @@ class PowerSeriesMask(LogarithmicMask):
         normalization: str | None = 'sym',
         learnable: bool = True,
         positive: bool | None = None,
+        flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
         check_whole(0, order=order)
-        if parameterization not in ('alpha', 'f'):
-            raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
+        check_choice(('alpha', 'f'), parameterization=parameterization)
         self.order = order if parameterization == 'alpha' else order // 2 * 2
         self.parameterization = parameterization
-        self._adjacency = AdjacencyMask(1, None, normalization)
+        self._adjacency = AdjacencyMask(1, None, normalization, flow)
         length = 1 + (order if parameterization == 'alpha' else order // 2)
         dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
-        if coefficients is None:
+        squared = parameterization == 'f'
+        if isinstance(coefficients, str):
+            limit = 'order // 2' if squared else 'order'
+            coefficients = named_series('coefficients', coefficients, length - 1, limit, squared)
+        elif coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
-        elif isinstance(coefficients, str):
-            limit, features = ('order', False) if parameterization == 'alpha' else ('order // 2', True)
-            warn_of_cut('coefficients', limit, length - 1, coefficients, features)
-            with naming('coefficients'):
-                coefficients = kernel_series(coefficients, length - 1)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)
-        if parameterization == 'f':
-            with naming('coefficients'):
-                initial = deconvolve(initial)
+        if squared and dtype is None:  # no kernel, whose square root it is already
+            initial = deconvolved('coefficients', initial)
         self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
@@ -136,6 +129,11 @@ class PowerSeriesMask(LogarithmicMask):
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""
         coefficients = self._numbers(self.coefficients)
         return coefficients if self.parameterization == 'alpha' else convolve(coefficients, coefficients)
+
+    @property
+    def flow(self) -> str:
+        r"""The direction of attention along edges."""
+        return self._adjacency.flow
 
     def settings(self) -> Hashable:
         return type(self), self._adjacency.settings()
@@ -159,7 +157,7 @@ class PowerSeriesMask(LogarithmicMask):
     def extra_repr(self) -> str:
         return (
             f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
-            f'normalization={self._adjacency.normalization!r}, positive={self.positive}'
+            f'normalization={self._adjacency.normalization!r}, positive={self.positive}, flow={self.flow!r}'
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +20,10 @@ from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import sddmm
+from pyg_topomask.options import options_of
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import WalkFeatures, WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks import WalkFeatures, WalkSettings, sample_ensembles
+from pyg_topomask.walks.stored import load_walks
 
 __all__ = ['RWGNKMask']
 
@@ -58,6 +61,7 @@ class ExpectedVisits:
     gram: Tensor | None
 
 
+@options_of(WalkSettings, without=('normalization', 'importance'))
 class RWGNKMask(Mask):
     r"""The random walks graph-nodes kernel from `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5): dot products of discounted frequency vectors, which record the
@@ -69,8 +73,8 @@ class RWGNKMask(Mask):
         = \mathbf{e}_i \sum_{l=0}^{L} \lambda^l S_l \mathbf{P}^l
 
     where :math:`\omega_l(i)` is the node that a walk from :math:`i` is at after :math:`l` hops, :math:`S_l` the probability
-    that it makes as many, :math:`(1 - p_{halt})^l`, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}` (rows of nodes
-    without out-edges are zero: walks end there). With :math:`\alpha = 0` and walks without a largest length the mask is
+    that it makes as many, :math:`(1 - p_{halt})^l`, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}` (rows
+    without entries are zero: walks end there). With :math:`\alpha = 0` and walks without a largest length the mask is
     :math:`\Gamma(\rho \mathbf{A} / d)` with :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 -
     p_{halt}) \lambda` on a :math:`d`-regular graph, and on others between that of the largest and that of the smallest degree,
     entry by entry (Theorem 4.2); this holds for expectations, not for samples. With :math:`\alpha = 1` entries are cosines.
@@ -102,16 +106,9 @@ class RWGNKMask(Mask):
             (default: :obj:`1.0`)
         alpha (float): The normalisation exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
-        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
-            (default: :obj:`"iid"`)
-        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for hops with probabilities proportional to
-            the absolute edge weights. (default: :obj:`"uniform"`)
         resample (str): :obj:`"never"` (walks are a function of :obj:`seed` and the graph alone) or :obj:`"forward"` (anew in
             every forward pass in training mode). (default: :obj:`"never"`)
         seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`. (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
@@ -135,26 +132,14 @@ class RWGNKMask(Mask):
         lam: Tensor | float = 1.0,
         alpha: float = 1.0,
         learnable: bool = True,
-        independent_ensembles: bool = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
         resample: str = 'never',
         seed: int = 0,
-        walk_length: WalkLength | str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None
-        self.walk_settings = WalkSettings(
-            num_walks=2 if num_walks is None else num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            transition=transition,
-            normalization='rw',
-            walk_length=walk_length,
-            importance=False,
-        )
+        walks = 2 if num_walks is None else num_walks
+        self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
         check_whole(seed=seed)
         check_not_negative(alpha=alpha)
         if resample not in ('never', 'forward'):
@@ -195,12 +180,17 @@ class RWGNKMask(Mask):
         return lam.unsqueeze(1) ** torch.arange(self.walk_settings.max_walk_length + 1, device=lam.device)
 
     @property
+    def flow(self) -> str:
+        r"""The direction of attention along edges."""
+        return self.walk_settings.flow
+
+    @property
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        own = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
-        return type(self), self.walk_settings, *own
+        prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
+        return type(self), self.walk_settings, *prepared
 
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
@@ -221,13 +211,13 @@ class RWGNKMask(Mask):
             graph = _weighted(graph, transition)
         if self.exact:
             return self._expect(graph, settings.transition)
-        stored = GRFState.load(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
-        return GRFState(*sample_ensembles(graph, settings, seed, generator)) if stored is None else stored
+        stored = load_walks(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
+        return GRFState(*(stored or sample_ensembles(graph, settings, seed, generator)))
 
     @torch.no_grad()
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
-        hops = AdjacencyMask(1, None, 'rw').prepare(_weighted(graph, weight))
+        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
         return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:

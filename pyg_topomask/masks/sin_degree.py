@@ -10,14 +10,13 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['DIRECTIONS', 'SinDegreeMask']
-
-DIRECTIONS = ('out', 'in', 'both')
+__all__ = ['SinDegreeMask']
 
 # Buckets that double in width above `max_degree`, enough for any 64-bit number of edges.
 _BUCKETS = 63
@@ -47,9 +46,10 @@ class SinDegreeMask(Mask):
         heads (int): The number of heads. (default: :obj:`1`)
         max_degree (int): The largest degree with an embedding of its own. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
-        direction (str): Which edges of a node count: :obj:`"out"`, those it attends along, as rows of a mask are the sources
-            of edges; :obj:`"in"`; or :obj:`"both"`. The three agree on undirected graphs, but that :obj:`"both"` doubles.
-            Each edge counts one, whatever its weight. (default: :obj:`"out"`)
+        flow (str, optional): Which edges of a node count: with :obj:`"source_to_target"` those that point at it, along which
+            it receives messages in PyG, with :obj:`"target_to_source"` those that leave it, and with :obj:`None` both. On
+            undirected graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one, whatever its
+            weight. (default: :obj:`"source_to_target"`)
         degree_attr (str, optional): The node attribute of the data that holds the degrees in place of those counted, which
             the sampled subgraphs of a loader need. (default: :obj:`None`)
 
@@ -70,16 +70,16 @@ class SinDegreeMask(Mask):
         heads: int = 1,
         max_degree: int = 512,
         embedding_dim: int = 16,
-        direction: str = 'out',
+        flow: str | None = 'source_to_target',
         degree_attr: str | None = None,
     ) -> None:
         super().__init__(heads)
         check_whole(0, max_degree=max_degree)
         check_whole(1, embedding_dim=embedding_dim)
-        if direction not in DIRECTIONS:
-            raise ValueError(f'direction: got {direction!r}; accepted are {list(DIRECTIONS)}')
+        if flow not in (*FLOWS, None):
+            raise ValueError(f'flow: got {flow!r}; accepted are "source_to_target", "target_to_source" and None')
         self.max_degree = max_degree
-        self.direction = direction
+        self.flow = flow
         self.degree_attr = degree_attr
         limit = torch.iinfo(torch.long).max
         bounds = [(max_degree + 1) << bucket for bucket in range(_BUCKETS)]
@@ -106,14 +106,13 @@ class SinDegreeMask(Mask):
         return self.offset.detach().ne(0).any(1)
 
     def settings(self) -> Hashable:
-        return type(self), self.direction, self.degree_attr
+        return type(self), self.flow, self.degree_attr
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         if self.degree_attr is not None:
             return self._given(graph, self.degree_attr)
-        source, target = graph.edge_index.long()
-        ends = {'out': source, 'in': target, 'both': torch.cat([source, target])}[self.direction]
-        return torch.bincount(ends, minlength=graph.num_nodes)
+        row = graph.edge_index.flatten() if self.flow is None else graph.row_and_col(self.flow)[0]
+        return torch.bincount(row, minlength=graph.num_nodes)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         # Sines of the table: there are fewer degrees than nodes.

@@ -2,6 +2,8 @@ r"""Linear attention over the nodes that random walks visit."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,42 +13,32 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
+from pyg_topomask.nn.multi_head import with_mask
 from pyg_topomask.ops import masked_linear_attention, sddmm
 from pyg_topomask.ops.normalize import quotient
-from pyg_topomask.walks import WalkLength
+from pyg_topomask.options import options_of
 
 __all__ = ['AsymmetricGRFAttention']
 
 
+@options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles'])
 class AsymmetricGRFAttention(SparseMaskAttention):
     r"""Linear attention of every node to the nodes that its random walks visit, from `"Linear Transformer Topological Masking
     with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. D, Algorithm 2, without the factor :math:`n` of
     line 11, which cancels): :class:`~pyg_topomask.masks.GRFMask` with :obj:`asymmetric=True`, with coefficients that can be
-    looked at.
+    looked at:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
+        \alpha_{ij} = \frac{\hat{\Phi}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}
+        {\sum_{j'} \hat{\Phi}_{ij'} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_{j'})}, \qquad
+        \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
-        num_walks (int): Walks per node. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop; :obj:`0` for walks of :obj:`max_walk_length` hops.
-            (default: :obj:`0.5`)
-        max_walk_length (int): The largest number of hops. (default: :obj:`4`)
-        modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
-        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
-        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
-        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
-        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool, optional): Learn the logarithm of the modulation, so that no entry of the mask turns negative in
-            training; :obj:`None` where all initial numbers are above 0. (default: :obj:`None`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or arguments exclude each other.
 
     Example:
         >>> attention = AsymmetricGRFAttention(16, heads=4)
@@ -54,46 +46,10 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         torch.Size([3, 16])
     """
 
-    def __init__(
-        self,
-        channels: int,
-        heads: int = 1,
-        num_walks: int = 4,
-        p_halt: float = 0.5,
-        max_walk_length: int = 4,
-        modulation: Tensor | str | None = None,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        normalization: str | None = 'sym',
-        resample: str = 'never',
-        seed: int = 0,
-        walk_length: WalkLength | str | None = None,
-        importance: bool = True,
-        share_modulation: bool = False,
-        positive: bool | None = None,
-        feature_map: str | FeatureMap = 'relu',
-        dropout: float = 0.0,
-        bias: bool = True,
-        out_channels: int | None = None,
-    ) -> None:
-        mask = GRFMask(
-            heads,
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            modulation=modulation,
-            asymmetric=True,
-            sampler=sampler,
-            transition=transition,
-            normalization=normalization,
-            resample=resample,
-            seed=seed,
-            walk_length=walk_length,
-            importance=importance,
-            share_modulation=share_modulation,
-            positive=positive,
-        )
-        super().__init__(channels, heads, mask, dropout, bias, out_channels)
+    mask: GRFMask
+
+    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'relu', **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(GRFMask, heads, options, asymmetric=True))
         self.feature_map = resolve_feature_map(feature_map, self.out_channels // heads)
 
     def reset_parameters(self) -> None:

@@ -14,6 +14,7 @@ from torch_geometric.typing import Adj
 
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.flow import check_flow, row_and_col
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
@@ -36,6 +37,9 @@ class ExplicitAttention(MessagePassing, ABC):
         val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
+        flow (str): The direction of attention along the edges of the graph, as of message passing in PyG: with
+            :obj:`"source_to_target"` the target of an edge attends to its source, with :obj:`"target_to_source"` the source
+            to the target. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If the heads do not divide the channels, or a size or probability is out of range.
@@ -51,8 +55,10 @@ class ExplicitAttention(MessagePassing, ABC):
         kq_dim: int | None = None,
         val_dim: int | None = None,
         head_agg: str = 'linear',
+        flow: str = 'source_to_target',
     ) -> None:
-        super().__init__(aggr='add', flow='target_to_source', node_dim=0)  # the source of an edge attends to its target
+        check_flow(flow)
+        super().__init__(aggr='add', flow=flow, node_dim=0)
         out_channels = resolve_channels(channels, out_channels, heads, divide=kq_dim is None or val_dim is None)
         check_probability(dropout=dropout)
         kq_dim = out_channels // heads if kq_dim is None else kq_dim
@@ -116,8 +122,8 @@ class ExplicitAttention(MessagePassing, ABC):
             generator (torch.Generator, optional): The source of random numbers of attention that draws any.
                 (default: :obj:`None`)
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs
-                :obj:`(j, i)`, from source to target of the attention, :obj:`[2, nnz]`, and :math:`\alpha_{ij}`,
-                :obj:`[nnz, heads]`. (default: :obj:`None`)
+                :obj:`(j, i)` of a source :math:`j` of messages, which is attended to, and a target :math:`i`, which attends,
+                :obj:`[2, nnz]`, and :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
@@ -129,10 +135,11 @@ class ExplicitAttention(MessagePassing, ABC):
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])
         # An explainer reads off what belongs to the edges in their order: they go first, the other pairs follow.
-        first, rest = _split(pairs, graph.edge_index)
+        first, rest = _split(pairs, *graph.row_and_col(self.flow))
         order = torch.cat([first, rest])
         shown = torch.nn.functional.pad(alpha, (0, 0, 0, 1))[order]  # -1 is the row of zeros
-        ends = torch.cat([graph.edge_index.long(), pairs[:, rest].flip(0)], dim=1)
+        added = torch.stack(row_and_col(torch.stack([row, col])[:, rest], self.flow))
+        ends = torch.cat([graph.edge_index.long(), added], dim=1)
         out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes)).to(v.dtype)
         out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
         return (out, (pairs, alpha)) if return_attention_weights else out
@@ -169,7 +176,8 @@ class SparseMaskAttention(ExplicitAttention):
         bias: bool = True,
         out_channels: int | None = None,
     ) -> None:
-        super().__init__(channels, heads, dropout, bias, out_channels)
+        flow = getattr(mask, 'flow', 'source_to_target')
+        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
         check_mask(mask, heads)
         self.mask = mask
 
@@ -192,18 +200,18 @@ class SparseMaskAttention(ExplicitAttention):
         return f'{super().__repr__()[:-1]}, mask={self.mask})'
 
 
-def _split(pairs: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+def _split(pairs: Tensor, row: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns the position of the pair of each edge, -1 for none or where an equal edge comes earlier, and the other pairs."""
     if pairs.size(1) == 0:
-        return pairs.new_full((edge_index.size(1),), -1), pairs.new_empty(0)
-    size = int(pairs.max()) + 1 if edge_index.numel() == 0 else int(torch.maximum(pairs.max(), edge_index.max())) + 1
+        return pairs.new_full((row.numel(),), -1), pairs.new_empty(0)
+    size = int(torch.cat([pairs.flatten(), row, col]).max()) + 1
     keys = pairs[1] * size + pairs[0]  # ascending: entries are in order of row and column
-    wanted = edge_index[0].long() * size + edge_index[1].long()
+    wanted = row * size + col
     place = torch.searchsorted(keys, wanted).clamp(max=keys.numel() - 1)
     _, inverse = wanted.unique(return_inverse=True)
     order = torch.arange(wanted.numel(), device=keys.device)
     earliest = order.new_full((wanted.numel(),), wanted.numel()).scatter_reduce_(0, inverse, order, 'amin')
-    found = (keys[place] == wanted) & (earliest[inverse] == order)
+    chosen = (keys[place] == wanted) & (earliest[inverse] == order)
     taken = torch.zeros_like(keys, dtype=torch.bool)
-    taken[place[found]] = True
-    return torch.where(found, place, -1), (~taken).nonzero().squeeze(1)
+    taken[place[chosen]] = True
+    return torch.where(chosen, place, -1), (~taken).nonzero().squeeze(1)

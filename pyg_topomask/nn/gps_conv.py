@@ -79,39 +79,39 @@ class TopoGPSConv(GPSConv):
             raise ValueError(f'conv: got {conv!r}; accepted are None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
             raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
-        found = getattr(attn, 'out_channels', channels)
-        if found != channels:
-            raise ValueError(f'attn: got {found} output channels; accepted are channels={channels}')
-        own = attn is not None or attn_type is None
-        if own and attn_kwargs:
+        out_channels = getattr(attn, 'out_channels', channels)
+        if out_channels != channels:
+            raise ValueError(f'attn: got {out_channels} output channels; accepted are channels={channels}')
+        replaced = attn is not None or attn_type is None
+        if replaced and attn_kwargs:
             raise ValueError(f'attn_kwargs: got {attn_kwargs!r}, which no attention of PyG takes here; accepted is None')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
             raise ValueError(f'heads: got {heads} beside attn, which has {attn.heads}; accepted are those, and 1')
-        if not own:
+        if not replaced:
             check_heads(heads, channels)
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
         super().__init__(
             channels,
             conv,
-            1 if own else heads,
+            1 if replaced else heads,
             dropout,
             act,
             act_kwargs,
             norm,
             norm_kwargs,
-            'multihead' if own else attn_type,
-            None if own else attn_kwargs,
+            'multihead' if replaced else attn_type,
+            None if replaced else attn_kwargs,
         )
         self.heads = getattr(attn, 'heads', heads)
-        self.own_attention = own
+        self.replaces_attention = replaced
         # Weights that neither the local layer nor the attention takes stay the error that PyG makes of them.
         self.weighted_conv = attn is None or conv is None or _takes(conv, 'edge_weight')
-        if own:
+        if replaced:
             self.attn = attn
             self.attn_type = None if attn is None else type(attn).__name__
 
     def reset_parameters(self) -> None:
-        if not self.own_attention:
+        if not self.replaces_attention:
             super().reset_parameters()
             return
         for module in (self.conv, self.attn, *self.mlp, self.norm1, self.norm2, self.norm3):
@@ -144,7 +144,7 @@ class TopoGPSConv(GPSConv):
         """
         hs, edge_attr = [], None
         if self.conv is not None:
-            local = kwargs if self.weighted_conv else {name: own for name, own in kwargs.items() if name != 'edge_weight'}
+            local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}
             h = self.conv(x, edge_index, **local)
             if isinstance(h, tuple):
                 h, edge_attr = h
@@ -152,7 +152,7 @@ class TopoGPSConv(GPSConv):
             else:
                 hs.append(self._residual(h, x, self.norm1, batch))
         if self.attn is not None:
-            if self.own_attention:
+            if self.replaces_attention:
                 edges = graph.edge_index if isinstance(graph, Graph) else edge_index
                 h = self.attn(x, edges, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
             else:

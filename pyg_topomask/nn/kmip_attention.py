@@ -67,6 +67,9 @@ class KMIPAttention(ExplicitAttention):
         deterministic (bool): Of keys with equal scores choose those of the first nodes, whatever the backend.
             (default: :obj:`False`)
         seed (int): The seed of the expander. (default: :obj:`0`)
+        flow (str): Along which edges of the input graph to attend: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to
+            :math:`j` where there is an edge :math:`(j, i)`; with :obj:`"target_to_source"` where there is an edge
+            :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is out of range, or a name is unknown.
@@ -105,8 +108,9 @@ class KMIPAttention(ExplicitAttention):
         out_channels: int | None = None,
         deterministic: bool = False,
         seed: int = 0,
+        flow: str = 'source_to_target',
     ) -> None:
-        super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg)
+        super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg, flow)
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
         check_whole(seed=seed)
@@ -188,7 +192,7 @@ class KMIPAttention(ExplicitAttention):
         self.step += 1
 
     def _entries(self, index: Tensor, valid: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
-        r"""Returns the pairs found and those to be added."""
+        r"""Returns the pairs of the search and those to be added."""
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)
@@ -212,7 +216,7 @@ class KMIPAttention(ExplicitAttention):
     def _edges(self, graph: Graph) -> list[Tensor]:
         edges = []
         if self.extra_edges in ('input', 'both'):
-            edges.append(graph.edge_index.long())
+            edges.append(torch.stack(graph.row_and_col(self.flow)))
         if self.extra_edges in ('expander', 'both'):
             settings = 'expander', self.expander_degree, self.seed
             edges.append(graph.prepared(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))

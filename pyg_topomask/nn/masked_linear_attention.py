@@ -28,8 +28,8 @@ class MaskedLinearAttention(torch.nn.Module):
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
     Time and memory are linear in the number of nodes whenever multiplying by the mask is. Nodes attend within their own graph
-    only, and the output for a graph does not depend on the batch it is in. On directed graphs the mask's rows are the sources
-    of the edges: a node attends to what its edges point at; :obj:`mask.T` turns that around.
+    only, and the output for a graph does not depend on the batch it is in. On directed graphs a node attends to the
+    nodes that it receives messages from in PyG, unless the :obj:`flow` of the mask says otherwise.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

@@ -2,6 +2,8 @@ r"""Softmax attention over the entries of a sparse mask."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -10,8 +12,9 @@ from pyg_topomask.checks import check_probability
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
+from pyg_topomask.nn.multi_head import with_mask
 from pyg_topomask.ops import attend_softmax, masked_softmax_attention
-from pyg_topomask.walks import WalkLength
+from pyg_topomask.options import options_of
 
 __all__ = ['GRFSoftmaxAttention', 'MaskedSoftmaxAttention']
 
@@ -67,35 +70,21 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         return torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
 
 
+@options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive'])
 class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4): a node attends to the nodes that its walks have in common with,
     or, with :obj:`asymmetric=True`, to those that its walks visit. The modulation is learned as its logarithm, so that the mask
     stays positive; edge weights have to be.
 
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
+        \left( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} \right)
+
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
-        num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.5`)
-        max_walk_length (int): The largest number of hops. (default: :obj:`4`)
-        modulation (torch.Tensor or str, optional): The initial :math:`f`, or a kernel. (default: :obj:`None`)
-        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
-        asymmetric (bool or str): :obj:`True` for keys without walks, :obj:`"pairs"` for a modulation of their own.
-            (default: :obj:`False`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
-        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
-        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
-        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
-        share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Raises:
+        ValueError: If an argument is outside its range, arguments exclude each other, or an entry of the mask is negative.
 
     Example:
         >>> attention = GRFSoftmaxAttention(16, heads=4)
@@ -103,45 +92,7 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         torch.Size([3, 16])
     """
 
-    def __init__(
-        self,
-        channels: int,
-        heads: int = 1,
-        num_walks: int = 4,
-        p_halt: float = 0.5,
-        max_walk_length: int = 4,
-        modulation: Tensor | str | None = None,
-        independent_ensembles: bool = False,
-        asymmetric: bool | str = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        normalization: str | None = 'sym',
-        resample: str = 'never',
-        seed: int = 0,
-        walk_length: WalkLength | str | None = None,
-        importance: bool = True,
-        share_modulation: bool = False,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        bias: bool = True,
-        out_channels: int | None = None,
-    ) -> None:
-        mask = GRFMask(
-            heads,
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            modulation=modulation,
-            independent_ensembles=independent_ensembles,
-            asymmetric=asymmetric,
-            sampler=sampler,
-            transition=transition,
-            normalization=normalization,
-            resample=resample,
-            seed=seed,
-            walk_length=walk_length,
-            importance=importance,
-            share_modulation=share_modulation,
-            positive=True,
-        )
-        super().__init__(channels, heads, mask, dropout, bias, out_channels, attention_dropout)
+    mask: GRFMask
+
+    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(GRFMask, heads, options, positive=True))

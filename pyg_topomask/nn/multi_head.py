@@ -2,6 +2,7 @@ r"""What all multi-head attention layers check and accept alike."""
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
-__all__ = ['as_graph', 'check_features', 'check_heads', 'check_mask', 'resolve_channels']
+__all__ = ['as_graph', 'check_features', 'check_heads', 'check_mask', 'resolve_channels', 'with_mask']
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
@@ -67,6 +68,21 @@ def check_mask(mask: Mask, heads: int) -> None:
         raise ValueError(f'mask: got {mask!r}; accepted is a Mask, as GRFMask(heads={heads})')
     if mask.heads not in (1, heads):
         raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+
+
+def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
+    r"""Returns the options of a layer with a mask in place of those that are the mask's.
+
+    Args:
+        mask (type): The class of the mask.
+        heads (int): The number of heads.
+        options (dict): The options of the mask and of the layer.
+        **decided (optional): What the layer decides of the mask.
+    """
+    names = inspect.signature(mask).parameters
+    of_mask = {name: options[name] for name in options if name in names}
+    of_layer = {name: options[name] for name in options if name not in names}
+    return {'mask': mask(heads, **decided, **of_mask), **of_layer}
 
 
 def as_graph(

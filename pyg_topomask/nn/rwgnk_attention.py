@@ -2,50 +2,39 @@ r"""Linear attention masked by the random walks graph-nodes kernel."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.multi_head import as_graph, check_features
-from pyg_topomask.walks import WalkLength
+from pyg_topomask.nn.multi_head import as_graph, check_features, with_mask
+from pyg_topomask.options import options_of
 
 __all__ = ['RWGNKAttention']
 
 
+@options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
 class RWGNKAttention(MaskedLinearAttention):
     r"""Linear attention under the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2):
     :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`, the layer of the graph
-    kernel attention Transformer.
+    kernel attention Transformer,
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
+        M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
     Walks stored by :class:`~pyg_topomask.transforms.AddRandomWalkKernel` are used when the layer is given
     :obj:`graph=Graph.from_data(data)`; otherwise the layer walks itself. :meth:`resample` makes the kernel dynamic.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
-        num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
-            (default: :obj:`0.0`)
-        max_walk_length (int): The largest number of hops. (default: :obj:`3`)
-        lam (float or torch.Tensor): The initial discount :math:`\lambda` of each hop. (default: :obj:`1.0`)
-        alpha (float): The normalisation exponent :math:`\alpha`. (default: :obj:`1.0`)
-        learnable (bool): Learn :math:`\lambda`. (default: :obj:`True`)
-        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
-        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
-        feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases. (default: :obj:`True`)
-        route (str): How the mask is applied. (default: :obj:`"auto"`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or stored walks do not fit.
 
     Example:
         >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
@@ -55,44 +44,8 @@ class RWGNKAttention(MaskedLinearAttention):
 
     mask: RWGNKMask
 
-    def __init__(
-        self,
-        channels: int,
-        heads: int = 1,
-        num_walks: int | None = 4,
-        p_halt: float = 0.0,
-        max_walk_length: int = 3,
-        lam: Tensor | float = 1.0,
-        alpha: float = 1.0,
-        learnable: bool = True,
-        independent_ensembles: bool = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        resample: str = 'never',
-        seed: int = 0,
-        walk_length: WalkLength | str | None = None,
-        feature_map: str | FeatureMap = 'relu',
-        dropout: float = 0.0,
-        bias: bool = True,
-        route: str = 'auto',
-        out_channels: int | None = None,
-    ) -> None:
-        mask = RWGNKMask(
-            heads,
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            lam=lam,
-            alpha=alpha,
-            learnable=learnable,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            transition=transition,
-            resample=resample,
-            seed=seed,
-            walk_length=walk_length,
-        )
-        super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)
+    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(RWGNKMask, heads, options))
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
@@ -133,7 +86,7 @@ class RWGNKAttention(MaskedLinearAttention):
             raise ValueError('graph: got a graph that holds walks for this layer; accepted is one made anew')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
-        row, col = graph.edge_index.long()
+        row, col = graph.row_and_col(self.mask.flow)
         q, k = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.segments)
         edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()

@@ -2,33 +2,36 @@ r"""Linear attention masked by the degrees of both ends."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.multi_head import with_mask
+from pyg_topomask.options import options_of
 
 __all__ = ['SinDegreeAttention']
 
 
+@options_of(SinDegreeMask, MaskedLinearAttention, without=['mask'])
 class SinDegreeAttention(MaskedLinearAttention):
     r"""Linear attention between all nodes of a graph, reweighed by their learned degree centralities, from `"Masked Graph
     Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 12):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`. It costs twice as much
-    as without a mask.
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`,
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
+        M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
+
+    It costs twice as much as without a mask.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
-        max_degree (int): The largest degree with an embedding of its own. (default: :obj:`512`)
-        embedding_dim (int): Size of the embeddings of degrees. (default: :obj:`16`)
-        direction (str): Which edges of a node count: :obj:`"out"`, :obj:`"in"` or :obj:`"both"`. (default: :obj:`"out"`)
-        degree_attr (str, optional): The node attribute of the data that holds degrees, where the layer is given
-            :obj:`graph=Graph.from_data(data)`. (default: :obj:`None`)
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.
             (default: :obj:`"simplex"`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases. (default: :obj:`True`)
-        route (str): How the mask is applied. (default: :obj:`"auto"`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or the data lacks the degrees.
 
     Example:
         >>> import torch
@@ -37,19 +40,7 @@ class SinDegreeAttention(MaskedLinearAttention):
         torch.Size([3, 16])
     """
 
-    def __init__(
-        self,
-        channels: int,
-        heads: int = 1,
-        max_degree: int = 512,
-        embedding_dim: int = 16,
-        direction: str = 'out',
-        degree_attr: str | None = None,
-        feature_map: str | FeatureMap = 'simplex',
-        dropout: float = 0.0,
-        bias: bool = True,
-        route: str = 'auto',
-        out_channels: int | None = None,
-    ) -> None:
-        mask = SinDegreeMask(heads, max_degree, embedding_dim, direction, degree_attr)
-        super().__init__(channels, heads, mask, feature_map, dropout, bias, route, out_channels)
+    mask: SinDegreeMask
+
+    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'simplex', **options: Any) -> None:
+        super().__init__(channels, heads, feature_map=feature_map, **with_mask(SinDegreeMask, heads, options))

@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.flow import row_and_col
 from pyg_topomask.segments import by_width
 
 __all__ = ['knn_graph']
@@ -17,13 +18,12 @@ _SMALL = 64
 _BLOCK = 2**25
 
 
-def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False) -> Tensor:
+def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False, flow: str = 'source_to_target') -> Tensor:
     r"""Joins each node to its :math:`k` nearest neighbors within its graph, by Euclidean distance.
 
-    Row 0 holds the node and row 1 its neighbors, the nearest first: under the masks of this package, whose rows attend to what
-    edges point at, a node attends to its neighbors. (:func:`torch_geometric.nn.knn_graph` has the rows the other way round by
-    default.) Nodes of graphs with fewer nodes are joined to all others. Which of several equally distant nodes are taken
-    depends on their graph and the device alone.
+    Row 0 holds the neighbors, the nearest first, and row 1 the node, as in :func:`torch_geometric.nn.knn_graph`: a node attends
+    to its neighbors. Nodes of graphs with fewer nodes are joined to all others. Which of several equally distant nodes are
+    taken depends on their graph and the device alone.
 
     On a CPU large graphs take :math:`O(N \log N)`; small graphs, and graphs on other devices, compare all pairs of nodes of
     a graph, in blocks of bounded memory.
@@ -33,6 +33,8 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
         k (int): The number of neighbors.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
+        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
+            from the node to its neighbors. (default: :obj:`"source_to_target"`)
 
     Returns:
         torch.Tensor: The edge indices, :obj:`[2, E]`, in the order of the nodes, with :math:`E = kN` unless a graph has
@@ -44,8 +46,8 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
 
     Example:
         >>> knn_graph(torch.tensor([[0.0], [1.0], [3.0]]), k=1)
-        tensor([[0, 1, 2],
-                [1, 0, 1]])
+        tensor([[1, 0, 1],
+                [0, 1, 2]])
     """
     _check(pos, k, batch)
     num_nodes = pos.size(0)
@@ -67,7 +69,7 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     if loop:
         neighbor = torch.cat([node, neighbor], dim=1)
     present = neighbor >= 0
-    return torch.stack([node.expand_as(neighbor)[present], neighbor[present]])
+    return torch.stack(row_and_col(torch.stack([node.expand_as(neighbor)[present], neighbor[present]]), flow))
 
 
 def _search_blocks(pos: Tensor, first: Tensor, count: Tensor, width: int, neighbor: Tensor) -> None:

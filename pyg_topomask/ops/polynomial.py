@@ -133,16 +133,14 @@ class _Polynomial(torch.autograd.Function):
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)
         for block in _blocks(x):
-            given_block, total = (
-                given[:, block].contiguous(),
-                torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format),
-            )
-            product = torch.empty_like(given_block)
+            total = torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format)
+            inputs = given[:, block].contiguous()
+            product = torch.empty_like(inputs)
             terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), ctx.method)
             for k, (c, term) in enumerate(zip(by_column[:, block], terms, strict=True)):
                 total.addcmul_(c, term)
                 if ctx.needs_input_grad[1]:
-                    grad_columns[k, block] = torch.mul(term, given_block, out=product).sum(0)
+                    grad_columns[k, block] = torch.mul(term, inputs, out=product).sum(0)
             grad_x[:, block] = total
         grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
         grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads

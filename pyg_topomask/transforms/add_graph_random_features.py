@@ -2,19 +2,23 @@ r"""A transform that stores the walks of graph random features."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.options import options_of
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
-from pyg_topomask.walks import WalkLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks import WalkSettings, sample_ensembles
+from pyg_topomask.walks.stored import store_walks
 
 __all__ = ['AddGraphRandomFeatures']
 
 
+@options_of(WalkSettings)
 @functional_transform('add_graph_random_features')
 class AddGraphRandomFeatures(BaseTransform):
     r"""Walks from every node and stores the loads that the walks deposit, from `"Linear Transformer Topological Masking with
@@ -32,12 +36,6 @@ class AddGraphRandomFeatures(BaseTransform):
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
-        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
-        importance (bool): Weigh visits by the inverse of their probabilities. (default: :obj:`True`)
 
     Raises:
         ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
@@ -46,7 +44,7 @@ class AddGraphRandomFeatures(BaseTransform):
         >>> import torch
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> AddGraphRandomFeatures(num_walks=8)(data).grf_sizes.shape
-        torch.Size([1, 7])
+        torch.Size([1, 9])
     """
 
     def __init__(
@@ -55,24 +53,9 @@ class AddGraphRandomFeatures(BaseTransform):
         p_halt: float = 0.5,
         max_walk_length: int = 4,
         seed: int = 0,
-        independent_ensembles: bool = False,
-        sampler: str = 'iid',
-        normalization: str | None = 'sym',
-        transition: str = 'uniform',
-        walk_length: WalkLength | str | None = None,
-        importance: bool = True,
+        **options: Any,
     ) -> None:
-        self.settings = WalkSettings(
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            transition=transition,
-            normalization=normalization,
-            walk_length=walk_length,
-            importance=importance,
-        )
+        self.settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_whole(seed=seed)
         self.seed = seed
 
@@ -80,7 +63,7 @@ class AddGraphRandomFeatures(BaseTransform):
         check_homogeneous(data)
         check_unbatched(data)
         graph = Graph.from_data(data)
-        GRFState(*sample_ensembles(graph, self.settings, self.seed)).store(data, self.settings)
+        store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings)
         return data
 
     def __repr__(self) -> str:

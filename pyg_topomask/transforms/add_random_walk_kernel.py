@@ -2,14 +2,18 @@ r"""A transform that stores the look-up tables of the random walks graph-nodes k
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch_geometric.data.datapipes import functional_transform
 
+from pyg_topomask.options import options_of
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
-from pyg_topomask.walks import WalkLength
+from pyg_topomask.walks import WalkSettings
 
 __all__ = ['AddRandomWalkKernel']
 
 
+@options_of(WalkSettings, without=('normalization', 'importance'))
 @functional_transform('add_random_walk_kernel')
 class AddRandomWalkKernel(AddGraphRandomFeatures):
     r"""Walks from every node and stores, for each number of hops, how often each node is visited, the weighted look-up tables
@@ -27,10 +31,6 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
         max_walk_length (int): The largest number of hops. (default: :obj:`3`)
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        transition (str): Which hops walkers prefer. (default: :obj:`"uniform"`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
@@ -49,20 +49,6 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
         p_halt: float = 0.0,
         max_walk_length: int = 3,
         seed: int = 0,
-        independent_ensembles: bool = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        walk_length: WalkLength | str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            num_walks=num_walks,
-            p_halt=p_halt,
-            max_walk_length=max_walk_length,
-            seed=seed,
-            independent_ensembles=independent_ensembles,
-            sampler=sampler,
-            normalization='rw',
-            transition=transition,
-            walk_length=walk_length,
-            importance=False,
-        )
+        super().__init__(num_walks, p_halt, max_walk_length, seed, normalization='rw', importance=False, **options)

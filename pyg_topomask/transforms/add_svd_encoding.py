@@ -22,6 +22,8 @@ EdgeType = tuple[str, str, str]
 _DENSE_ENTRIES = 2**18
 # Further directions that the randomized decomposition follows for the sake of those it returns.
 _OVERSAMPLING = 10
+# The rows of what is decomposed are sources.
+_FLOW = 'target_to_source'
 
 
 @functional_transform('add_svd_encoding')
@@ -149,7 +151,7 @@ class AddSVDEncoding(BaseTransform):
     def _edge_type(self, data: HeteroData) -> EdgeType:
         types: list[EdgeType] = list(data.edge_types)
         if self.edge_type is None:
-            forwards = [own for own in types if not own[1].startswith('rev_')]
+            forwards = [edge_type for edge_type in types if not edge_type[1].startswith('rev_')]
             if len(forwards) != 1:
                 raise ValueError(f'edge_type: got None for data with the edge types {types}; accepted is one of them')
             return forwards[0]
@@ -177,10 +179,10 @@ class AddSVDEncoding(BaseTransform):
 
     @torch.no_grad()
     def _decompose(self, graph: Graph, rows: slice, cols: slice) -> tuple[Tensor, Tensor]:
-        r"""Returns the encodings of rows and columns of that part of the adjacency matrix."""
-        (row, col), weight = graph.edge_index.long(), graph.normalized_weight(self.normalization).double()
+        r"""Returns the encodings of rows and columns of that block of the adjacency matrix."""
+        (row, col), weight = graph.row_and_col(_FLOW), graph.normalized_weight(self.normalization, _FLOW).double()
         col = col - (cols.start or 0)
-        shape = [len(range(graph.num_nodes)[part]) for part in (rows, cols)]
+        shape = [len(range(graph.num_nodes)[nodes]) for nodes in (rows, cols)]
         rank, dtype = min(self.rank, *shape), torch.get_default_dtype()
         if rank < self.rank and graph.num_nodes > 0:
             self._warn(shape)

@@ -7,6 +7,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_homogeneous
 
@@ -15,7 +16,7 @@ __all__ = ['KNNGraph']
 
 @functional_transform('topo_knn_graph')
 class KNNGraph(BaseTransform):
-    r"""Sets :obj:`edge_index` to edges from each node to its nearest neighbors by :obj:`pos`, without torch-cluster
+    r"""Sets :obj:`edge_index` to edges to each node from its nearest neighbors by :obj:`pos`, without torch-cluster
     (functional name: :obj:`topo_knn_graph`).
 
     Edges of before are replaced, and their :obj:`edge_attr` and :obj:`edge_weight` removed. The edges are directed, see
@@ -24,27 +25,32 @@ class KNNGraph(BaseTransform):
     Args:
         k (int): The number of neighbors; nodes of graphs with fewer nodes are joined to all others. (default: :obj:`6`)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
+        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
+            from the node to its neighbors. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If :obj:`k` is below 1, or the data is heterogeneous, or has no :obj:`pos` or one that does not fit.
+        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, or the data is heterogeneous, or has no :obj:`pos` or one
+            that does not fit.
 
     Example:
         >>> import torch
         >>> KNNGraph(k=1)(Data(pos=torch.tensor([[0.0], [1.0], [3.0]]))).edge_index
-        tensor([[0, 1, 2],
-                [1, 0, 1]])
+        tensor([[1, 0, 1],
+                [0, 1, 2]])
     """
 
-    def __init__(self, k: int = 6, loop: bool = False) -> None:
+    def __init__(self, k: int = 6, loop: bool = False, flow: str = 'source_to_target') -> None:
         check_whole(1, k=k)
+        check_flow(flow)
         self.k = k
         self.loop = loop
+        self.flow = flow
 
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         if 'pos' not in data:
             raise ValueError(f'data: got {data} without pos; accepted is data with positions')
-        data.edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop)
+        data.edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
         for name in ('edge_attr', 'edge_weight'):
             if name in data:
                 del data[name]

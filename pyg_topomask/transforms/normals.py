@@ -62,11 +62,11 @@ class AddNormals(BaseTransform):
         return data
 
     def _normals(self, pos: Tensor, batch: Tensor | None) -> Tensor:
-        center, neighbor = knn_graph(pos, self.k, batch, loop=True)
+        neighbor, center = knn_graph(pos, self.k, batch, loop=True)
         step = (pos[neighbor] - pos[center]).double()
         step = step - scatter(step, center, dim_size=pos.size(0), reduce='mean')[center]
         # Coordinate by coordinate: all products of a step at once would take D times the memory of the steps.
-        rows = [scatter(step * own.unsqueeze(1), center, dim_size=pos.size(0), reduce='mean') for own in step.unbind(1)]
+        rows = [scatter(step * along.unsqueeze(1), center, dim_size=pos.size(0), reduce='mean') for along in step.unbind(1)]
         spread, axes = torch.linalg.eigh(torch.stack(rows, dim=1))
         normal = axes[:, :, 0]
         flat = spread[:, 1] <= 1e-9 * spread[:, -1]  # a line, or a point: two directions vary equally little

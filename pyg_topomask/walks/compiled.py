@@ -25,7 +25,7 @@ __all__ = ['walk']
 # Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
 # piece of memory that is given back.
 _PAGE, _KEPT = 2**21, 2**25
-# Visits that one thread makes alone, and parts of more for every thread: one that starts late, for those of torch wait busily
+# Visits that one thread makes alone, and shares of more for every thread: one that starts late, for those of torch wait busily
 # for a while after its operations, takes fewer.
 _ALONE, _SHARES = 2**20, 4
 # Bytes that the cache of one core holds.
@@ -58,8 +58,8 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
         ranked[:size] = keys[:size]
         ranked[:size].sort()
         return
-    for own in range(size):
-        key, rank = keys[own], 0
+    for item in range(size):
+        key, rank = keys[item], 0
         for other in range(size):
             rank += keys[other] < key
         ranked[np.uint64(rank)] = key
@@ -91,8 +91,8 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 def _count(begin, end, num_walks, local_id, survival, halting, offset):  # type: ignore[no-untyped-def]
     total = end - begin
     for node in range(begin, end):
-        for own in range(num_walks):
-            counter = local_id[node] * num_walks + own
+        for walk in range(num_walks):
+            counter = local_id[node] * num_walks + walk
             if halting is None:
                 total += _hops(_splitmix(np.uint64(counter) + offset), survival)
             else:
@@ -115,15 +115,15 @@ def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
 @_compile
 def _repel(step, going, key, position, degree, choice, members, numbers):  # type: ignore[no-untyped-def]
     num_walks = len(key)
-    for own in range(num_walks):
-        if going[own]:
-            choice[own] = np.int64(_number(key[own], step) * degree[own])
-    for own in range(num_walks):
-        if not going[own]:
+    for walker in range(num_walks):
+        if going[walker]:
+            choice[walker] = np.int64(_number(key[walker], step) * degree[walker])
+    for walker in range(num_walks):
+        if not going[walker]:
             continue
-        count, width = 0, degree[own]
-        for other in range(own, num_walks):
-            if going[other] and position[other] == position[own]:
+        count, width = 0, degree[walker]
+        for other in range(walker, num_walks):
+            if going[other] and position[other] == position[walker]:
                 members[count] = other
                 count += 1
                 going[other] = False
@@ -152,8 +152,8 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
         again = ~settled
         for rank in range(len(block)):
             if again[rank]:
-                own = block[rank]
-                choice[own] = np.int64(_number(key[own], step + attempt * APART) * width)
+                walker = block[rank]
+                choice[walker] = np.int64(_number(key[walker], step + attempt * APART) * width)
         for rank in range(len(block)):
             if again[rank]:
                 settled[rank] = True
@@ -215,47 +215,47 @@ def _walk(  # type: ignore[no-untyped-def]
         else:
             keys[0], values[0] = np.int64(node) << (bits + places), 1
         size, most = 1, 0
-        for own in range(num_walks):
-            counter = local_id[node] * num_walks + own
-            key[own] = _splitmix(np.uint64(counter) + offset)
+        for walker in range(num_walks):
+            counter = local_id[node] * num_walks + walker
+            key[walker] = _splitmix(np.uint64(counter) + offset)
             if halting is None:
-                hops[own] = _hops(key[own], survival)
+                hops[walker] = _hops(key[walker], survival)
             else:
-                hops[own] = _antithetic_hops(counter, offset, halting)
-            most = max(most, hops[own])
-            position[own] = node
-            row[own] = first[node, 0]
-            degree[own] = first[node, 1]
-            load[own] = 1.0 / num_walks
-            if degree[own] == 0:
-                hops[own] = 0
+                hops[walker] = _antithetic_hops(counter, offset, halting)
+            most = max(most, hops[walker])
+            position[walker] = node
+            row[walker] = first[node, 0]
+            degree[walker] = first[node, 1]
+            load[walker] = 1.0 / num_walks
+            if degree[walker] == 0:
+                hops[walker] = 0
         # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
         for step in range(1, most + 1):
             if going is not None:
-                for own in range(num_walks):
-                    going[own] = hops[own] >= step
+                for walker in range(num_walks):
+                    going[walker] = hops[walker] >= step
                 _repel(step, going, key, position, degree, choice, members, numbers)
-            for walker in range(num_walks):
-                own = np.uint64(walker)
-                if hops[own] < step:
+            for number in range(num_walks):
+                walker = np.uint64(number)
+                if hops[walker] < step:
                     continue
                 if going is not None:
-                    hop = choice[own]
+                    hop = choice[walker]
                 elif cumulative is None:
-                    hop = np.int64(_number(key[own], step) * degree[own])
+                    hop = np.int64(_number(key[walker], step) * degree[walker])
                 else:
-                    hop = _search(cumulative, row[own], degree[own], position[own] + _number(key[own], step))
-                taken = np.uint64(row[own] + hop) << _TWO
-                carried, reached = load[own], edges[taken]
+                    hop = _search(cumulative, row[walker], degree[walker], position[walker] + _number(key[walker], step))
+                taken = np.uint64(row[walker] + hop) << _TWO
+                carried, reached = load[walker], edges[taken]
                 if ratio is not None:
                     carried = carried * factor[taken | _THREE] * ratio[np.uint64(step - 1)]
-                    load[own] = carried
+                    load[walker] = carried
                 if going is not None or cumulative is not None:
-                    position[own] = reached
-                row[own] = edges[taken | _ONE]
-                degree[own] = edges[taken | _TWO]
-                if degree[own] == 0:
-                    hops[own] = step
+                    position[walker] = reached
+                row[walker] = edges[taken | _ONE]
+                degree[walker] = edges[taken | _TWO]
+                if degree[walker] == 0:
+                    hops[walker] = step
                 if ranked is None:
                     starts[used], visited[used], lengths[used], loads[used] = node, reached, step, carried
                     used += _ONE
@@ -305,9 +305,10 @@ def walk(
     # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.
     edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
     tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, graph.segments.position)]
-    survival, own = settings.survival.numpy(), settings.survival
-    halting = (1.0 - own[1:] / own[:-1].clamp(min=torch.finfo(own.dtype).tiny)).numpy() if sampler.antithetic else None
-    ratio = (own[:-1] / own[1:]).to(factor.dtype).numpy() if settings.importance else None
+    probability = settings.survival
+    survival, tiny = probability.numpy(), torch.finfo(probability.dtype).tiny
+    halting = (1.0 - probability[1:] / probability[:-1].clamp(min=tiny)).numpy() if sampler.antithetic else None
+    ratio = (probability[:-1] / probability[1:]).to(factor.dtype).numpy() if settings.importance else None
     cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
 
@@ -318,18 +319,18 @@ def walk(
         return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, offset))
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
-        def run(share: tuple[int, int], opening: int, own: int) -> int:
+        def run(share: tuple[int, int], opening: int, space: int) -> int:
             if tables[1].nbytes <= _CACHE:
                 _fetch(tables[1])  # in order, which is faster than one by one where the walks lead
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, ratio, cumulative, going, ranked
-            return int(_walk(*share, settings.num_walks, *tables, *ways, offset, bits, places, opening, own, *columns))
+            return int(_walk(*share, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns))
 
         columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
-    # Every part has room for as many visits as are likely, and a node's more, or for all that there may be.
+    # Every share has room for as many visits as are likely, and a node's more, or for all that there may be.
     sizes = [end - begin for begin, end in shares]
     room = [min(size * width, size + _likely(size * settings.num_walks, survival) + width) for size in sizes]
     columns, used = fill(room)
@@ -341,13 +342,13 @@ def walk(
 
 
 def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[int]) -> list[np.ndarray]:
-    r"""Moves what was written to parts of columns to the front; copies it where it would hold more than twice its memory."""
+    r"""Moves what was written to pieces of columns to the front; copies it where it would hold more than twice its memory."""
     *sources, size = accumulate(room, initial=0)
     *targets, total = accumulate(used, initial=0)
     for column in columns:
-        for source, target, own in zip(sources, targets, used, strict=True):
+        for source, target, size_used in zip(sources, targets, used, strict=True):
             if source != target:
-                _move(column, source, target, own)
+                _move(column, source, target, size_used)
     return [column[:total].copy() if 2 * total < size else column[:total] for column in columns]
 
 
@@ -364,8 +365,8 @@ def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
     """
     widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
     if sum(widths) <= _KEPT:
-        parts = np.split(np.empty(sum(widths), np.uint8), list(accumulate(widths[:-1])))
+        arrays = np.split(np.empty(sum(widths), np.uint8), list(accumulate(widths[:-1])))
     else:
         pieces = [np.empty(width + 2 * _PAGE, np.uint8) for width in widths]
-        parts = [piece[-piece.ctypes.data % _PAGE :][:width] for piece, width in zip(pieces, widths, strict=True)]
-    return [part.view(dtype)[:size] for part, dtype in zip(parts, dtypes, strict=True)]
+        arrays = [piece[-piece.ctypes.data % _PAGE :][:width] for piece, width in zip(pieces, widths, strict=True)]
+    return [array.view(dtype)[:size] for array, dtype in zip(arrays, dtypes, strict=True)]

@@ -132,22 +132,22 @@ class PairLoads:
         size = lengths[0] * lengths[1]
         # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
         by_node = stable_argsort(key.visited, num_nodes)
-        others = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
+        of_keys = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
         visits = torch.bincount(key.visited, minlength=num_nodes)
         first, meetings = visits.cumsum(0) - visits, visits[query.visited]
 
-        def meet(own: slice) -> tuple[Tensor, Tensor]:
+        def meet(block: slice) -> tuple[Tensor, Tensor]:
             r"""Returns codes of start, other start and hops of either, ascending, and the loads of those meetings, added up."""
-            number = meetings[own]
+            number = meetings[block]
             total = int(number.sum())
-            skipped = first[query.visited[own]] - (number.cumsum(0) - number)
-            start = query.start[own].long() * (num_nodes * size)
+            skipped = first[query.visited[block]] - (number.cumsum(0) - number)
+            start = query.start[block].long() * (num_nodes * size)
             skipped, code, hops, load = (
                 tensor.repeat_interleave(number, output_size=total)
-                for tensor in (skipped, start, query.length[own], query.load[own].to(dtype))
+                for tensor in (skipped, start, query.length[block], query.load[block].to(dtype))
             )
             other = skipped.add_(torch.arange(total, device=skipped.device))
-            other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in others)
+            other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in of_keys)
             if shared:
                 hops, other_hops = torch.minimum(hops, other_hops), torch.maximum(hops, other_hops)
             code += other_start + (hops * lengths[1] + other_hops)
@@ -182,11 +182,11 @@ def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tens
     schema='(Tensor coefficients, Tensor load, bool transpose, Tensor[] pattern) -> Tensor',
 )
 def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
-    own = SparsePattern(*pattern)
-    rowptr, col = (own.rowptr_t, own.col_t) if transpose else (own.rowptr, own.col)
+    loads = SparsePattern(*pattern)
+    rowptr, col = (loads.rowptr_t, loads.col_t) if transpose else (loads.rowptr, loads.col)
     out = coefficients.new_empty(coefficients.size(0), rowptr.numel() - 1)
     # Heads are columns of the product, each in one piece: nothing is put in another order before or after.
-    multiply(rowptr, col, load.index_select(0, own.perm_t) if transpose else load, coefficients.t(), out=out.t())
+    multiply(rowptr, col, load.index_select(0, loads.perm_t) if transpose else load, coefficients.t(), out=out.t())
     return out
 
 

@@ -26,7 +26,7 @@ class IIDSampler:
         return torch.searchsorted(-survival[1:].to(numbers.device, numbers.dtype), -numbers)
 
     def hops(self, uniform: Uniform, step: int, walkers: Tensor, start: Tensor, position: Tensor, degree: Tensor) -> Tensor:
-        r"""Returns which of its out-edges each walker takes.
+        r"""Returns which of the edges of its node each walker takes.
 
         Args:
             uniform (callable): The source of random numbers.
@@ -34,7 +34,7 @@ class IIDSampler:
             walkers (torch.Tensor): The walkers that go on, ascending, :obj:`[W]`.
             start (torch.Tensor): The nodes that they started from, :obj:`[W]`.
             position (torch.Tensor): The nodes that they are at, :obj:`[W]`.
-            degree (torch.Tensor): The out-degrees of these, above 0, :obj:`[W]`.
+            degree (torch.Tensor): The numbers of edges of these, above 0, :obj:`[W]`.
         """
         return _choose(uniform(step, walkers), degree)
 
@@ -83,8 +83,8 @@ class RepellingSampler(IIDSampler):
         block, size, rank = _blocks(start, position, degree)
         crowded = 2 * size >= degree
         if bool(crowded.any()):
-            own = crowded.nonzero().squeeze(1)
-            hop[own] = _permuted(uniform, step, walkers[own], block[own], rank[own], degree[own]).to(hop.dtype)
+            many = crowded.nonzero().squeeze(1)
+            hop[many] = _permuted(uniform, step, walkers[many], block[many], rank[many], degree[many]).to(hop.dtype)
         pending, attempt = _met((~crowded).nonzero().squeeze(1), block, hop, rank, degree), 0
         while pending.numel() > 0:
             attempt += 1

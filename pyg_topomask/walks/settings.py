@@ -9,6 +9,7 @@ from functools import cached_property
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import check_normalization
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -19,7 +20,8 @@ __all__ = ['WalkSettings']
 
 @dataclass(frozen=True)
 class WalkSettings:
-    r"""Settings of the walks that graph random features are made of.
+    r"""Settings of the walks that graph random features are made of, from `"Linear Transformer Topological Masking with Graph
+    Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.4).
 
     Args:
         num_walks (int): Walks per node and ensemble, from 1.
@@ -27,16 +29,25 @@ class WalkSettings:
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): A name in :obj:`SAMPLERS`. (default: :obj:`"iid"`)
-        transition (str): :obj:`"uniform"` over the out-edges, or :obj:`"weight"` for probabilities proportional to
-            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
-        normalization (str, optional): How :math:`\mathbf{W}` is made of the edge weights. (default: :obj:`"sym"`)
+        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
+            (default: :obj:`"iid"`)
+        transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
+            probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
+        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
+            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, with which a mask warns where the
+            powers grow faster than its modulation falls. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."` or an object.
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
+            of :mod:`pyg_topomask.walks`.
             Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and warns if it is more.
             (default: :obj:`None`)
-        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts them (Eq. 24),
-            which estimates no function of :math:`\mathbf{W}`. (default: :obj:`True`)
+        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts visits, the
+            ad-hoc kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
+            (default: :obj:`True`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` where
+            there is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges.
+            (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or arguments exclude each other.
@@ -51,6 +62,7 @@ class WalkSettings:
     normalization: str | None = 'sym'
     walk_length: WalkLength | str | None = None
     importance: bool = True
+    flow: str = 'source_to_target'
 
     def __post_init__(self) -> None:
         check_whole(1, num_walks=self.num_walks)
@@ -70,6 +82,7 @@ class WalkSettings:
                 f'accepted is "uniform"'
             )
         check_normalization(self.normalization)
+        check_flow(self.flow)
         GeometricLength(self.p_halt)
         if self.walk_length is not None:
             object.__setattr__(self, 'walk_length', walk_length(self.walk_length))

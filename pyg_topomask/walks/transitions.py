@@ -16,13 +16,13 @@ TRANSITIONS = ('uniform', 'weight')
 
 @dataclass(frozen=True)
 class Transitions:
-    r"""The hops that walkers can make: along each out-edge alike (:obj:`"uniform"`), or with a probability proportional to
-    :math:`|W_{ij}|` (:obj:`"weight"`).
+    r"""The hops that walkers can make: from node :math:`i` to node :math:`j` along each edge of row :math:`i` of
+    :math:`\mathbf{W}` alike (:obj:`"uniform"`), or with a probability proportional to :math:`|W_{ij}|` (:obj:`"weight"`).
 
     Args:
-        first (torch.Tensor): First out-edge and out-degree of each node, 0 where walks end, :obj:`[N, 2]`.
-        edges (torch.Tensor): Of each edge, in the order of its source, the target with those two numbers, and the bits of
-            :attr:`factor`, so that one look-up makes a hop, :obj:`[E, 4]`.
+        first (torch.Tensor): The first edge of the row of each node and their number, 0 where walks end, :obj:`[N, 2]`.
+        edges (torch.Tensor): The column of each edge, in the order of rows, with those two numbers of the node there, and the
+            bits of :attr:`factor`, so that one look-up makes a hop, :obj:`[E, 4]`.
         cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, where
             the probabilities differ, :obj:`[E]`.
     """
@@ -37,38 +37,40 @@ class Transitions:
         return as_factor(self.edges[:, 3])
 
     @classmethod
-    def of(cls, graph: Graph, normalization: str | None, transition: str = 'uniform') -> Transitions:
+    def of(
+        cls, graph: Graph, normalization: str | None, transition: str = 'uniform', flow: str = 'source_to_target'
+    ) -> Transitions:
         r"""Returns the transitions on a graph, which keeps them."""
         if graph.weight.requires_grad:  # the weights may have changed since
-            return cls._make(graph, normalization, transition)
-        key = (cls.__name__, normalization, transition)
-        return graph.prepared(key, lambda: cls._make(graph, normalization, transition))
+            return cls._make(graph, normalization, transition, flow)
+        key = (cls.__name__, normalization, transition, flow)
+        return graph.prepared(key, lambda: cls._make(graph, normalization, transition, flow))
 
     @classmethod
     @torch.no_grad()
-    def _make(cls, graph: Graph, normalization: str | None, transition: str) -> Transitions:
-        order = _order_of_edges(graph)
-        source, target = (end.index_select(0, order) for end in graph.edge_index.long())
-        weight = graph.normalized_weight(normalization).to(graph.weight_dtype)[order]
-        degree = torch.bincount(source, minlength=graph.num_nodes)
+    def _make(cls, graph: Graph, normalization: str | None, transition: str, flow: str) -> Transitions:
+        order = _order_of_edges(graph, flow)
+        row, col = (end.index_select(0, order) for end in graph.row_and_col(flow))
+        weight = graph.normalized_weight(normalization, flow).to(graph.weight_dtype)[order]
+        degree = torch.bincount(row, minlength=graph.num_nodes)
         start = degree.cumsum(0) - degree
         cumulative = None
         if transition == 'uniform':
-            factor = weight * degree[source].to(weight.dtype)
+            factor = weight * degree[row].to(weight.dtype)
         else:
             size = weight.double().abs()
-            total = size.new_zeros(graph.num_nodes).index_add_(0, source, size)
+            total = size.new_zeros(graph.num_nodes).index_add_(0, row, size)
             degree = degree.masked_fill(total == 0, 0)
-            share = size / total.masked_fill(total == 0, 1.0)[source]
+            share = size / total.masked_fill(total == 0, 1.0)[row]
             running = share.cumsum(0)
-            before = torch.cat([running.new_zeros(1), running])[start[source]]
-            cumulative = source + (running - before)
-            factor = weight.sign() * total[source].to(weight.dtype)
+            before = torch.cat([running.new_zeros(1), running])[start[row]]
+            cumulative = row + (running - before)
+            factor = weight.sign() * total[row].to(weight.dtype)
         small = max(graph.num_nodes, graph.num_edges) < 2**31
         first = torch.stack([start, degree], dim=1).to(torch.int32 if small else torch.int64)
         narrow = small and factor.dtype == torch.float32
         bits = factor.view(torch.int32) if narrow else factor.double().view(torch.int64)
-        columns = target.unsqueeze(1), first.index_select(0, target), bits.unsqueeze(1)
+        columns = col.unsqueeze(1), first.index_select(0, col), bits.unsqueeze(1)
         edges = torch.cat([column.to(bits.dtype) for column in columns], dim=1)
         return cls(first, edges, cumulative)
 
@@ -80,12 +82,12 @@ class Transitions:
         return edge.clamp(start, start + degree - 1)  # numbers next to 1 may round up to the next node's
 
 
-def _order_of_edges(graph: Graph) -> Tensor:
-    r"""Sorts edges by source and target, and parallel ones by weight: equal graphs are walked alike, however their edges are
+def _order_of_edges(graph: Graph, flow: str) -> Tensor:
+    r"""Sorts edges by row and column, and parallel ones by weight: equal graphs are walked alike, however their edges are
     listed.
     """
-    source, target = graph.edge_index.long()
-    pair = source * graph.num_nodes + target
+    row, col = graph.row_and_col(flow)
+    pair = row * graph.num_nodes + col
     if graph.edge_weight is None:
         return torch.argsort(pair, stable=True)
     order = graph.edge_weight.argsort()

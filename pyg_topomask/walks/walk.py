@@ -44,7 +44,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10): a prefix of :math:`l` hops has
     the load :math:`\prod_{t=1}^{l} W_{\omega_t \omega_{t+1}} \, / \, p_{\omega_t \omega_{t+1}} \, / \, S_l`, where :math:`p`
     is the probability of the hop and :math:`S_l` that of making at least :math:`l` hops. A walk ends early at a node
-    without out-edges. Start nodes are taken in chunks, so that working memory is bounded.
+    whose row of :math:`\mathbf{W}` has no entry. Start nodes are taken in chunks, so that working memory is bounded.
 
     Args:
         graph (Graph): The graphs to walk on.
@@ -63,19 +63,19 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         tensor([1., 1., 1., 1.])
     """
     compiled = uses_numba(backend, graph.device)
-    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     size, longest = graph.num_nodes, settings.max_walk_length
     if compiled:
         start, visited, length, load = _compiled(graph, transitions, settings, seed)
         return WalkFeatures(start, visited, length, load, size, longest)
     uniform = counter_uniform(seed, graph.segments.position, settings.num_walks)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
-    parts = [
+    chunks = [
         WalkFeatures.from_visits(*walk(graph, settings, uniform, range(first, min(first + rows, size))), size, longest)
         for first in range(0, max(size, 1), rows)
     ]
     start, visited, length, load = (
-        torch.cat([getattr(part, name) for part in parts]) for name in ('start', 'visited', 'length', 'load')
+        torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ('start', 'visited', 'length', 'load')
     )
     return WalkFeatures(start, visited, length, load, size, longest)
 
@@ -102,17 +102,17 @@ def walk(
         nodes (range, optional): The start nodes. (default: all)
     """
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
-    transitions = Transitions.of(graph, settings.normalization, settings.transition)
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     nodes = range(graph.num_nodes) if nodes is None else nodes
     device, index = graph.device, transitions.first.dtype
     wide = torch.int32 if graph.num_nodes * num_walks < 2**31 else torch.int64
-    own = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
+    first = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
     walker = torch.arange(nodes.start * num_walks, nodes.stop * num_walks, device=device, dtype=wide)
-    start = position = own.repeat_interleave(num_walks)
+    start = position = first.repeat_interleave(num_walks)
     length = sampler.lengths(uniform, walker, survival)
     row_start, degree = transitions.first.index_select(0, start).unbind(1)
     load = transitions.factor.new_full((walker.numel(),), 1.0 / num_walks)
-    visits = [(own, own, load.new_ones(own.numel()))]
+    visits = [(first, first, load.new_ones(first.numel()))]
     for step in range(1, survival.numel()):
         going = (length >= step) & (degree > 0)
         if not going.all():

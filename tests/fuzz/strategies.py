@@ -173,7 +173,7 @@ CHOICES: dict[str, Sequence[str]] = {
     'attention': ('linear', 'softmax'),
     'backend': ('dense', 'chunked', 'faiss', 'tree', 'torch'),
     'beyond': ('clip', 'zero'),
-    'direction': ('in', 'out', 'both'),
+    'flow': ('source_to_target', 'target_to_source'),
     'extra_edges': ('input', 'expander', 'both'),
     'feature_map': ('relu', 'elu', 'square', 'identity', 'focused', 'favor', 'simplex', 'fourier'),
     'head_agg': ('linear', 'none'),

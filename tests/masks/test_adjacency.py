@@ -6,10 +6,11 @@ from torch_geometric.data import Data
 from pyg_topomask.masks import AdjacencyMask
 
 
-def test_rows_attend_along_the_edges_and_the_transpose_against_them() -> None:
+@pytest.mark.parametrize(('flow', 'entry'), [('source_to_target', [1, 0]), ('target_to_source', [0, 1])])
+def test_rows_attend_as_messages_flow_and_the_transpose_against_them(flow: str, entry: list[int]) -> None:
     data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=3)
-    assert AdjacencyMask(self_loop=None)(data).to_dense()[0].nonzero().tolist() == [[0, 1]]
-    assert AdjacencyMask(self_loop=None).T(data).to_dense()[0].nonzero().tolist() == [[1, 0]]
+    assert AdjacencyMask(self_loop=None, flow=flow)(data).to_dense()[0].nonzero().tolist() == [entry]
+    assert AdjacencyMask(self_loop=None, flow=flow).T(data).to_dense()[0].nonzero().tolist() == [entry[::-1]]
 
 
 def test_self_loop_is_learned_per_head_and_resets() -> None:
@@ -32,7 +33,7 @@ def test_gradients_reach_the_edge_weights() -> None:
 
 def test_32_bit_edges_of_a_graph_whose_square_overflows_them() -> None:
     nodes = 100_000
-    edge_index = torch.tensor([[nodes - 1, 70_000], [nodes - 2, 3]], dtype=torch.int32)
+    edge_index = torch.tensor([[nodes - 2, 3], [nodes - 1, 70_000]], dtype=torch.int32)
     operator = AdjacencyMask(self_loop=None)(Data(edge_index=edge_index, num_nodes=nodes))
     out = operator.matmul(torch.arange(nodes).float().view(-1, 1, 1)).flatten()
     assert out.nonzero().flatten().tolist() == [70_000, nodes - 1]

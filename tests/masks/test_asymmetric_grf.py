@@ -93,7 +93,7 @@ def test_counted_visits_are_expected_with_the_probabilities_of_their_walks() -> 
     """Eq. 24: sum_l f_l S_l P^l, with P the hops of a simple random walk, whatever the edge weights."""
     data = small_digraph()
     steps = np.zeros((6, 6))
-    np.add.at(steps, tuple(data.edge_index.numpy()), 1.0)
+    np.add.at(steps, tuple(data.edge_index.flip(0).numpy()), 1.0)
     steps /= np.maximum(steps.sum(1, keepdims=True), 1.0)
     expected = power_series(steps, np.array(F) * 0.7 ** np.arange(3))
     found = scores(make(asymmetric=True, importance=False), data, expected, counter=True)

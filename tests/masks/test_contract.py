@@ -170,7 +170,7 @@ CASES = {
     ),
     'transposed': Case(lambda data: AdjacencyMask(2, None).T, lambda mask, data: np.stack([weight_matrix(data, None).T] * 2)),
     'transposed_grf': Case(
-        lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, True).T,
+        lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, independent_ensembles=True).T,
         lambda mask, data: (
             grf_features(data, keys=True) @ grf_features(data).transpose(0, 2, 1)  # of independent ensembles
         ),

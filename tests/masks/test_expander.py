@@ -66,7 +66,7 @@ def test_mask(name: str, input_edges: bool) -> None:
     num_nodes = data.num_nodes or 0
     expected = np.eye(num_nodes) + adjacency(expander_edges(Graph.from_data(data), 2, 7), num_nodes)
     if input_edges and 'edge_index' in data:
-        expected += adjacency(data.edge_index, num_nodes)
+        expected += adjacency(data.edge_index.flip(0), num_nodes)
     mask = ExpanderMask(degree=2, input_edges=input_edges, seed=7)
     np.testing.assert_array_equal(mask(data).to_dense()[0].numpy(), expected > 0)
     assert_mask_operator(mask, data)

@@ -26,12 +26,12 @@ from pyg_topomask.testing import assert_mask_operator
 Matrix = NDArray[np.float64]
 
 
-def degrees(data: Data, direction: str) -> NDArray[np.int64]:
-    edges, _, num_nodes, _ = as_numpy(data)
+def degrees(data: Data, flow: str | None) -> NDArray[np.int64]:
+    edges, _, num_nodes, _ = as_numpy(data, 'target_to_source')
     degree = np.zeros(num_nodes, dtype=np.int64)
-    for i, j in edges.T:
-        degree[i] += direction in ('out', 'both')
-        degree[j] += direction in ('in', 'both')
+    for source, target in edges.T:
+        degree[source] += flow in ('target_to_source', None)
+        degree[target] += flow in ('source_to_target', None)
     return degree
 
 
@@ -52,13 +52,13 @@ def matrix(mask: SinDegreeMask, degree: NDArray[np.int64], rows: Callable[[int],
     return np.sin(np.pi / 4 * (z.T[:, :, None] + z.T[:, None, :]))
 
 
-@pytest.mark.parametrize('direction', ['out', 'in', 'both'])
+@pytest.mark.parametrize('flow', ['source_to_target', 'target_to_source', None])
 @pytest.mark.parametrize('max_degree', [0, 2, 512])
 @pytest.mark.parametrize('graph', GRAPHS)
-def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int, direction: str) -> None:
+def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int, flow: str | None) -> None:
     data = GRAPHS[graph]()
-    mask = SinDegreeMask(2, max_degree, 5, direction).double()
-    expected = matrix(mask, degrees(data, direction)) * same_graph(data)
+    mask = SinDegreeMask(2, max_degree, 5, flow).double()
+    expected = matrix(mask, degrees(data, flow)) * same_graph(data)
     np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), expected, atol=1e-12)
 
 
@@ -76,7 +76,7 @@ def test_mask_of_a_batch_is_block_diagonal() -> None:
 
 def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
     data, mask = small_digraph(), SinDegreeMask(2, 2, 4).double()
-    degree = torch.from_numpy(degrees(data, 'out')).clamp(max=2)
+    degree = torch.from_numpy(degrees(data, 'source_to_target')).clamp(max=2)
     z = (mask.embedding[degree] @ mask.weight.t()).sigmoid().t()
     dense = torch.sin(torch.pi / 4 * (z.unsqueeze(2) + z.unsqueeze(1)))
     assert_dense_attention(mask(data), dense, [mask.offset, mask.weight])
@@ -111,7 +111,7 @@ def test_every_degree_up_to_the_largest_has_its_own_embedding_and_larger_ones_sh
 
 
 def star(leaves: int) -> Data:
-    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    edges = torch.stack([torch.arange(1, leaves + 1), torch.zeros(leaves, dtype=torch.long)])
     return Data(edge_index=edges, num_nodes=leaves + 1)
 
 
@@ -122,15 +122,17 @@ def step(mask: SinDegreeMask, data: Data, optimizer: torch.optim.Optimizer) -> N
 
 
 def test_unseen_degrees_take_the_nearest_seen_in_training() -> None:
-    other = Data(edge_index=torch.tensor([[0] * 4 + [1] * 5 + [2] * 9 + [3] * 60, [4] * 78]), num_nodes=5)
+    other = Data(edge_index=torch.tensor([[4] * 78, [0] * 4 + [1] * 5 + [2] * 9 + [3] * 60]), num_nodes=5)
     mask = SinDegreeMask(2, 20).double()
     fresh = copy.deepcopy(mask).eval()
-    np.testing.assert_allclose(fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'out')), atol=1e-12)
+    np.testing.assert_allclose(
+        fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'source_to_target')), atol=1e-12
+    )
     step(mask, star(9), torch.optim.SGD(mask.parameters(), 0.1))
     assert mask.seen.nonzero().flatten().tolist() == [0, 9]
     mask.eval()
     nearest = {4: 0, 5: 9, 9: 9, 22: 9, 0: 0}
-    expected = matrix(mask, degrees(other, 'out'), lambda own: nearest[own])
+    expected = matrix(mask, degrees(other, 'source_to_target'), lambda own: nearest[own])
     np.testing.assert_allclose(mask(other).to_dense().detach().numpy(), expected, atol=1e-12)
     restored = SinDegreeMask(2, 20).double().eval()
     restored.load_state_dict(mask.state_dict())
@@ -226,7 +228,7 @@ def test_degrees_are_counted_once_for_masks_of_equal_settings() -> None:
     first, second = SinDegreeMask(1, 3), SinDegreeMask(2, 9)
     first(graph), second(graph)
     assert len(graph._states) == 1
-    SinDegreeMask(direction='in')(graph)
+    SinDegreeMask(flow='target_to_source')(graph)
     assert len(graph._states) == 2
 
 
@@ -258,7 +260,7 @@ def test_half_precision_and_autocast() -> None:
         ({'heads': 0}, 'heads'),
         ({'max_degree': -1}, 'max_degree'),
         ({'embedding_dim': 0}, 'embedding_dim'),
-        ({'direction': 'up'}, 'direction'),
+        ({'flow': 'up'}, 'flow'),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, name: str) -> None:

@@ -83,7 +83,15 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     survival = 0.6 ** np.arange(hops + 1)
     taken = explicit_walks(edges, num_nodes, walks_per_node, survival, lambda step, walker: float(table[step, walker]), weight)
 
-    layer = AsymmetricGRFAttention(CHANNELS, HEADS, walks_per_node, 0.4, hops, feature_map='elu', normalization=normalization)
+    layer = AsymmetricGRFAttention(
+        CHANNELS,
+        HEADS,
+        num_walks=walks_per_node,
+        p_halt=0.4,
+        max_walk_length=hops,
+        feature_map='elu',
+        normalization=normalization,
+    )
     layer = layer.double()
     with torch.no_grad():
         layer.mask.modulation.copy_(torch.randn(HEADS, hops + 1))

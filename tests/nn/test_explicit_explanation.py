@@ -54,12 +54,12 @@ EXPLAINED = {
 @pytest.mark.parametrize('graph', EXPLAINED)
 @pytest.mark.parametrize('name', LAYERS)
 def test_explanations_are_the_coefficients_of_the_edges(name: str, graph: str, reduce: str) -> None:
-    """The edge (i, j) stands for the attention of i to j; among equal edges the first one does."""
+    """The edge (j, i) stands for the attention of i to j; among equal edges the first one does."""
     data, layer = EXPLAINED[graph](), LAYERS[name]()
     x = features(data)
     _, coefficients = expected_coefficients(layer, x, data)
     expected, before = [], set()
-    for i, j in data.edge_index.t().tolist():
+    for j, i in data.edge_index.t().tolist():
         own = coefficients[:, i, j] if (i, j) not in before else np.zeros(HEADS)
         expected.append(own.max() if reduce == 'max' else own.mean())
         before.add((i, j))
@@ -69,14 +69,14 @@ def test_explanations_are_the_coefficients_of_the_edges(name: str, graph: str, r
 
 @pytest.mark.parametrize('name', ['softmax', 'asymmetric'])
 def test_explanations_of_a_node_keep_the_edges_that_it_attends_along(name: str) -> None:
-    """Out-edges: its output does not depend on what attends to it."""
+    """In-edges: its output does not depend on what attends to it."""
     data, layer = positive_digraph(), LAYERS[name]()
     data.edge_weight = data.edge_weight.float()
     x = features(data)
     everywhere, of_node = explain(layer, x, data), explain(layer, x, data, level='node', index=3)
-    own = data.edge_index[0] == 3
+    own = data.edge_index[1] == 3
     assert everywhere[own].any()
-    reached = torch.isin(data.edge_index, torch.cat([torch.tensor([3]), data.edge_index[1, own]])).all(0)
+    reached = torch.isin(data.edge_index, torch.cat([torch.tensor([3]), data.edge_index[0, own]])).all(0)
     assert not reached.all()
     torch.testing.assert_close(of_node, everywhere * reached)
 
@@ -99,8 +99,7 @@ def test_explanation_of_several_layers_beside_other_attention() -> None:
     highest = torch.zeros(14)
     for layer in model.layers:
         x, (pairs, alpha) = layer(x, edges, return_attention_weights=True)
-        source, target = pairs if isinstance(layer, GATConv) else pairs.flip(0)
-        matrix = torch.zeros(6, 6).index_put((source, target), alpha.amax(1))
+        matrix = torch.zeros(6, 6).index_put(tuple(pairs), alpha.amax(1))
         highest = torch.maximum(highest, matrix[edges[0], edges[1]])
     torch.testing.assert_close(edge_mask, highest.detach())
 

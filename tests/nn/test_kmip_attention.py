@@ -167,13 +167,15 @@ def test_keys_of_other_graphs_are_never_chosen() -> None:
 # More keys than the best ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize('flow', ['source_to_target', 'target_to_source'])
 @pytest.mark.parametrize('name', ['undirected', 'directed', 'batch'])
-def test_input_edges_join_the_best_keys(name: str) -> None:
-    data, layer = GRAPHS[name](), layer_with(k=2, extra_edges='input')
+def test_input_edges_join_the_best_keys(name: str, flow: str) -> None:
+    data, layer = GRAPHS[name](), layer_with(k=2, extra_edges='input', flow=flow)
     x = features(data)
     q, k, v = projected(layer, x)
     adjacency = np.zeros((data.num_nodes, data.num_nodes))
-    adjacency[tuple(data.edge_index.numpy())] = 1
+    source, target = data.edge_index.numpy()
+    adjacency[(target, source) if flow == 'source_to_target' else (source, target)] = 1
     alpha = kmip(q, k, same_graph(data), 2, extra=adjacency)
     expected = layer.lin_out(torch.from_numpy(np.einsum('hnm,mhd->nhd', alpha, v)).flatten(1))
     torch.testing.assert_close(layer(x, data.edge_index, batch=data.get('batch')), expected, rtol=1e-9, atol=1e-9)

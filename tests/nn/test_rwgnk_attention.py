@@ -32,13 +32,15 @@ def run(layer: RWGNKAttention, data: Data) -> Tensor:
 
 @pytest.mark.parametrize('route', ['features', 'edges', 'exact'])
 def test_batch_invariance(route: str) -> None:
-    layer = RWGNKAttention(8, 2, None if route == 'exact' else 4, feature_map='elu', route=route.replace('exact', 'auto'))
+    layer = RWGNKAttention(
+        8, 2, num_walks=None if route == 'exact' else 4, feature_map='elu', route=route.replace('exact', 'auto')
+    )
     assert_batch_invariant(layer, with_features(), tolerance=1e-5)
     assert_batch_invariant(layer, [AddRandomWalkKernel()(data) for data in with_features()], tolerance=1e-5)
 
 
 def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
-    layer = RWGNKAttention(8, 2, None, feature_map='elu')
+    layer = RWGNKAttention(8, 2, num_walks=None, feature_map='elu')
     assert_permutation_equivariant(layer, torch.randn(6, 8), small_graph().edge_index, tolerance=1e-5)
 
 
@@ -53,7 +55,7 @@ def test_layer_is_linear_attention_under_an_rwgnk_mask() -> None:
 
 @pytest.mark.parametrize('num_walks', [4, None])
 def test_gradients_reach_every_parameter(num_walks: int | None) -> None:
-    data, layer = with_features()[2], RWGNKAttention(8, 2, num_walks, feature_map='elu')
+    data, layer = with_features()[2], RWGNKAttention(8, 2, num_walks=num_walks, feature_map='elu')
     run(layer, data).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 
@@ -79,13 +81,13 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
 
 
 def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
-    """Each head's attention to the ends of a node's edges, normalised, and averaged over the heads."""
+    """Each head's attention to the sources of a node's edges, normalised, and averaged over the heads."""
     q = (x @ layer.lin_q.weight.t() + layer.lin_q.bias).view(len(x), layer.heads, -1).detach().numpy()
     k = (x @ layer.lin_k.weight.t() + layer.lin_k.bias).view(len(x), layer.heads, -1).detach().numpy()
     probability = np.zeros((len(x), len(x)))
     for head in range(layer.heads):
         for i in range(len(x)):
-            ends = data.edge_index[1, data.edge_index[0] == i].numpy()
+            ends = data.edge_index[0, data.edge_index[1] == i].numpy()
             score = np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0)
             if len(ends) > 0:
                 share = score / score.sum() if score.sum() > 0 else np.full(len(ends), 1 / len(ends))
@@ -96,7 +98,7 @@ def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
 def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     data, walks = small_digraph(), 4000
     x = torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, walks, max_walk_length=1)
+    layer = RWGNKAttention(8, 2, num_walks=walks, max_walk_length=1)
     with torch.no_grad():
         layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
     graph = Graph.from_tensors(data.edge_index, 6)
@@ -107,14 +109,14 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     found[state.query.start[first], state.query.visited[first]] = state.query.load[first]
     expected = attention_hops(layer, x, data)
     assert np.ptp(expected[expected > 0]) > 0.1
-    assert (expected[data.edge_index[0], data.edge_index[1]] > 0).all()
+    assert (expected[data.edge_index[1], data.edge_index[0]] > 0).all()
     error = np.sqrt(expected * (1 - expected) / walks)
     assert (np.abs(found - expected) <= confidence(36) * error + 1e-4).all()
 
 
 def test_exact_kernel_of_the_attention() -> None:
     data, x = small_digraph(), torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, None, max_walk_length=2, lam=0.5, alpha=0.0)
+    layer = RWGNKAttention(8, 2, num_walks=None, max_walk_length=2, lam=0.5, alpha=0.0)
     graph = Graph.from_tensors(data.edge_index, 6)
     layer.resample(x, graph)
     step = attention_hops(layer, x, data)
@@ -176,7 +178,7 @@ def test_large_graphs_and_many_graphs(many: bool, num_walks: int | None, monkeyp
     monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
     data = Data(edge_index=ring(20 if many else 200_000), num_nodes=20 if many else 200_000)
     batch = Batch.from_data_list([data] * 5000) if many else data
-    graph, layer = Graph.from_data(batch), RWGNKAttention(4, 2, num_walks, max_walk_length=2, feature_map='elu')
+    graph, layer = Graph.from_data(batch), RWGNKAttention(4, 2, num_walks=num_walks, max_walk_length=2, feature_map='elu')
     x = torch.randn(graph.num_nodes, 4)
     if num_walks is not None:
         layer.resample(x, graph)

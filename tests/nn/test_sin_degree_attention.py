@@ -27,8 +27,8 @@ def test_permutation_equivariance() -> None:
 
 
 def test_layer_is_linear_attention_under_its_mask() -> None:
-    data, layer = small_graph(), SinDegreeAttention(8, 2, 3, 5, 'in')
-    other = MaskedLinearAttention(8, 2, SinDegreeMask(2, 3, 5, 'in'), 'simplex')
+    data, layer = small_graph(), SinDegreeAttention(8, 2, max_degree=3, embedding_dim=5, flow='target_to_source')
+    other = MaskedLinearAttention(8, 2, SinDegreeMask(2, 3, 5, 'target_to_source'), 'simplex')
     other.load_state_dict(layer.state_dict())
     x = torch.randn(6, 8)
     assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
@@ -42,7 +42,7 @@ def test_gradients_reach_every_parameter() -> None:
 
 @pytest.mark.parametrize(
     ('name', 'arguments'),
-    [('heads', {'heads': 3}), ('direction', {'direction': 'up'}), ('feature_map', {'feature_map': 'unknown'})],
+    [('heads', {'heads': 3}), ('flow', {'flow': 'up'}), ('feature_map', {'feature_map': 'unknown'})],
 )
 def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):

@@ -46,6 +46,7 @@ WALK_ARGUMENTS = {
     'resample': 'forward',
     'seed': 4,
     'walk_length': 'poisson:1.5',
+    'flow': 'target_to_source',
 }
 GRF_ARGUMENTS = WALK_ARGUMENTS | {
     'modulation': 'heat',

@@ -22,7 +22,7 @@ def oracle(pos: Tensor, k: int, batch: Tensor, loop: bool) -> list[tuple[int, in
         distance[batch.numpy() != batch[node].item()] = np.inf
         distance[node] = -1.0 if loop else np.inf
         nearest = [int(other) for other in np.argsort(distance)[:k] if distance[other] < np.inf]
-        edges += [(node, other) for other in nearest]
+        edges += [(other, node) for other in nearest]
     return edges
 
 
@@ -36,7 +36,9 @@ def test_neighbors_of_all_pairs(k: int, dim: int, loop: bool) -> None:
 def test_shape_order_and_direction() -> None:
     edge_index = knn_graph(torch.tensor([[0.0], [1.0], [3.0], [7.0]]), 2)
     assert edge_index.dtype == torch.long
-    assert edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 2, 1, 0, 2, 1]]
+    assert edge_index.tolist() == [[1, 2, 0, 2, 1, 0, 2, 1], [0, 0, 1, 1, 2, 2, 3, 3]]
+    reversed_edges = knn_graph(torch.tensor([[0.0], [1.0], [3.0], [7.0]]), 2, flow='target_to_source')
+    assert torch.equal(reversed_edges, edge_index.flip(0))
 
 
 @pytest.mark.parametrize('block', [1, 1000, 50000])
@@ -87,7 +89,7 @@ def test_data_types(dtype: torch.dtype, size: int) -> None:
     exact = pos.double()
     edges = torch.tensor(oracle(exact, 3, torch.zeros(size, dtype=torch.long), False)).t()
     found = knn_graph(pos, 3)
-    assert torch.equal(found[0], edges[0])
+    assert torch.equal(found[1], edges[1])
     assert torch.equal(exact[found].diff(dim=0).abs(), exact[edges].diff(dim=0).abs())
 
 
@@ -96,7 +98,7 @@ def test_no_nodes_no_neighbors_and_empty_graphs() -> None:
     assert knn_graph(torch.empty(0, 3), 2, torch.empty(0, dtype=torch.long), loop=True).shape == (2, 0)
     assert knn_graph(torch.ones(1, 3), 2).shape == (2, 0)
     assert knn_graph(torch.ones(1, 3), 2, loop=True).tolist() == [[0], [0]]
-    assert knn_graph(torch.tensor([[0.0], [1.0], [2.0]]), 2, torch.tensor([3, 3, 8])).tolist() == [[0, 1], [1, 0]]
+    assert knn_graph(torch.tensor([[0.0], [1.0], [2.0]]), 2, torch.tensor([3, 3, 8])).tolist() == [[1, 0], [0, 1]]
 
 
 def test_positions_that_require_a_gradient() -> None:
@@ -105,7 +107,7 @@ def test_positions_that_require_a_gradient() -> None:
 
 def test_large_coordinates_do_not_blur_small_distances() -> None:
     pos = torch.tensor([[1e9], [1e9 + 1], [1e9 + 3], [-1e9]], dtype=torch.float64)
-    assert knn_graph(pos, 1)[1].tolist() == [1, 0, 1, 0]
+    assert knn_graph(pos, 1)[0].tolist() == [1, 0, 1, 0]
 
 
 def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> None:

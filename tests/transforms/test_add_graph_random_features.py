@@ -11,9 +11,9 @@ from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.stored import load_walks
 
 NAMES = ['grf_index', 'grf_length', 'grf_load', 'grf_sizes']
 KEY_NAMES = ['grf_key_index', 'grf_key_length', 'grf_key_load', 'grf_key_sizes']
@@ -29,7 +29,7 @@ def bind(data: Data, **settings: object) -> Tensor:
 def test_stored_walks_are_those_of_the_mask_with_the_same_seed(name: str, independent: bool) -> None:
     settings = {'num_walks': 6, 'p_halt': 0.3, 'max_walk_length': 3, 'independent_ensembles': independent, 'seed': 4}
     fresh, stored = GRAPHS[name](), AddGraphRandomFeatures(**settings)(GRAPHS[name]())
-    assert GRFState.load(Graph.from_data(stored), WalkSettings(6, 0.3, 3)) is not None
+    assert load_walks(Graph.from_data(stored), WalkSettings(6, 0.3, 3)) is not None
     assert torch.equal(bind(stored, **settings), bind(fresh, **settings))
     assert {key for key in stored.to_dict() if 'grf' in key} == {*NAMES, *KEY_NAMES * independent}
 

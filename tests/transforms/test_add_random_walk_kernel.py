@@ -52,8 +52,12 @@ def test_functional_name_and_compose() -> None:
 def test_masks_of_the_other_kind_refuse_the_walks() -> None:
     counted, weighed = AddRandomWalkKernel()(small_graph()), AddGraphRandomFeatures()(small_graph())
     for mask, data, found in (
-        (GRFMask(max_walk_length=3, normalization='rw'), counted, "normalization='rw' and importance=False"),
-        (RWGNKMask(), weighed, "normalization='sym' and importance=True"),
+        (
+            GRFMask(max_walk_length=3, normalization='rw'),
+            counted,
+            "normalization='rw', flow='source_to_target' and importance=False",
+        ),
+        (RWGNKMask(), weighed, "normalization='sym', flow='source_to_target' and importance=True"),
     ):
         with pytest.raises(ValueError, match=rf'^data: got walks stored with {found}; accepted'):
             mask(data)

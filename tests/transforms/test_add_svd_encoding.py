@@ -63,7 +63,7 @@ def test_any_graph(name: str, normalization: str | None) -> None:
     assert out.svd_encoding.shape == (num_nodes, 2 * rank)
     assert out.svd_encoding.dtype == torch.float32
     left, right = out.svd_encoding.split(rank, dim=1)
-    matrix = weight_matrix(data, normalization)
+    matrix = weight_matrix(data, normalization, 'target_to_source')
     assert_encodings(left, right, matrix, rank)
     for encoding, used in ((left, matrix.any(1)), (right, matrix.any(0))):
         assert not encoding[torch.from_numpy(~used)].any()
@@ -73,10 +73,10 @@ def test_any_graph(name: str, normalization: str | None) -> None:
 
 def test_ranks_below_the_full_one_keep_the_largest_values() -> None:
     data = weighted(random_edges(12, 40, seed=1), 12, seed=1)
-    full = np.linalg.svd(weight_matrix(data, None), compute_uv=False)
+    full = np.linalg.svd(weight_matrix(data, None, 'target_to_source'), compute_uv=False)
     assert full[3] - full[4] > 0.05
     left, right = AddSVDEncoding(4)(data).svd_encoding.split(4, dim=1)
-    assert_encodings(left, right, weight_matrix(data, None), 4)
+    assert_encodings(left, right, weight_matrix(data, None, 'target_to_source'), 4)
 
 
 @pytest.mark.parametrize('rank', [1, 3, 4, 9])

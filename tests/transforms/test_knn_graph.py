@@ -10,7 +10,8 @@ from pyg_topomask.transforms.knn_graph import KNNGraph
 
 def test_edges_go_to_the_nearest_neighbors() -> None:
     data = KNNGraph(k=2)(Data(pos=torch.tensor([[0.0], [1.0], [3.0], [7.0]]), x=torch.ones(4, 1)))
-    assert data.edge_index.tolist() == [[0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 2, 1, 0, 2, 1]]
+    assert data.edge_index.tolist() == [[1, 2, 0, 2, 1, 0, 2, 1], [0, 0, 1, 1, 2, 2, 3, 3]]
+    assert torch.equal(KNNGraph(k=2, flow='target_to_source')(data).edge_index, data.edge_index.flip(0))
     assert data.is_directed()
     assert KNNGraph(k=1, loop=True)(data).edge_index.tolist() == [[0, 1, 2, 3]] * 2
 

@@ -97,10 +97,11 @@ def expander_attention(
     degree: int = 6,
     input_edges: bool = True,
     seed: int = 0,
+    flow: str = 'source_to_target',
     attention_dropout: float = 0.0,
 ) -> MaskedSoftmaxAttention:
     r"""Softmax attention along the edges of a random regular graph and of the input graph."""
-    mask = ExpanderMask(degree=degree, input_edges=input_edges, seed=seed)
+    mask = ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
     return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
 
 
@@ -175,7 +176,7 @@ def register_mask(name: str, mask: type[Mask]) -> None:
     Example:
         >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
         >>> attention_options('Adjacency')
-        {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None}
+        {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS}
     if name in taken and MASKS.get(name) is not mask:

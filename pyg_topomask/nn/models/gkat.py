@@ -3,7 +3,7 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -15,15 +15,17 @@ from torch_geometric.typing import Adj
 from pyg_topomask.checks import check_probability, check_whole, is_whole
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
-from pyg_topomask.walks import WalkLength
+from pyg_topomask.options import options_of
 
 __all__ = ['GKAT']
 
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 
 
+@options_of(RWGNKMask, without=['heads'])
 class GKAT(torch.nn.Module):
     r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5): layers of
@@ -41,14 +43,6 @@ class GKAT(torch.nn.Module):
             :obj:`"dm"` for a ReLU layer before the sum as well, as deep multisets (Sec. 5.2). (default: :obj:`"sum"`)
         readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`. (default: :obj:`None`, which
             is 32)
-        num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact kernel. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop. (default: :obj:`0.0`)
-        max_walk_length (int): The largest number of hops :math:`\tau`. (default: :obj:`3`)
-        lam (float): The initial discount :math:`\lambda` of each hop. (default: :obj:`1.0`)
-        alpha (float): The normalisation exponent :math:`\alpha`. (default: :obj:`1.0`)
-        learnable (bool): Learn :math:`\lambda`, per head. (default: :obj:`True`)
-        resample (str): :obj:`"never"` or :obj:`"forward"`. (default: :obj:`"never"`)
-        seed (int): The seed of the walks. (default: :obj:`0`)
         feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
         num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
         dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
@@ -60,12 +54,6 @@ class GKAT(torch.nn.Module):
         project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
             as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
             neither ELU nor linear layer follow. (default: :obj:`True`)
-        independent_ensembles (bool): Walk twice, for queries and for keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other. (default: :obj:`"iid"`)
-        transition (str): Which hops walkers prefer: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
-            the absolute edge weights. (default: :obj:`"uniform"`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one.
-            (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range or not used, a name is unknown, or several heads are to be the output.
@@ -89,13 +77,6 @@ class GKAT(torch.nn.Module):
         heads: Sequence[int] = (8, 1),
         readout: str | None = 'sum',
         readout_channels: int | None = None,
-        num_walks: int | None = 4,
-        p_halt: float = 0.0,
-        max_walk_length: int = 3,
-        lam: float = 1.0,
-        alpha: float = 1.0,
-        learnable: bool = True,
-        resample: str = 'never',
         seed: int = 0,
         feature_map: str = 'favor',
         num_features: int | None = None,
@@ -105,13 +86,10 @@ class GKAT(torch.nn.Module):
         explicit: bool = False,
         dynamic: bool = False,
         project: bool = True,
-        independent_ensembles: bool = False,
-        sampler: str = 'iid',
-        transition: str = 'uniform',
-        walk_length: WalkLength | str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
-        if not isinstance(heads, Sequence) or not heads or not all(is_whole(own, 1) for own in heads):
+        if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):
             raise ValueError(f'heads: got {heads}; accepted are numbers of heads from 1, one for each layer, as (8, 1)')
         check_whole(1, in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_whole(1, lin_channels=in_channels if lin_channels is None else lin_channels)
@@ -138,34 +116,24 @@ class GKAT(torch.nn.Module):
         self.lin_in = None if lin_channels is None else torch.nn.Linear(in_channels, lin_channels)
         channels = in_channels if lin_channels is None else lin_channels
         self.layers = torch.nn.ModuleList()
-        for layer, own in enumerate(heads):
+        for layer, num_heads in enumerate(heads):
             width = out_channels if direct and layer == len(heads) - 1 else hidden_channels
             features: str | FeatureMap = feature_map
             if feature_map == 'favor':
                 features = FavorFeatures(width, num_features)
             attention = RWGNKAttention(
                 channels,
-                own,
-                num_walks=num_walks,
-                p_halt=p_halt,
-                max_walk_length=max_walk_length,
-                lam=lam,
-                alpha=alpha,
-                learnable=learnable,
-                independent_ensembles=independent_ensembles,
-                sampler=sampler,
-                transition=transition,
-                resample=resample,
+                num_heads,
                 seed=seed + layer if dynamic else seed,
-                walk_length=walk_length,
                 feature_map=features,
                 route='blocks' if explicit else 'auto',
-                out_channels=own * width,
+                out_channels=num_heads * width,
+                **options,
             )
             if not project:
                 attention.lin_out = _Concatenation()
             self.layers.append(attention)
-            channels = own * width
+            channels = num_heads * width
         self.lin_node = torch.nn.Linear(channels, readout_channels) if readout == 'dm' else None
         hidden = {'mf': [channels, readout_channels], 'dm': [readout_channels, readout_channels]}
         self.lin_out = None if direct else MLP([*hidden.get(readout or '', [channels]), out_channels], norm=None)

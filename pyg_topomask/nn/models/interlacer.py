@@ -28,7 +28,7 @@ class Interlacer(Module):
 
     - :obj:`"grf"`: attention masked by asymmetric graph random features (App. D) of repelling walks of :obj:`num_hops` hops,
       walked anew in every forward pass in training mode, and by a fixed seed in evaluation. :math:`\mathbf{W} =
-      \mathbf{D}_{out}^{-1} \mathbf{A}`: all hops weigh :math:`1/k`. With :math:`k` to the power of :obj:`num_hops` walks, as
+      \mathbf{D}_{row}^{-1} \mathbf{A}`: all hops weigh :math:`1/k`. With :math:`k` to the power of :obj:`num_hops` walks, as
       by default, each walk there is is walked once, and the mask has no variance (in graphs of more than :math:`k` particles);
     - :obj:`"message_passing"`: an MLP of both particles' features and their offset, and the maximum of its outputs over the
       neighbors. All particles are anchors, other than in the model that the paper compares with;
@@ -224,7 +224,7 @@ class _NeighborAttender(Module):
         reset(self.mlp)
 
     def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
-        node, neighbor = edge_index
+        neighbor, node = edge_index
         message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
         out: Tensor = scatter(message, node, dim_size=x.size(0), reduce='max')
         return out

@@ -197,7 +197,7 @@ class _KernelAttention(torch.nn.Module):
         low_rank = mask.low_rank is not None and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
         rows = nodes if low_rank else None
         queries = x if rows is None else x.index_select(0, rows)
-        q, k, v = (own.unflatten(1, (self.heads, -1)) for own in (self.lin_q(queries), self.lin_k(x), x))
+        q, k, v = (projected.unflatten(1, (self.heads, -1)) for projected in (self.lin_q(queries), self.lin_k(x), x))
         q, k = self.feature_map(q, k, graph.segments)
         out = masked_linear_attention(q, k, v, mask, self.route, rows).flatten(1)
         return out if nodes is None or low_rank else out.index_select(0, nodes)

@@ -197,8 +197,8 @@ class GridEncoder(torch.nn.Module):
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
         self.blocks = torch.nn.ModuleList()
         for layer in range(depth):
-            own = None if mask is None else mask(layer)
-            attend = GridAttention(channels, heads, own, feature_map, attention, dense_limit)
+            of_layer = None if mask is None else mask(layer)
+            attend = GridAttention(channels, heads, of_layer, feature_map, attention, dense_limit)
             self.blocks.append(_Block(attend, channels, mlp_channels, dropout))
         self.norm = torch.nn.LayerNorm(channels)
         self._graphs: dict[tuple[int, torch.device], Graph] = {}
@@ -226,17 +226,17 @@ class GridEncoder(torch.nn.Module):
         if key not in self._graphs:
             grid = 1, self.edge_index.device
             with torch.inference_mode(False):  # validation may come before training
-                self._graphs = {own: self._graphs[own] for own in self._graphs if own == grid} | {key: self._copies(copies)}
+                self._graphs = {kept: self._graphs[kept] for kept in self._graphs if kept == grid} | {key: self._copies(copies)}
         return self._graphs[key]
 
     def _copies(self, copies: int) -> Graph:
         nodes = self.position.size(0)
         batch = torch.arange(copies, device=self.edge_index.device)
         edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
-        own = None if copies == 1 else batch.repeat_interleave(nodes)
+        batch_of_nodes = None if copies == 1 else batch.repeat_interleave(nodes)
         shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
         data = Data(grid_shape=shape)  # what Toeplitz masks read
-        return Graph(edge_index, copies * nodes, batch=own, num_graphs=copies, data=data)
+        return Graph(edge_index, copies * nodes, batch=batch_of_nodes, num_graphs=copies, data=data)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {'_graphs': {}}
@@ -264,14 +264,14 @@ class GridAttention(torch.nn.Module):
             if mask.heads not in (1, heads):
                 raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
             # What is prepared on the fixed grid stays.
-            if any(getattr(part, 'resample', 'never') != 'never' for part in mask.modules()):
+            if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ValueError('mask: got a mask that draws walks anew; accepted are masks with resample="never"')
         self.heads = heads
         self.attention = attention
         self.dense_limit = dense_limit
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
         # What is given for one grid does not fit a graph of copies.
-        self.one_grid = mask is not None and any(isinstance(part, DenseMask | LowRankMask) for part in mask.modules())
+        self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
         self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
@@ -305,7 +305,7 @@ class GridAttention(torch.nn.Module):
             return out.view_as(v)
         mask = self.mask(graph(1))
         q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-        if dense or images == 0 or mask.cost >= nodes**2:
+        if dense or images == 0 or mask.product.cost >= nodes**2:
             return dense_linear_attention(q, k, v, mask)
         return torch.stack([masked_linear_attention(*image, mask) for image in zip(q, k, v, strict=True)])
 
@@ -369,6 +369,6 @@ def _grid_edges(height: int, width: int) -> Tensor:
 
 def _pair(name: str, size: int | tuple[int, int]) -> tuple[int, int]:
     pair = size if isinstance(size, Sequence) else (size, size)
-    if len(pair) != 2 or not all(is_whole(own, 1) for own in pair):
+    if len(pair) != 2 or not all(is_whole(size, 1) for size in pair):
         raise ValueError(f'{name}: got {size!r}; accepted are a whole number from 1, and height and width')
     return pair

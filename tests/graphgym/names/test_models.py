@@ -13,7 +13,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import network_dict
 
-from pyg_topomask.datasets import ClothRollouts, load_images, moving_digits
+from pyg_topomask.datasets import ClothRollouts
+from pyg_topomask.datasets.images import load_images
+from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.names.attentions import OTHER_MODELS

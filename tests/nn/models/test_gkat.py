@@ -127,6 +127,7 @@ def test_masks_take_every_argument_of_walks(explicit: bool) -> None:
         'resample': 'forward',
         'seed': 4,
         'walk_length': 'poisson:1.5',
+        'flow': 'target_to_source',
     }
     assert {*settings, 'heads'} == set(inspect.signature(RWGNKMask).parameters)
     for name, value in settings.items():

@@ -1,4 +1,4 @@
-r"""Pictures of tables that no benchmark has drawn."""
+r"""Draws the tables that no benchmark has drawn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.harness import pyplot
 from benchmarks.report.tables import Estimate, Missing, Row, Table
 
 if TYPE_CHECKING:
@@ -69,89 +70,87 @@ FIGURES: dict[str, Points | Lines] = {
 
 
 def draw_figures(folder: Path) -> None:
-    r"""Draws the pictures of the tables in a folder, as :obj:`<table>.png`. Tables and rows that are not there are left out.
+    r"""Draws the tables in a folder, as :obj:`<table>.png`. Tables and rows that are not there are left out.
 
     Args:
         folder (Path): Where :func:`~benchmarks.harness.write_table` has written.
     """
     for name, figure in FIGURES.items():
         try:
-            table = Table.read(folder, name).where(figure.rows)
+            rows = Table(folder, name)(**figure.rows).rows
         except Missing:
             continue
-        _draw(table, figure, folder / f'{name}.png')
+        panels = _group([row for row in rows if _is_shown(row, figure)], figure.panel)
+        if panels:
+            _draw(panels, figure, folder / f'{name}.png')
 
 
-def _draw(table: Table, figure: Points | Lines, path: Path) -> None:
-    import matplotlib as mpl
+def _group(rows: list[Row], column: str | None) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.text(column) if column else '', []).append(row)
+    return groups
 
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
 
-    panel = figure.panel
-    parts = {'': table} if panel is None else {f'{panel}: {own}': table.where({panel: own}) for own in table.distinct(panel)}
-    parts = {title: part for title, part in parts.items() if any(_shown(part, figure))}
-    if not parts:
-        return
-    columns = min(len(parts), 3)
-    rows = -(-len(parts) // columns)
-    height = 3.5 if isinstance(figure, Lines) else 0.8 + 0.24 * max(len(_shown(part, figure)) for part in parts.values())
-    canvas, axes = plt.subplots(rows, columns, figsize=(5.5 * columns, height * rows), layout='constrained', squeeze=False)
-    for axis, (title, part) in zip(axes.flat, parts.items(), strict=False):
+def _is_shown(row: Row, figure: Points | Lines) -> bool:
+    r"""Whether a row has a number, other than that of the baseline which a line at 1 stands for."""
+    return bool(row.text(figure.value)) and not (
+        isinstance(figure, Points) and figure.relative and _estimate(row, figure) == (1.0, 0.0)
+    )
+
+
+def _estimate(row: Row, figure: Points | Lines) -> tuple[float, float]:
+    cell = row[figure.value]
+    return (cell.mean, cell.error) if isinstance(cell, Estimate) else (cell, 0.0)
+
+
+def _draw(panels: dict[str, list[Row]], figure: Points | Lines, path: Path) -> None:
+    plt = pyplot()
+    columns = min(len(panels), 3)
+    lines = -(-len(panels) // columns)
+    height = 3.5 if isinstance(figure, Lines) else 0.8 + 0.24 * max(map(len, panels.values()))
+    canvas, axes = plt.subplots(lines, columns, figsize=(5.5 * columns, height * lines), layout='constrained', squeeze=False)
+    for axis, (title, rows) in zip(axes.flat, panels.items(), strict=False):
         if isinstance(figure, Lines):
-            _lines(axis, part, figure)
+            _draw_lines(axis, rows, figure)
         else:
-            _points(axis, part, figure)
-        axis.set_title(title, fontsize='medium')
+            _draw_points(axis, rows, figure)
+        axis.set_title(f'{figure.panel}: {title}' if figure.panel else '', fontsize='medium')
         axis.grid(alpha=0.3)
-    for axis in axes.flat[len(parts) :]:
+    for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     canvas.savefig(path, dpi=100)
     plt.close(canvas)
 
 
-def _points(axis: Axes, table: Table, figure: Points) -> None:
-    shown = _shown(table, figure)
+def _draw_points(axis: Axes, rows: list[Row], figure: Points) -> None:
+    means, errors = zip(*(_estimate(row, figure) for row in rows), strict=True)
     # By position: two rows may have one name.
-    axis.errorbar([own.mean for _, own in shown], range(len(shown)), xerr=[own.error for _, own in shown], fmt='o', capsize=3)
-    names = [' · '.join(row[label] for label in figure.labels if row[label]) for row, _ in shown]
-    axis.set_yticks(range(len(shown)), names, fontsize='small')
-    axis.set_ylim(len(shown) - 0.5, -0.5)
+    axis.errorbar(means, range(len(rows)), xerr=errors, fmt='o', capsize=3)
+    names = [' · '.join(row.text(label) for label in figure.labels if row.text(label)) for row in rows]
+    axis.set_yticks(range(len(rows)), names, fontsize='small')
+    axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.set_xlabel(figure.value)
     if figure.relative:
         axis.axvline(1.0, color='black', linewidth=1)
-        _logarithmic(axis, 'x')
+        _make_logarithmic(axis, 'x')
 
 
-def _lines(axis: Axes, table: Table, figure: Lines) -> None:
-    for name in table.distinct(figure.line):
-        shown = _shown(table.where({figure.line: name}), figure)
-        axis.plot([float(row[figure.size]) for row, _ in shown], [own.mean for _, own in shown], 'o-', label=name)
+def _draw_lines(axis: Axes, rows: list[Row], figure: Lines) -> None:
+    for name, points in _group(rows, figure.line).items():
+        axis.plot([row[figure.size] for row in points], [_estimate(row, figure)[0] for row in points], 'o-', label=name)
     axis.set(xlabel=figure.size, ylabel=figure.value)
     axis.legend(fontsize='small')
-    _logarithmic(axis, 'x')
-    _logarithmic(axis, 'y')
+    _make_logarithmic(axis, 'x')
+    _make_logarithmic(axis, 'y')
 
 
-def _logarithmic(axis: Axes, which: str) -> None:
+def _make_logarithmic(axis: Axes, direction: str) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-    axis.set(**{f'{which}scale': 'log'})
-    own = axis.xaxis if which == 'x' else axis.yaxis
-    low, high = own.get_view_interval()
-    own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 50 * low else (1.0,)))
-    own.set_major_formatter(StrMethodFormatter('{x:,.10g}'))
-    own.set_minor_formatter(NullFormatter())
-
-
-def _shown(table: Table, figure: Points | Lines) -> list[tuple[Row, Estimate]]:
-    r"""Returns the rows that have a number or a mean with its standard error, and it."""
-    found = []
-    for row in table.rows:
-        cell = row[figure.value]
-        if cell in ('', 'nan', 'inf'):
-            continue
-        estimate = Estimate.parse(cell) if ' ± ' in cell else Estimate(float(cell), 0.0)
-        if not (isinstance(figure, Points) and figure.relative and estimate[:2] == (1.0, 0.0)):
-            found.append((row, estimate))
-    return found
+    axis.set(**{f'{direction}scale': 'log'})
+    scale = axis.xaxis if direction == 'x' else axis.yaxis
+    low, high = scale.get_view_interval()
+    scale.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 50 * low else (1.0,)))
+    scale.set_major_formatter(StrMethodFormatter('{x:,.10g}'))
+    scale.set_minor_formatter(NullFormatter())

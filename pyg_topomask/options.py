@@ -1,0 +1,69 @@
+r"""Keyword arguments that a class hands on to another: their signature and their documentation."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+__all__ = ['options_of']
+
+T = TypeVar('T', bound=type)
+
+# The section Args of a docstring, and an entry of it: its name, its type, and the text up to the next entry.
+_ARGS = re.compile(r'^Args:\n(.*?)(?=^\S|\Z)', re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(r'^    (\w+) \(.*?(?=^    \S|\Z)', re.MULTILINE | re.DOTALL)
+
+
+def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
+    r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and hands them on to other classes. It
+    changes no call. It replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their
+    types and defaults, and adds their texts to the section :obj:`Args` of the docstring. Arguments that the class names
+    or describes itself stay as they are.
+
+    Args:
+        *sources (type): The classes that take the options.
+        without (sequence of str): Their arguments that are no options. (default: :obj:`()`)
+
+    Example:
+        >>> class Walk:
+        ...     def __init__(self, length: int = 4) -> None:
+        ...         self.length = length
+        >>> @options_of(Walk)
+        ... class Path:
+        ...     def __init__(self, start: int, **options: int) -> None:
+        ...         self.start, self.walk = start, Walk(**options)
+        >>> list(inspect.signature(Path).parameters)
+        ['start', 'length']
+    """
+
+    def decorate(cls: T) -> T:
+        initialize = vars(cls)['__init__']
+        parameters = dict(inspect.signature(initialize).parameters)
+        parameters.popitem()  # **options
+        for source in sources:
+            for name, parameter in inspect.signature(source).parameters.items():
+                if parameter.kind is parameter.VAR_KEYWORD or name in without:
+                    continue
+                parameters.setdefault(name, parameter.replace(kind=parameter.KEYWORD_ONLY))
+        initialize.__signature__ = inspect.Signature(list(parameters.values()))
+        cls.__doc__ = _described(cls.__doc__ or '', list(parameters), [source.__doc__ or '' for source in sources])
+        return cls
+
+    return decorate
+
+
+def _described(doc: str, names: Sequence[str], sources: Sequence[str]) -> str:
+    r"""Returns a docstring with an entry for each argument that it or another one describes."""
+    doc = inspect.cleandoc(doc)
+    section = _ARGS.search(doc)
+    if section is None:
+        return doc
+    texts: dict[str, str] = {}
+    for text in (doc, *map(inspect.cleandoc, sources)):
+        arguments = _ARGS.search(text)
+        for entry in _ENTRY.finditer('' if arguments is None else arguments[1]):
+            texts.setdefault(entry[1], entry[0].rstrip())
+    entries = '\n'.join(texts[name] for name in names if name in texts)
+    return f'{doc[: section.start(1)]}{entries}\n\n{doc[section.end(1) :]}'

@@ -1,0 +1,133 @@
+r"""Walks on data: a transform stores them, and masks load them."""
+
+from __future__ import annotations
+
+import zlib
+
+import torch
+from torch.nn.functional import pad
+from torch_geometric.data import Data
+
+from pyg_topomask.flow import FLOWS
+from pyg_topomask.graph import Graph
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.settings import WalkSettings
+
+__all__ = ['load_walks', 'store_walks']
+
+# The attributes grf_index, ... of the queries' walks and grf_key_index, ... of the keys', if these have walks of their own.
+_ENSEMBLES = ('grf', 'grf_key')
+_ATTRIBUTES = ('index', 'length', 'load', 'sizes')
+_NORMALIZATIONS = ('sym', 'rw', None)
+# Of `sizes`: the fingerprint of the graph, stored and used visits, the largest number of hops, and the code of the settings.
+_COLUMNS = (3, 1, 1, 1, 3)
+
+
+def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings) -> None:
+    r"""Stores walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They replace
+    those that are there.
+
+    Args:
+        data (torch_geometric.data.Data): The data.
+        walks (tuple of WalkFeatures): The walks of the queries and of the keys, one object if they are the same.
+        settings (WalkSettings): How they were drawn.
+    """
+    for name in (f'{ensemble}_{attribute}' for ensemble in _ENSEMBLES for attribute in _ATTRIBUTES):
+        if name in data:
+            del data[name]
+    graph = Graph.from_data(data)
+    query, key = walks
+    for ensemble, features in zip(_ENSEMBLES, [query] if key is query else [query, key], strict=False):
+        # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+        stored = features.nnz
+        while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
+            stored += 1
+        padding = (0, stored - features.nnz)
+        data[f'{ensemble}_index'] = pad(torch.stack([features.start, features.visited]).long(), padding)
+        data[f'{ensemble}_length'] = pad(features.length.long(), padding)
+        data[f'{ensemble}_load'] = pad(features.load, padding)
+        sizes = [*graph.fingerprint[0].tolist(), stored, features.nnz, features.max_walk_length, *_code(settings)]
+        data[f'{ensemble}_sizes'] = torch.tensor([sizes], device=features.load.device)
+
+
+def load_walks(
+    graph: Graph, settings: WalkSettings, transform: str = 'AddGraphRandomFeatures'
+) -> tuple[WalkFeatures, WalkFeatures] | None:
+    r"""Returns the walks that a transform has stored on the data of a graph, those of the queries and those of the keys, or
+    :obj:`None` where there are none.
+
+    Args:
+        graph (Graph): The graphs, made from data.
+        settings (WalkSettings): The walks that are wanted.
+        transform (str): The transform that errors name. (default: :obj:`"AddGraphRandomFeatures"`)
+
+    Raises:
+        ValueError: If the data has changed since the walks were stored, or they do not fit the settings.
+    """
+    data, hops = graph.data, settings.max_walk_length
+    if data is None:
+        return None
+    ensembles = [name for name in _ENSEMBLES if any(f'{name}_{attribute}' in data for attribute in _ATTRIBUTES)]
+    if not ensembles:
+        return None
+    walks = [_load(graph, data, ensemble, settings, transform) for ensemble in ensembles]
+    longest = min(features.max_walk_length for features in walks)
+    if longest < hops:
+        raise ValueError(
+            f'max_walk_length: got {hops}, but the stored walks end after {longest} hops; accepted are at most {longest}, or '
+            f'walks that {transform} stored with a larger max_walk_length'
+        )
+    if settings.independent_ensembles and len(walks) == 1:
+        raise ValueError(
+            f'independent_ensembles: got True, but the data stores one ensemble; run {transform} again with '
+            f'independent_ensembles=True'
+        )
+    query = walks[0].truncate(hops)
+    return query, walks[1].truncate(hops) if settings.independent_ensembles else query
+
+
+def _load(graph: Graph, data: Data, ensemble: str, settings: WalkSettings, transform: str) -> WalkFeatures:
+    missing = [f'{ensemble}_{attribute}' for attribute in _ATTRIBUTES if f'{ensemble}_{attribute}' not in data]
+    if missing:
+        raise ValueError(f'data: got stored walks without {missing}; run {transform} again')
+    index, length, load, sizes = (data[f'{ensemble}_{attribute}'] for attribute in _ATTRIBUTES)
+    if sizes.dim() != 2 or sizes.size(1) != sum(_COLUMNS):
+        raise ValueError(
+            f'data: got walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}; accepted is '
+            f'[graphs, {sum(_COLUMNS)}]: run {transform} again'
+        )
+    fingerprint, stored, used, longest, codes = sizes.split(_COLUMNS, dim=1)
+    total = int(stored.sum())
+    if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
+        raise ValueError(
+            f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
+            f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
+            f'they were stored: run {transform} again, after the transforms that change it'
+        )
+    differing = codes[(codes != codes.new_tensor(_code(settings))).any(1)]
+    if len(differing) > 0:
+        normalization, flow, counted = differing[0].tolist()
+        raise ValueError(
+            f'data: got walks stored with normalization={_NORMALIZATIONS[normalization]!r}, flow={FLOWS[flow]!r} and '
+            f'importance={counted == 0}; accepted are normalization={settings.normalization!r}, flow={settings.flow!r}, '
+            f'importance={settings.importance} and, for walks that are counted, p_halt={settings.p_halt}, '
+            f'walk_length={settings.walk_length} and transition={settings.transition!r}: run {transform} again with these, or '
+            f'store no walks, which every mask then draws for itself'
+        )
+    if not torch.equal(stored, used):
+        stored, used = stored.squeeze(1), used.squeeze(1)
+        position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).repeat_interleave(stored)
+        visits = position < used.repeat_interleave(stored)
+        index, length, load = index[:, visits], length[visits], load[visits]
+    features = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(longest.max()) if len(longest) > 0 else 0)
+    return features.truncate(int(longest.min()) if len(longest) > 0 else 0)
+
+
+def _code(settings: WalkSettings) -> list[int]:
+    r"""Returns numbers for the settings that stored walks and those of a mask have to share."""
+    counted = 0
+    if not settings.importance:
+        # What is counted depends on how walks are drawn.
+        drawn = settings.p_halt if settings.walk_length is None else settings.walk_length, settings.transition
+        counted = 1 + zlib.crc32(repr(drawn).encode())
+    return [_NORMALIZATIONS.index(settings.normalization), FLOWS.index(settings.flow), counted]
