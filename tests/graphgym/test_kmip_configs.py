@@ -20,8 +20,8 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym.names.encoders
 import pyg_topomask.graphgym.run.objectives  # noqa: F401
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.graphgym.run.optim import create_optimizer
 from pyg_topomask.transforms import AddGraphRandomFeatures, KNNGraph
 from pyg_topomask.transforms.normals import AddNormals

@@ -13,11 +13,11 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.register import network_dict
 from yacs.config import CfgNode
 
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.graphgym.run.optim import create_optimizer
 from pyg_topomask.walks import sample_ensembles
 

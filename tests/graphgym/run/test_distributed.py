@@ -39,7 +39,7 @@ from torch_geometric.graphgym.loss import compute_loss
 import pyg_topomask.graphgym
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 torch.set_num_threads(1)

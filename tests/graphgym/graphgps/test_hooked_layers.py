@@ -17,7 +17,7 @@ from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.graphgps.hook import hook_graphgps
-from pyg_topomask.graphgym.graphgps.layers import GPSLayerHook
+from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
 LOCAL = ['None', 'GCN', 'GIN', 'GENConv', 'GINE', 'GAT', 'PNA', 'CustomGatedGCN']
