@@ -26,9 +26,9 @@ from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
 from pyg_topomask.__main__ import _parser, main
 from pyg_topomask.graphgym import register_mask
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.recommend.options import is_recommendation
 from pyg_topomask.recommend.options import load_config as load_recommendation
 from pyg_topomask.testing import assert_mask_operator

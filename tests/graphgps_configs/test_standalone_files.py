@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from configured_step import CONFIGS, WORDS, assert_step_changes_attention, cases, layer_type, loaded
+from pyg_topomask.graphgym.options import load_config
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -18,7 +19,6 @@ from torch_geometric.utils.smiles import e_map, x_map
 import pyg_topomask.graphgym  # noqa: F401
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTN_TYPES
-from pyg_topomask.graphgym.options import load_config
 
 FILES = sorted([*CONFIGS.glob('*.yaml'), *CONFIGS.glob('kmip/*.yaml')])
 DATA = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[3] / 'shared' / 'data'))

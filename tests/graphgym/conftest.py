@@ -14,7 +14,7 @@ from graphgps_layers import CHECKOUTS, imported
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.datasets import digits as digits_module
-from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.configuration import load_config
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 DIGITS = CONFIGS / 'digits.yaml'

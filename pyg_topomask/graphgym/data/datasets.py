@@ -16,12 +16,12 @@ from torch_geometric.transforms import Compose
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DATASETS
+from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup, named_remedies
 from pyg_topomask.graphgym.names.models import MODELS, takes_mask
-from pyg_topomask.graphgym.options import defaults, option
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 __all__ = ['FORMATS', 'load_dataset']

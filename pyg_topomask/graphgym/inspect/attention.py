@@ -26,9 +26,9 @@ from pyg_topomask.diagnostics.attention import (
     cumulative_full_attention,
     distance_to_full_attention,
 )
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint

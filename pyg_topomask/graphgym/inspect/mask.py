@@ -28,6 +28,7 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms
@@ -40,7 +41,6 @@ from pyg_topomask.graphgym.names.attentions import (
 )
 from pyg_topomask.graphgym.names.lookup import named_remedies
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.graphgym.options import load_config, run_name
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv

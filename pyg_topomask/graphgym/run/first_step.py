@@ -10,7 +10,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.graphgym.options import option
+from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
 
 __all__ = ['try_first_step']

@@ -9,12 +9,12 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.checks import check_not_negative, check_whole
+from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.graphgym.options import defaults, option
 from pyg_topomask.graphgym.run.metrics import METRICS
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 

@@ -17,8 +17,8 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.run.first_step import try_first_step
 from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features

@@ -10,10 +10,10 @@ from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import build_attention
 from pyg_topomask.graphgym.names.masks import build_mask, read_tree, yaml_overrides
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'

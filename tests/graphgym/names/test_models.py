@@ -18,10 +18,10 @@ from pyg_topomask.datasets.images import load_images
 from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import OTHER_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.graphgym.names.models import MODELS
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 

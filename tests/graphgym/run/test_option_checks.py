@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
