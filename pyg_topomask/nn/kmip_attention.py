@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_even, check_not_negative, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
@@ -114,12 +114,9 @@ class KMIPAttention(ExplicitAttention):
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
         check_whole(seed=seed)
-        if backend not in BACKENDS:
-            raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
-        if similarity not in SIMILARITIES:
-            raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
-        if extra_edges not in EXTRA_EDGES:
-            raise ValueError(f'extra_edges: got {extra_edges!r}; accepted are {EXTRA_EDGES}')
+        check_choice(BACKENDS, backend=backend)
+        check_choice(SIMILARITIES, similarity=similarity)
+        check_choice(EXTRA_EDGES, extra_edges=extra_edges)
         check_even(expander_degree=expander_degree)
         check_not_negative(random_fraction=random_fraction, diversity=diversity)
         self.k = k

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
@@ -44,13 +45,13 @@ def load_dataset(options: Any) -> InteractionDataset:
     """
     names = [*INTERACTION_DATASETS, 'files']
     if options.dataset not in names:
-        raise ValueError(f'recommend.dataset: got {options.dataset!r}; accepted are {", ".join(names)}')
+        raise ArgumentError('recommend.dataset', repr(options.dataset), ', '.join(names))
     if not options.dir or not Path(options.dir).is_dir():
-        raise ValueError(f'recommend.dir: got {options.dir!r}; accepted is the folder of the interaction files')
+        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files', verb='is')
     if options.dataset != 'files':
         return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
     if not options.files.train:
-        raise ValueError('recommend.files.train: got no file; accepted is a list of names in recommend.dir')
+        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir', verb='is')
     return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
 
 
@@ -79,12 +80,13 @@ class Training:
         self.dataset = dataset
         self.options = options = config.clone().recommend
         if options.k > dataset.num_items:
-            raise ValueError(f'recommend.k: got {options.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
+            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the size of the catalogue')
         if dataset.test.size(1) == 0:
             option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
-            raise ValueError(
-                f'recommend.{option}: got {given!r} with no test interaction left; accepted are test interactions that neither '
-                f'training nor validation holds'
+            raise ArgumentError(
+                f'recommend.{option}',
+                f'{given!r} with no test interaction left',
+                'test interactions that neither training nor validation holds',
             )
         metric = f'val_recall@{options.k}'
         self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, files=['result.json'])
@@ -136,9 +138,7 @@ class Training:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
             if checkpoint['interactions'] != self.dataset.interactions_hash:
-                raise ValueError(
-                    f'recommend.dir: got {self.options.dir!r}; accepted are the interactions that {last} was trained on'
-                )
+                raise ArgumentError('recommend.dir', repr(self.options.dir), f'the interactions that {last} was trained on')
         return checkpoint
 
     def _epoch(self, bar: EpochBar) -> None:
@@ -219,9 +219,10 @@ def load_weights(
     """
     if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
-        raise ValueError(
-            f'recommend.dir: got {folder!r} with {dataset}; accepted are the users and items that {path} was trained on, '
-            f'those of {trained!r}'
+        raise ArgumentError(
+            'recommend.dir',
+            f'{folder!r} with {dataset}',
+            f'the users and items that {path} was trained on, those of {trained!r}',
         )
     encoder.load_state_dict(checkpoint['model'])
 
@@ -258,7 +259,7 @@ def train(
     check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
-        raise ValueError(f'torchrun: got {num_processes()} processes; accepted is one, for each batch needs all embeddings')
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one, for each batch needs all embeddings', verb='is')
     config = load_config(cfg_file, options)
     k = config.recommend.k
     dataset = load_dataset(config.recommend)

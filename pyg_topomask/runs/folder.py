@@ -11,6 +11,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from pyg_topomask.errors import ArgumentError
+
 __all__ = ['clear_run', 'locked', 'remove_unfinished', 'write_atomically']
 
 #: How names of files end that are being written.
@@ -65,9 +67,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise ValueError(
-            f'out: got {folder}, where another process trains; accepted are folders where none does: wait for it, or give '
-            f'another --out'
+        raise ArgumentError(
+            'out', f'{folder}, where another process trains', 'folders where none does: wait for it, or give another --out'
         ) from error
     except (OSError, NotImplementedError):  # a file system without locks
         yield

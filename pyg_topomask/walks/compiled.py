@@ -13,6 +13,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import in_threads
 from pyg_topomask.walks.samplers import APART, SAMPLERS
@@ -297,9 +298,10 @@ def walk(
     width = 1 + settings.num_walks * longest
     bits, places = longest.bit_length(), width.bit_length()
     if graph.num_nodes.bit_length() + bits + places > 63:
-        raise ValueError(
-            f'num_walks: got {settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes; accepted are numbers '
-            f'with fewer than 2**63 nodes times hops times visits of a node'
+        raise ArgumentError(
+            'num_walks',
+            f'{settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes',
+            'numbers with fewer than 2**63 nodes times hops times visits of a node',
         )
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
     # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.

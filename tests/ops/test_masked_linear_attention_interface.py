@@ -28,7 +28,7 @@ def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
     for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + PackingMask(), 'edges')):
         with pytest.raises(ValueError, match=r'^route: got'):
             choose_route(bound(mask), 4, 4, route)
-    with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
+    with pytest.raises(ValueError, match=r"^route: got 'unknown' for this mask; .*auto.*edges.*features"):
         choose_route(bound(GRFMask()), 4, 4, 'unknown')
 
 

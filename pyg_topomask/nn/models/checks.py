@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
+
 __all__ = ['check_dtype']
 
 
@@ -14,4 +16,4 @@ def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
     """
     for name, value in given.items():
         if value.dtype != dtype and not (value.is_floating_point() and torch.is_autocast_enabled(value.device.type)):
-            raise ValueError(f'{name}: got {value.dtype}; accepted is {dtype}, the data type of the parameters')
+            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters', verb='is')
