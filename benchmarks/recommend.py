@@ -18,8 +18,9 @@ import torch
 from benchmarks.harness import alone, data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
 from benchmarks.recommend_baselines import BASELINES, SETTINGS
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.recommend import InteractionDataset, build_recommender
+from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.options import default_config
+from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import Training, load_dataset
 
 __all__ = ['run', 'speed']

@@ -15,7 +15,8 @@ from torch_geometric.utils import structured_negative_sampling, to_torch_csr_ten
 
 from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.recommend import DirectAULoss, InteractionDataset, Recommender, bipartite_data
+from pyg_topomask.recommend import DirectAULoss, InteractionDataset, Recommender
+from pyg_topomask.recommend.interactions import bipartite_data
 
 __all__ = ['BASELINES', 'BPR', 'SETTINGS', 'SGL', 'DirectAU', 'LightGCNEncoder', 'SimGCL', 'info_nce']
 

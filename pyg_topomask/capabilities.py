@@ -24,7 +24,7 @@ from pyg_topomask.structures import (
     SumStructure,
 )
 
-__all__ = ['MAX_ENTRIES', 'Entries', 'LowRank', 'Product', 'SparseEntries']
+__all__ = ['LowRank', 'Product', 'SparseEntries']
 
 Tensors = Sequence[Tensor]
 

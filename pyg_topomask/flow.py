@@ -6,8 +6,6 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['FLOWS', 'check_flow', 'row_and_col']
-
 FLOWS = ('source_to_target', 'target_to_source')
 
 

@@ -19,7 +19,7 @@ from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.segments import Segments
 
-__all__ = ['Graph', 'check_normalization']
+__all__ = ['Graph']
 
 State = TypeVar('State')
 

@@ -19,16 +19,6 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
 from pyg_topomask.graphgym.names.masks import yaml_overrides
 from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
 
-__all__ = [
-    'FREE_OPTIONS',
-    'GRAPHGPS_SCHEMA',
-    'declare_config',
-    'defaults',
-    'load_config',
-    'option',
-    'run_name',
-]
-
 #: Options that GraphGPS declares, with its defaults, by the name under which it registers the function that does so.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
     'cfg_gt': {

@@ -24,11 +24,12 @@ from pyg_topomask.ops.sparse_matmul import spmm
 from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
-from pyg_topomask.walks.features import count_pairs
+from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs
 from pyg_topomask.walks.stored import load_walks
+from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['GRFMask', 'GRFState']
+__all__ = ['GRFMask']
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficien
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['HeatKernelMask', 'inverse_softplus']
+__all__ = ['HeatKernelMask']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.

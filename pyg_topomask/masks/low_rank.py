@@ -16,7 +16,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_entries', 'low_rank_operator']
+__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
 
 
 @dataclass(frozen=True)

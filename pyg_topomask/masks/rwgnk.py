@@ -23,8 +23,10 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import WalkFeatures, WalkSettings, sample_ensembles
+from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.stored import load_walks
+from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['RWGNKMask']
 

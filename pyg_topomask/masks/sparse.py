@@ -11,7 +11,7 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['sparse_operator', 'sparse_product']
+__all__ = ['sparse_operator']
 
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:

@@ -23,7 +23,7 @@ from pyg_topomask.ops.forest import Forest
 from pyg_topomask.ops.tree_product import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['TreeMask', 'TreeState']
+__all__ = ['TreeMask']
 
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 

@@ -21,7 +21,7 @@ from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
 from pyg_topomask.ops.sparse_matmul import entries_of
 
-__all__ = ['ExplicitAttention', 'SparseMaskAttention']
+__all__ = ['ExplicitAttention']
 
 
 class ExplicitAttention(MessagePassing, ABC):

@@ -13,7 +13,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
-from pyg_topomask.ops.topk import BACKENDS, topk_inner_product
+from pyg_topomask.ops.topk.dispatch import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.walks.uniform import generator_on
 
@@ -47,7 +47,7 @@ class KMIPAttention(ExplicitAttention):
             (default: :obj:`"linear"`)
         backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
-            :obj:`"distance"`, see :func:`~pyg_topomask.ops.inner_product_features`. (default: :obj:`"dot"`)
+            :obj:`"distance"`, see :func:`~pyg_topomask.ops.similarity.inner_product_features`. (default: :obj:`"dot"`)
         k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` backward
             passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)

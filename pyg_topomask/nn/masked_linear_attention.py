@@ -17,7 +17,7 @@ from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, res
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
-__all__ = ['MaskedLinearAttention', 'resolve_feature_map']
+__all__ = ['MaskedLinearAttention']
 
 
 class MaskedLinearAttention(torch.nn.Module):

@@ -16,8 +16,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
-__all__ = ['as_graph', 'check_features', 'check_heads', 'check_mask', 'resolve_channels', 'with_mask']
-
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
     r"""Returns the number of output channels, :obj:`channels` where none is given.

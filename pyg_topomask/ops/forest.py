@@ -17,8 +17,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.sparse_pattern import stable_argsort
 
-__all__ = ['Forest', 'Histograms']
-
 Indices = NDArray[np.int64]
 
 # Nodes of a cycle that an error message names.

@@ -15,7 +15,7 @@ from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs
 from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.sparse_matmul import entries_of
 
-__all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
+__all__ = ['masked_linear_attention']
 
 ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 

@@ -17,7 +17,7 @@ from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['attend_softmax', 'masked_softmax_attention']
+__all__ = ['masked_softmax_attention']
 
 
 def masked_softmax_attention(

@@ -11,8 +11,6 @@ import torch
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['BACKENDS', 'in_threads', 'uses_numba']
-
 T = TypeVar('T')
 
 BACKENDS = ('auto', 'torch', 'numba')

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['SIMILARITIES', 'inner_product_features']
-
 SIMILARITIES = ('dot', 'cosine', 'distance')
 
 

@@ -16,8 +16,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['SparseStructure', 'entries_of', 'multiply', 'product', 'sample', 'sddmm', 'spmm']
-
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
 

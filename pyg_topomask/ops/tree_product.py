@@ -13,8 +13,6 @@ from pyg_topomask.checks import check_choice
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
-
 METHODS = ('auto', 'rings', 'fft')
 
 # An entry of the histograms takes as long as this many nodes in a ring.

@@ -21,8 +21,6 @@ from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
 from pyg_topomask.runs.folder import write_atomically
 
-__all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
-
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
     r"""Returns the data set of a run and the embeddings of users and items of its best model.

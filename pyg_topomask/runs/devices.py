@@ -13,8 +13,6 @@ import torch.distributed as dist
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['connect', 'find_device', 'gather', 'main_first', 'num_processes', 'rank']
-
 Value = TypeVar('Value')
 
 

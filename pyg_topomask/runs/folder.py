@@ -13,8 +13,6 @@ from filelock import FileLock, Timeout
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['clear_run', 'locked', 'remove_unfinished', 'write_atomically']
-
 #: How names of files end that are being written.
 UNFINISHED = '.pyg_topomask.tmp'
 

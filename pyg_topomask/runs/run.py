@@ -15,8 +15,6 @@ from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import clear_run, locked, remove_unfinished, write_atomically
 from pyg_topomask.runs.tables import write_csv
 
-__all__ = ['Row', 'Run']
-
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
 

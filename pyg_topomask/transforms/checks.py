@@ -7,8 +7,6 @@ from torch_geometric.data.data import BaseData
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['check_homogeneous', 'check_unbatched']
-
 
 def check_homogeneous(data: Data) -> None:
     r"""Raises a :class:`ValueError` for what is not :class:`~torch_geometric.data.Data`, as heterogeneous data."""

@@ -13,7 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
-__all__ = ['FarthestSampling', 'RandomSampling', 'farthest_points']
+__all__ = ['FarthestSampling', 'RandomSampling']
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:

@@ -21,8 +21,6 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import seed_offset
 
-__all__ = ['walk']
-
 # Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
 # piece of memory that is given back.
 _PAGE, _KEPT = 2**21, 2**25

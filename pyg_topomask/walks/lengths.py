@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.checks import check_above_zero, check_whole, is_number
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['WALK_LENGTHS', 'FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'walk_length']
+__all__ = ['FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength']
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class WalkSettings:
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
+        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.samplers.SAMPLERS`.
             (default: :obj:`"iid"`)
         transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
             probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)

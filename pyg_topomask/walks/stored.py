@@ -14,8 +14,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
-__all__ = ['load_walks', 'store_walks']
-
 # The attributes grf_index, ... of the queries' walks and grf_key_index, ... of the keys', if these have walks of their own.
 _ENSEMBLES = ('grf', 'grf_key')
 _ATTRIBUTES = ('index', 'length', 'load', 'sizes')

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyg_topomask.ops.similarity import inner_product_features
-from pyg_topomask.ops.topk import BACKENDS, choose_topk_backend, dispatch, rank, select, topk_inner_product
+from pyg_topomask.ops.topk import dispatch, rank, select
+from pyg_topomask.ops.topk.dispatch import BACKENDS, choose_topk_backend, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')

@@ -206,7 +206,7 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
         (
             ['train', 'recommend.MGFormer.layer', '2'],
-            'layer: got an unknown option; accepted in recommend.MGFormer are average',
+            'layer: got an unknown option in recommend.MGFormer; accepted are average',
         ),
         (['train', 'recommend.k'], 'accepted are pairs of a key'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),

@@ -24,8 +24,6 @@ from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.graphgym.names.models import MODELS, takes_mask
 from pyg_topomask.graphgym.options import defaults, option
 
-__all__ = ['FORMATS', 'load_dataset']
-
 #: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
 FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)

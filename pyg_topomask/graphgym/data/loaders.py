@@ -16,8 +16,6 @@ from torch_geometric.loader import DataLoader
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.runs.devices import num_processes, rank
 
-__all__ = ['SAMPLERS', 'EpochSampler', 'SharedBatches', 'create_loaders']
-
 #: What :obj:`train.sampler` and :obj:`val.sampler` may be. Others that GraphGym names miss an option, or end in an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
 

@@ -16,8 +16,6 @@ from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 from pyg_topomask.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['PYG_DATASETS', 'SPLIT_BY_SHARES', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
-
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 

@@ -26,8 +26,6 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import first_options
 
-__all__ = ['PREPARES_FOR', 'apply_in_memory', 'build_transforms', 'walks_of']
-
 #: Transforms that store walks, and whose options they take where the configured attention does not walk.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
 #: Attentions that use stored walks, and what they ask of them that is no option.

@@ -28,8 +28,6 @@ from pyg_topomask.graphgym.graphgps.layers import GPSLayerHook, MultiLayerHook, 
 from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
 from pyg_topomask.graphgym.options import GRAPHGPS_SCHEMA
 
-__all__ = ['hook_graphgps']
-
 
 class _DeclareWithSparse:
     r"""GraphGPS's function that declares :obj:`gt`, and then :obj:`gt.sparse` with our defaults where it has none."""

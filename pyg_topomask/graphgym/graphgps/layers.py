@@ -16,8 +16,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
 
-__all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook']
-
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
     r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""

@@ -41,8 +41,6 @@ from pyg_topomask.viz import (
     plot_distance_to_full_attention,
 )
 
-__all__ = ['inspect_attention', 'record_attention']
-
 #: The linear maps to queries, keys and values.
 PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
 #: Groups of options that a model, its masks and its inputs are made from.

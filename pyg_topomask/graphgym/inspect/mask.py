@@ -46,9 +46,8 @@ from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
-from pyg_topomask.walks import SAMPLERS, sample_ensembles
-
-__all__ = ['inspect']
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.walk import sample_ensembles
 
 DELTA = 0.05
 # Of the largest entry of the mask: the deviation that walks are suggested for.

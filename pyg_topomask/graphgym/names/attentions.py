@@ -36,20 +36,7 @@ from pyg_topomask.nn import (
     SinDegreeAttention,
 )
 
-__all__ = [
-    'ATTENTIONS',
-    'ATTN_TYPES',
-    'attention_options',
-    'build_attention',
-    'check_attention',
-    'configured_attention',
-    'configured_tree',
-    'gps_attention_kwargs',
-    'layer_option',
-    'option_types',
-    'per_head',
-    'register_mask',
-]
+__all__ = ['register_mask']
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:

@@ -15,19 +15,6 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
 
-__all__ = [
-    'EDGE_ENCODERS',
-    'NODE_ENCODERS',
-    'DummyEdgeEncoder',
-    'FeatureEncoder',
-    'LinearEdgeEncoder',
-    'LinearNodeEncoder',
-    'SmilesEdgeEncoder',
-    'SmilesNodeEncoder',
-    'TypeDictEdgeEncoder',
-    'TypeDictNodeEncoder',
-]
-
 
 class LinearNodeEncoder(Module):
     r"""A linear map of the node features.

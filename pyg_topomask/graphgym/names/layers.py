@@ -33,8 +33,6 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, 
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['LOCAL_LAYERS', 'AttentionLayer', 'LocalLayer', 'local_layer']
-
 
 @dataclass(frozen=True)
 class LocalLayer:

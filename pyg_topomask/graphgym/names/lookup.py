@@ -11,8 +11,6 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['construct', 'decoded', 'lookup', 'named_options']
-
 T = TypeVar('T')
 
 

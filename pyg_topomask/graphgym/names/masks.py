@@ -34,8 +34,6 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 
-__all__ = ['MASKS', 'build_mask', 'first_options', 'read_tree', 'yaml_overrides']
-
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
     'Adjacency': AdjacencyMask,

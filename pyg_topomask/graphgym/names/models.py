@@ -22,8 +22,6 @@ from pyg_topomask.graphgym.names.masks import build_mask
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 
-__all__ = ['MODELS', 'GKATModel', 'ImageModel', 'ParticleModel', 'VideoModel', 'takes_mask']
-
 
 def _build(model: Callable[..., Module], **sizes: Any) -> Any:
     r"""Builds the model :obj:`cfg.model.type` with the arguments :obj:`cfg.topomask.model`, but for the sizes of the data."""

@@ -18,8 +18,6 @@ from pyg_topomask.graphgym.names.layers import local_layer
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.nn import TopoGPSConv
 
-__all__ = ['HEADS', 'InductiveNodeHead', 'PyramidGraphHead', 'TopoGPSModel', 'build_head', 'split_layer_type']
-
 
 class PyramidGraphHead(Module):
     r"""Pools the nodes of each graph and predicts by an MLP that halves the width twice.

@@ -16,8 +16,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
 from pyg_topomask.graphgym.names.lookup import lookup
 
-__all__ = ['SVD_OPTIONS', 'ComposedSVDEncoder', 'SVDNodeEncoder', 'register_svd_encoders']
-
 #: The options :obj:`cfg.topomask.svd`. GraphGPS's own statistics code would reject options at :obj:`cfg.posenc_SVDSE`.
 SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bipartite': False}
 

@@ -14,8 +14,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.options import option
 from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
 
-__all__ = ['try_first_step']
-
 #: Options that data may not fit, which shows in the first step alone.
 SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
 

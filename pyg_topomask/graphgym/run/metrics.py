@@ -19,15 +19,6 @@ from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.run import Row
 
-__all__ = [
-    'METRICS',
-    'EpochMeter',
-    'check_metric_best',
-    'higher_is_better',
-    'metric_best',
-    'truncate_stats',
-]
-
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
 #: What GraphGym computes where :obj:`custom_metrics` names nothing else, by the task.

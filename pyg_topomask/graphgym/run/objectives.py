@@ -12,8 +12,6 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['average_precision', 'macro_f1', 'mean_iou', 'weighted_cross_entropy']
-
 
 def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
     r"""The cross-entropy in which classes weigh the more the rarer they are in the batch, as GraphGPS defines it, for

@@ -19,8 +19,6 @@ from pyg_topomask.graphgym.options import defaults, option
 from pyg_topomask.graphgym.run.metrics import METRICS
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 
-__all__ = ['check_options', 'warn_of_unread_options']
-
 #: The smallest numbers that options accept.
 MINIMA = {
     'gt.layers': 1,

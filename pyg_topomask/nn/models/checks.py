@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['check_dtype']
-
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
     r"""Raises a :class:`ValueError` for an input of another data type than that of the parameters, by its name; under autocast,

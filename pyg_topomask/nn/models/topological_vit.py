@@ -22,7 +22,7 @@ from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.segments import Segments
 
-__all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
+__all__ = ['TopologicalViT']
 
 #: Makes the mask of a layer from the layer's index, counted from 0.
 LayerMask = Callable[[int], Mask | None]

@@ -16,7 +16,7 @@ from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
-__all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
+__all__ = ['topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 _SEARCH = {
@@ -49,7 +49,7 @@ def topk_inner_product(
 
     No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
     choice: recompute the scores of the keys found. For cosines and distances, search with
-    :func:`~pyg_topomask.ops.inner_product_features`.
+    :func:`~pyg_topomask.ops.similarity.inner_product_features`.
 
     .. list-table::
         :header-rows: 1

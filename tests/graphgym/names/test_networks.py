@@ -19,7 +19,7 @@ from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
 from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.graphgym.run.optim import create_optimizer
-from pyg_topomask.walks import sample_ensembles
+from pyg_topomask.walks.walk import sample_ensembles
 
 CONFIGS = sorted((Path(__file__).parents[3] / 'graphgps_configs').glob('*-GPS+*.yaml'))
 
