@@ -14,19 +14,10 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.masks import yaml_overrides
 from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
-
-__all__ = [
-    'FREE_OPTIONS',
-    'GRAPHGPS_SCHEMA',
-    'declare_config',
-    'defaults',
-    'load_config',
-    'option',
-    'run_name',
-]
 
 #: Options that GraphGPS declares, with its defaults, by the name under which it registers the function that does so.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
@@ -175,7 +166,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         ValueError: If the file is no YAML of options, or an option is unknown or of another type.
     """
     if len(options) % 2:
-        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
+        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
     options = yaml_overrides(options)
     set_cfg(cfg)
     try:
@@ -186,23 +177,23 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             if groups in _ARGUMENTS:
                 _group(groups)[name] = None  # which a value of any type may replace
             if name not in _group(groups):
-                whole = 'is a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
-                accepted = whole if key.startswith('topomask.mask.') else _known_keys(key)
-                raise ValueError(f'{key}: got an unknown option; accepted {accepted}')
+                if key.startswith('topomask.mask.'):
+                    whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
+                    raise ArgumentError(key, 'an unknown option', whole, verb='is')
+                raise _unknown_option(key)
             cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
         assert_cfg(cfg)
     except KeyError as error:
         # yacs says "Non-existent config key: gt.layer".
-        key = error.args[0].split()[-1]
-        raise ValueError(f'{cfg_file}: got the unknown option {key}; accepted {_known_keys(key)}') from error
+        raise _unknown_option(error.args[0].split()[-1]) from error
     except ValueError as error:
         mismatch = re.search(r"<class '(\w+)'> vs\. .* vs\. (.*)\) for config key: (\S+)", str(error), re.DOTALL)
         if mismatch is None:
             raise
         accepted, given, key = mismatch.groups()
-        raise ValueError(f'{key}: got {given!r}; accepted are values of type {accepted}') from error
+        raise ArgumentError(key, repr(given), f'values of type {accepted}') from error
     except AttributeError as error:  # yacs asks a list or a number for its items
-        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values') from error
+        raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
 
@@ -256,13 +247,13 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         if len(types) > 1 and type(value) is not type(default):
             if type(value) not in types:
                 accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
-                raise ValueError(f'{".".join((*path, name))}: got {value!r}; accepted are values of type {accepted}')
+                raise ArgumentError(str('.'.join((*path, name))), repr(value), f'values of type {accepted}')
             known[name] = value  # of the type that yacs then finds
         adapted[name] = value
     return adapted
 
 
-def _known_keys(key: str) -> str:
+def _unknown_option(key: str) -> ArgumentError:
     # The keys beside an unknown one are what its user is after.
     path, node = [], cfg
     for group in key.split('.')[:-1]:
@@ -270,5 +261,5 @@ def _known_keys(key: str) -> str:
             break
         path.append(group)
         node = node[group]
-    place = f'in {".".join(path)}' if path else 'at the top level'
-    return f'{place} are {", ".join(sorted(node))}'
+    place = '.'.join(path) if path else 'the top level'
+    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)))

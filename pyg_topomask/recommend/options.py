@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.checks import check_whole
-
-__all__ = ['default_config', 'is_recommendation', 'load_config']
+from pyg_topomask.errors import ArgumentError
 
 #: What YAML reads as booleans.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
@@ -87,11 +86,11 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
         ValueError: If the file is not a YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
     if len(options) % 2:
-        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
+        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
     cfg = default_config()
     tree = _parse(Path(cfg_file).read_text(), str(cfg_file))
     if not isinstance(tree, dict):
-        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values')
+        raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values')
     _merge(cfg, tree)
     for key, word in zip(options[::2], options[1::2], strict=True):
         nested: Any = str(word)
@@ -99,7 +98,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
             nested = {name: nested}
         _merge(cfg, nested)
     if cfg.recommend.model != 'MGFormer':
-        raise ValueError(f'recommend.model: got {cfg.recommend.model!r}; accepted is MGFormer{_where(cfg.recommend.model)}')
+        raise ArgumentError('recommend.model', repr(cfg.recommend.model), f'MGFormer{_where(cfg.recommend.model)}', verb='is')
     check_whole(0, seed=cfg.seed)
     for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
         check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
@@ -129,15 +128,15 @@ def _merge(options: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()) 
         key = '.'.join((*path, name))
         if name not in options:
             place = f'in {".".join(path)}' if path else 'at the top level'
-            accepted = f'accepted {place} are {", ".join(sorted(options))}'
-            raise ValueError(f'{key}: got an unknown option; {accepted}{_where(name) if path == ("recommend",) else ""}')
+            accepted = f'{", ".join(sorted(options))}{_where(name) if path == ("recommend",) else ""}'
+            raise ArgumentError(key, f'an unknown option {place}', accepted)
         default = options[name]
         if not isinstance(default, dict):
             options[name] = _converted(key, value, type(default))
         elif isinstance(value, dict):
             _merge(default, value, (*path, name))
         else:
-            raise ValueError(f'{key}: got {value!r}; accepted are keys and their values')
+            raise ArgumentError(key, repr(value), 'keys and their values')
 
 
 def _converted(key: str, value: Any, kind: type) -> Any:
@@ -150,4 +149,4 @@ def _converted(key: str, value: Any, kind: type) -> Any:
             return _BOOLEANS[value.lower()] if kind is bool else kind(value)
         except (KeyError, ValueError):
             pass
-    raise ValueError(f'{key}: got {value!r}; accepted are values of type {kind.__name__}')
+    raise ArgumentError(key, repr(value), f'values of type {kind.__name__}')

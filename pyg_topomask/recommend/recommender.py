@@ -9,13 +9,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.losses import DirectAULoss
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
-__all__ = ['MGFormerRecommender', 'Recommender', 'build_recommender']
+__all__ = ['MGFormerRecommender', 'Recommender']
 
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
@@ -100,7 +101,7 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
     """
     settings = options.MGFormer
     if settings.mask not in _MASKS:
-        raise ValueError(f'recommend.MGFormer.mask: got {settings.mask!r}; accepted are {", ".join(_MASKS)}')
+        raise ArgumentError('recommend.MGFormer.mask', repr(settings.mask), ', '.join(_MASKS))
     check_whole(0, **{'recommend.MGFormer.svd_dim': settings.svd_dim})
     try:
         data = dataset.data()
@@ -122,9 +123,8 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         )
         loss = DirectAULoss(settings.weight, settings.t, settings.average)
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
-    except ValueError as error:
-        argument, _, rest = str(error).partition(':')
-        option = _OPTIONS.get(argument, argument)
+    except ArgumentError as error:
+        option = _OPTIONS.get(error.argument, error.argument)
         if option in settings:
-            raise ValueError(f'recommend.MGFormer.{option}:{rest}') from error
+            raise error.renamed(f'recommend.MGFormer.{option}') from error
         raise

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
@@ -26,8 +27,6 @@ from pyg_topomask.runs.devices import connect, find_device, num_processes
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
-
-__all__ = ['Training', 'load_dataset', 'load_weights', 'train']
 
 #: Options that may differ when a run is resumed: where and how long it runs.
 FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.max_epoch', 'recommend.progress')
@@ -44,13 +43,13 @@ def load_dataset(options: Any) -> InteractionDataset:
     """
     names = [*INTERACTION_DATASETS, 'files']
     if options.dataset not in names:
-        raise ValueError(f'recommend.dataset: got {options.dataset!r}; accepted are {", ".join(names)}')
+        raise ArgumentError('recommend.dataset', repr(options.dataset), ', '.join(names))
     if not options.dir or not Path(options.dir).is_dir():
-        raise ValueError(f'recommend.dir: got {options.dir!r}; accepted is the folder of the interaction files')
+        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files', verb='is')
     if options.dataset != 'files':
         return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
     if not options.files.train:
-        raise ValueError('recommend.files.train: got no file; accepted is a list of names in recommend.dir')
+        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir', verb='is')
     return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
 
 
@@ -63,7 +62,7 @@ class Training:
         run_dir (Path): The folder to write to.
         build (callable, optional): Makes the :class:`~pyg_topomask.recommend.Recommender` from the data set and the group
             :obj:`recommend` of the options, whose :obj:`model` names the group of its :obj:`lr` and :obj:`weight_decay`.
-            (default: :func:`~pyg_topomask.recommend.build_recommender`)
+            (default: :func:`~pyg_topomask.recommend.recommender.build_recommender`)
 
     Raises:
         ValueError: If an option is out of its range.
@@ -79,12 +78,13 @@ class Training:
         self.dataset = dataset
         self.options = options = config.clone().recommend
         if options.k > dataset.num_items:
-            raise ValueError(f'recommend.k: got {options.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
+            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the size of the catalogue')
         if dataset.test.size(1) == 0:
             option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
-            raise ValueError(
-                f'recommend.{option}: got {given!r} with no test interaction left; accepted are test interactions that neither '
-                f'training nor validation holds'
+            raise ArgumentError(
+                f'recommend.{option}',
+                f'{given!r} with no test interaction left',
+                'test interactions that neither training nor validation holds',
             )
         metric = f'val_recall@{options.k}'
         self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, files=['result.json'])
@@ -136,9 +136,7 @@ class Training:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
             if checkpoint['interactions'] != self.dataset.interactions_hash:
-                raise ValueError(
-                    f'recommend.dir: got {self.options.dir!r}; accepted are the interactions that {last} was trained on'
-                )
+                raise ArgumentError('recommend.dir', repr(self.options.dir), f'the interactions that {last} was trained on')
         return checkpoint
 
     def _epoch(self, bar: EpochBar) -> None:
@@ -219,9 +217,10 @@ def load_weights(
     """
     if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
-        raise ValueError(
-            f'recommend.dir: got {folder!r} with {dataset}; accepted are the users and items that {path} was trained on, '
-            f'those of {trained!r}'
+        raise ArgumentError(
+            'recommend.dir',
+            f'{folder!r} with {dataset}',
+            f'the users and items that {path} was trained on, those of {trained!r}',
         )
     encoder.load_state_dict(checkpoint['model'])
 
@@ -258,7 +257,7 @@ def train(
     check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
-        raise ValueError(f'torchrun: got {num_processes()} processes; accepted is one, for each batch needs all embeddings')
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one, for each batch needs all embeddings', verb='is')
     config = load_config(cfg_file, options)
     k = config.recommend.k
     dataset = load_dataset(config.recommend)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import torch
 from configured_step import CONFIGS, WORDS, assert_step_changes_attention, cases, layer_type, loaded
-from pyg_topomask.graphgym.options import load_config
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -17,6 +16,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym  # noqa: F401
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTN_TYPES
 

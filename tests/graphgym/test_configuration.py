@@ -61,9 +61,9 @@ def test_defaults_are_not_shared_between_runs() -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ({'gt': {'layer': 1}}, 'got the unknown option gt.layer; accepted in gt are .*layer_type'),
-        ({'topomask': {'GRF': {'walks': 1}}}, 'accepted in topomask.GRF are .*num_walks'),
-        ({'nonsense': 1}, 'accepted at the top level are .*topomask'),
+        ({'gt': {'layer': 1}}, 'gt.layer: got an unknown option of gt; accepted are .*layer_type'),
+        ({'topomask': {'GRF': {'walks': 1}}}, 'unknown option of topomask.GRF; accepted are .*num_walks'),
+        ({'nonsense': 1}, 'unknown option of the top level; accepted are .*topomask'),
     ],
 )
 def test_unknown_key_in_a_file(tmp_path: Path, content: dict[str, object], message: str) -> None:
@@ -77,13 +77,13 @@ def test_bad_overrides(digits: Path) -> None:
     with pytest.raises(ValueError, match=r'pairs of a key and a value'):
         load_config(digits, ['gt.layers'])
     for key, group in {
-        'nonsense': 'at the top level are .*topomask',
-        'gt.nonsense': 'in gt are .*layer_type',
-        'topomask.GRF.foo': 'in topomask.GRF are .*num_walks',
-        'gt.layers.x': 'in gt are .*layer_type',
-        'topomask.foo.bar': 'in topomask are .*GRF',
+        'nonsense': 'the top level; accepted are .*topomask',
+        'gt.nonsense': 'gt; accepted are .*layer_type',
+        'topomask.GRF.foo': 'topomask.GRF; accepted are .*num_walks',
+        'gt.layers.x': 'gt; accepted are .*layer_type',
+        'topomask.foo.bar': 'topomask; accepted are .*GRF',
     }.items():
-        with pytest.raises(ValueError, match=f'^{key}: got an unknown option; accepted {group}'):
+        with pytest.raises(ValueError, match=f'^{key}: got an unknown option of {group}'):
             load_config(digits, [key, '1'])
 
 

@@ -16,15 +16,14 @@ from torch_geometric.transforms import Compose
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DATASETS
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
-from pyg_topomask.graphgym.names.lookup import construct, lookup, named_remedies
+from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.graphgym.names.models import MODELS, takes_mask
 from pyg_topomask.transforms import AddGraphRandomFeatures
-
-__all__ = ['FORMATS', 'load_dataset']
 
 #: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
@@ -40,7 +39,7 @@ def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
 def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
     kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
     fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
-    dataset = construct(f'topomask.dataset, for {name}', kind, cfg.topomask.dataset, **fixed)
+    dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
     for split, index in dataset.split_indices().items():
         set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
     return dataset
@@ -62,7 +61,7 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
         return load_pyg(name, dataset_dir)
     if format == 'OGB':
         return load_ogb(name.replace('_', '-'), dataset_dir)
-    raise ValueError(f'dataset.format: got {format!r}; accepted are {", ".join(FORMATS)}')
+    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS))
 
 
 def _warn_of_unused_options() -> None:
@@ -128,8 +127,7 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         dataset = _load_any(format, name, dataset_dir)
         if transforms:
-            with named_remedies():
-                apply_in_memory(dataset, Compose(transforms))
+            apply_in_memory(dataset, Compose(transforms))
     edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')
     cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
     cfg.share.dim_history = 0 if history is None else history[0].numel()

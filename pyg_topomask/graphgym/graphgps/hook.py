@@ -28,8 +28,6 @@ from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
 from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
 
-__all__ = ['hook_graphgps']
-
 
 class _DeclareWithSparse:
     r"""GraphGPS's function that declares :obj:`gt`, and then :obj:`gt.sparse` with our defaults where it has none."""

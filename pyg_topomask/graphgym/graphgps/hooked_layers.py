@@ -12,11 +12,9 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from torch_geometric.data import Data
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
-from pyg_topomask.graphgym.names.lookup import named_remedies
-
-__all__ = ['GPSLayerHook', 'GlobalAttention', 'MultiLayerHook', 'SingleLayerHook']
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
@@ -55,7 +53,6 @@ class GlobalAttention(Module):
                 f"accepted are attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
             )
 
-    @named_remedies()
     def forward(self, batch: Data) -> Tensor:
         graph = Graph.shared(batch)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}
@@ -71,7 +68,9 @@ class GlobalAttention(Module):
 
     def set_extra_state(self, state: str) -> None:
         if state != self.name:
-            raise ValueError(f'checkpoint: got one of the attention {state!r}; accepted is {self.name!r}, as in gt.layer_type')
+            raise ArgumentError(
+                'checkpoint', f'one of the attention {state!r}', f'{self.name!r}, as in gt.layer_type', verb='is'
+            )
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         _, strict, _, _, errors = args

@@ -16,10 +16,8 @@ from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.masks import KERNELS
-from pyg_topomask.walks import SAMPLERS
-
-__all__ = ['catalog', 'first_sentence', 'print_catalog']
+from pyg_topomask.masks.modulation import KERNELS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 
 def first_sentence(thing: Any) -> str:

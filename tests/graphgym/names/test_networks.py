@@ -17,7 +17,7 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
 from pyg_topomask.graphgym.run.optim import create_optimizer
-from pyg_topomask.walks import sample_ensembles
+from pyg_topomask.walks.walk import sample_ensembles
 
 
 def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:

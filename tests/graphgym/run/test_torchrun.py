@@ -208,7 +208,7 @@ def test_shares(monkeypatch: pytest.MonkeyPatch, size: int, batch_size: int, pro
 def test_single_graphs_and_subgraphs_are_not_shared(monkeypatch: pytest.MonkeyPatch, configure: Any) -> None:
     configure('train.sampler random_node')
     monkeypatch.setattr(data_module, 'num_processes', lambda: 2)
-    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; a single graph is"
+    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; accepted is one"
     with pytest.raises(ValueError, match=message):
         SharedBatches(EpochSampler(1, seed=0), 32)
     loader = RandomNodeLoader(DigitsGrid()[0], num_parts=2)
