@@ -67,7 +67,6 @@ def _is_concrete(thing: Any) -> bool:
 
 def catalog() -> dict[str, dict[str, str]]:
     r"""Returns, for each section, one line for each name."""
-    datasets = [getattr(pyg_topomask.datasets, name) for name in pyg_topomask.datasets.__all__ if name != 'DATASETS']
     convs = {name: layer.conv for name, layer in LOCAL_LAYERS.items() if layer is not None}
     return {
         'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
@@ -79,9 +78,6 @@ def catalog() -> dict[str, dict[str, str]]:
         'samplers': _sentences(SAMPLERS),
         'kernels': _sentences(KERNELS),
         'data sets': _sentences(DATASETS),
-        'data sets in Python': _sentences(
-            {dataset.__name__: dataset for dataset in datasets if dataset not in DATASETS.values()}
-        ),
         'models': _sentences(_public(pyg_topomask.nn.models)),
     }
 
