@@ -57,7 +57,6 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'samplers',
         'kernels',
         'data sets',
-        'data sets in Python',
         'models',
     }
     assert set(sections['masks']) == set(MASKS)
