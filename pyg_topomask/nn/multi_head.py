@@ -12,6 +12,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
@@ -45,7 +46,7 @@ def check_heads(heads: int, channels: int) -> None:
     r"""Raises a :class:`ValueError` unless so many heads can share the channels out among them."""
     check_whole(1, heads=heads)
     if channels % heads != 0:
-        raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 
 
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
