@@ -15,7 +15,7 @@ from benchmarks.harness import compare, show, write_table
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 VARIANTS = ('GINE+GRF', 'GINE+Linear', 'GINE+None', 'None+GRF')
 SEEDS = 5
 

@@ -18,7 +18,7 @@ from benchmarks.harness import mean_error, pyplot, verdict, write_table
 from pyg_topomask.diagnostics import measured_entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.walks import SAMPLERS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 __all__ = ['run']
 

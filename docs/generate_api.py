@@ -28,6 +28,7 @@ MODULES = (
     'viz',
     'datasets',
     'recommend',
+    'graphgym',
     'testing',
     'errors',
 )

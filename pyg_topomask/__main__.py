@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ['main']
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')

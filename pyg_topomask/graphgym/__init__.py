@@ -25,25 +25,15 @@ def require_graphgym() -> None:
 
 require_graphgym()
 
+import pyg_topomask.graphgym.configuration  # noqa: E402
+import pyg_topomask.graphgym.data.datasets  # noqa: E402
+import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
+import pyg_topomask.graphgym.names.encoders  # noqa: E402
+import pyg_topomask.graphgym.names.layers  # noqa: E402
+import pyg_topomask.graphgym.names.networks  # noqa: E402
+import pyg_topomask.graphgym.names.svd_encoder  # noqa: E402
 import pyg_topomask.graphgym.run.objectives  # noqa: E402, F401
-from pyg_topomask.graphgym.data.datasets import load_dataset  # noqa: E402
-from pyg_topomask.graphgym.graphgps.hook import hook_graphgps  # noqa: E402
 from pyg_topomask.graphgym.names.attentions import register_mask  # noqa: E402
-from pyg_topomask.graphgym.names.encoders import FeatureEncoder  # noqa: E402
-from pyg_topomask.graphgym.names.layers import AttentionLayer  # noqa: E402
-from pyg_topomask.graphgym.names.networks import TopoGPSModel  # noqa: E402
-from pyg_topomask.graphgym.names.svd_encoder import SVDNodeEncoder  # noqa: E402
-from pyg_topomask.graphgym.options import declare_config  # noqa: E402
 from pyg_topomask.graphgym.run.train import train  # noqa: E402
 
-__all__ = [
-    'AttentionLayer',
-    'FeatureEncoder',
-    'SVDNodeEncoder',
-    'TopoGPSModel',
-    'declare_config',
-    'hook_graphgps',
-    'load_dataset',
-    'register_mask',
-    'train',
-]
+__all__ = ['register_mask', 'train']

@@ -11,8 +11,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ['find_main', 'launch']
-
 
 def find_main(folder: Path) -> Path:
     r"""Returns the :obj:`main.py` of a GraphGPS checkout.

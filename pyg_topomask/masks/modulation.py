@@ -14,7 +14,7 @@ from torch import Tensor
 from pyg_topomask.checks import check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['KERNELS', 'convolve', 'deconvolve', 'kernel_series', 'modulation']
+__all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
 
 # A series is judged by so many terms, and cut short where more than this share of their sum is left out.
 _TERMS, _LEFT_OUT = 256, 0.1

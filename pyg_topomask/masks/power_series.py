@@ -23,7 +23,7 @@ from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['PowerSeriesMask', 'spectral_radius', 'warn_of_growth']
+__all__ = ['PowerSeriesMask']
 
 
 @dataclass(frozen=True)

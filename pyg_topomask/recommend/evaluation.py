@@ -13,7 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.recommend.interactions import check_range
 
-__all__ = ['evaluate', 'popularity_groups', 'rank_items']
+__all__ = ['evaluate', 'rank_items']
 
 
 def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['InteractionDataset', 'bipartite_data', 'check_range', 'split_per_user']
+__all__ = ['InteractionDataset', 'split_per_user']
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,6 @@ from typing import Any
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['default_config', 'is_recommendation', 'load_config']
-
 _KEYS = 'keys and their values'
 #: What YAML reads as booleans.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}

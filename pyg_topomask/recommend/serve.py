@@ -21,8 +21,6 @@ from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
 from pyg_topomask.runs.folder import write_atomically
 
-__all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
-
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
     r"""Returns the data set of a run and the embeddings of users and items of its best model.
@@ -40,7 +38,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     if not path.exists():  # without validation interactions
         path = path.with_name('last.pt')
     if not (folder / 'config.yaml').exists() or not path.exists():
-        accepted = 'a folder that `train` wrote, such as results/recommend-lastfm-MGFormer/MGFormer/0'
+        accepted = 'a folder that `train` wrote, such as results/lastfm/MGFormer/0'
         raise ArgumentError('run', repr(str(run_dir)), accepted, verb='is')
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)

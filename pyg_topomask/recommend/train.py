@@ -28,8 +28,6 @@ from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['Training', 'load_dataset', 'load_weights', 'train']
-
 #: Options that may differ when a run is resumed: where and how long it runs.
 FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.max_epoch', 'recommend.progress')
 
@@ -62,7 +60,7 @@ class Training:
         run_dir (Path): The folder to write to.
         build (callable, optional): Makes the :class:`~pyg_topomask.recommend.Recommender` from the data set and the group
             :obj:`recommend` of the options, whose :obj:`model` names the group of its :obj:`lr` and :obj:`weight_decay`.
-            (default: :func:`~pyg_topomask.recommend.build_recommender`)
+            (default: :func:`~pyg_topomask.recommend.recommender.build_recommender`)
 
     Raises:
         ValueError: If an option is out of its range.

@@ -14,16 +14,6 @@ import yaml  # type: ignore[import-untyped]
 
 from pyg_topomask.runs.folder import write_atomically
 
-__all__ = [
-    'SCHEMA_VERSION',
-    'differences',
-    'first_line',
-    'load_checkpoint',
-    'rng_state',
-    'save_checkpoint',
-    'set_rng_state',
-]
-
 SCHEMA_VERSION = 3
 
 

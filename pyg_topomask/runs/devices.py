@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
-__all__ = ['connect', 'find_device', 'gather', 'main_first', 'num_processes', 'rank']
+from pyg_topomask.errors import ArgumentError
 
 Value = TypeVar('Value')
 
@@ -27,10 +27,10 @@ def find_device(option: str, name: str) -> torch.device:
         ValueError: If the name is unknown or there is no such device.
     """
     if name not in ('auto', 'cpu', 'cuda', 'gpu'):
-        raise ValueError(f'{option}: got {name!r}; accepted are auto, cpu, cuda, gpu')
+        raise ArgumentError(option, repr(name), 'auto, cpu, cuda, gpu')
     available = torch.cuda.is_available()
     if name in ('cuda', 'gpu') and not available:
-        raise ValueError(f'{option}: got {name!r}, and there is no CUDA device; accepted are auto, cpu')
+        raise ArgumentError(option, f'{name!r}, and there is no CUDA device', 'auto, cpu')
     return torch.device('cuda' if name != 'cpu' and available else 'cpu')
 
 

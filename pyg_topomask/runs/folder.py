@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-__all__ = ['clear_run', 'locked', 'remove_unfinished', 'write_atomically']
+from pyg_topomask.errors import ArgumentError
 
 #: How names of files end that are being written.
 UNFINISHED = '.pyg_topomask.tmp'
@@ -65,9 +65,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout as error:
-        raise ValueError(
-            f'out: got {folder}, where another process trains; accepted are folders where none does: wait for it, or give '
-            f'another --out'
+        raise ArgumentError(
+            'out', f'{folder}, where another process trains', 'folders where none does: wait for it, or give another --out'
         ) from error
     except (OSError, NotImplementedError):  # a file system without locks
         yield

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from tqdm import tqdm
 
-__all__ = ['EpochBar']
-
 
 class EpochBar(tqdm):
     r"""One bar over all batches of all epochs, on stderr, so that stdout holds only results.

@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
 from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import clear_run, locked, remove_unfinished, write_atomically
 from pyg_topomask.runs.tables import write_csv
-
-__all__ = ['Row', 'Run']
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
@@ -165,8 +164,8 @@ class Run:
         checkpoint = load_checkpoint(path)
         # Rows are compared as text, in which NaN equals NaN.
         if differences(checkpoint['config'], self.config, self.free) or repr(checkpoint['best']) != repr(best):
-            raise ValueError(
-                f'{path}: got the model of another run; accepted is that of the best epoch of this one: train again'
+            raise ArgumentError(
+                str(path), 'the model of another run', 'that of the best epoch of this one: train again', verb='is'
             )
         return checkpoint
 

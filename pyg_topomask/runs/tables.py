@@ -10,8 +10,6 @@ from typing import Any
 
 from pyg_topomask.runs.folder import write_atomically
 
-__all__ = ['TableRow', 'markdown_table', 'save_figure', 'write_csv']
-
 #: Cells by the name of the column.
 TableRow = dict[str, 'int | float | str | None']
 

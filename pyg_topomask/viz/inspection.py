@@ -26,7 +26,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.viz.figure import new_figure
-from pyg_topomask.walks import SAMPLERS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -103,7 +103,7 @@ def test_either_import_order(order: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_registering_twice_is_harmless() -> None:
-    names = ['options', 'names.encoders', 'names.layers', 'names.networks']
+    names = ['configuration', 'names.encoders', 'names.layers', 'names.networks']
     registries = [register.config_dict, register.edge_encoder_dict, register.layer_dict, register.network_dict]
     before = [dict(registry) for registry in registries]
     for name in names:
@@ -136,11 +136,11 @@ def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
 #: What a folder or a file of graphgym/ imports of the others.
 IMPORTS = {
     'names': set(),
-    'options': {'names'},
-    'data': {'names', 'options'},
-    'graphgps': {'names', 'options'},
-    'run': {'names', 'options', 'data'},
-    'inspect': {'names', 'options', 'data'},
+    'configuration': {'names'},
+    'data': {'names', 'configuration'},
+    'graphgps': {'names', 'configuration'},
+    'run': {'names', 'configuration', 'data'},
+    'inspect': {'names', 'configuration', 'data'},
     'launch': {'names'},
 }
 

@@ -11,7 +11,8 @@ from oracles import power_series
 from scipy.linalg import cosm, expm, fractional_matrix_power, inv
 from torch import Tensor
 
-from pyg_topomask.masks import KERNELS, convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks import convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.modulation import KERNELS
 
 Matrix = NDArray[np.float64]
 

@@ -328,12 +328,12 @@ def test_diverging_run_fails(run_cfg: Path) -> None:
 
 
 def test_shipped_configurations() -> None:
-    shipped = sorted(CONFIGS.glob('recommend-*.yaml'))
-    assert [path.stem for path in shipped] == [f'recommend-{name}-MGFormer' for name in ('beauty', 'gowalla', 'lastfm', 'yelp')]
+    shipped = sorted(CONFIGS.glob('recommend/*.yaml'))
+    assert [path.stem for path in shipped] == ['beauty', 'gowalla', 'lastfm', 'yelp']
     for path in shipped:
         assert is_recommendation(path)
-        assert load_config(path).recommend.dataset == path.stem.split('-')[1]
-    assert not is_recommendation(CONFIGS / 'digits-GPS+GRF.yaml')
+        assert load_config(path).recommend.dataset == path.stem
+    assert not is_recommendation(CONFIGS / 'digits.yaml')
     assert not is_recommendation(CONFIGS / 'absent.yaml')
 
 

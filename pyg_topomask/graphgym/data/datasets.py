@@ -3,7 +3,7 @@ r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every 
 from __future__ import annotations
 
 import os.path as osp
-import re
+import sys
 import warnings
 from typing import Any
 
@@ -16,14 +16,14 @@ from torch_geometric.transforms import Compose
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DATASETS
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
-from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, walks_of
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, configured_attention, layer_option
-from pyg_topomask.graphgym.names.lookup import construct, lookup, named_remedies
+from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
+from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.graphgym.names.models import MODELS, takes_mask
-from pyg_topomask.graphgym.options import defaults, option
-
-__all__ = ['FORMATS', 'load_dataset']
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
@@ -39,7 +39,7 @@ def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
 def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
     kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
     fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
-    dataset = construct(f'topomask.dataset, for {name}', kind, cfg.topomask.dataset, **fixed)
+    dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
     for split, index in dataset.split_indices().items():
         set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
     return dataset
@@ -61,26 +61,30 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
         return load_pyg(name, dataset_dir)
     if format == 'OGB':
         return load_ogb(name.replace('_', '-'), dataset_dir)
-    raise ValueError(f'dataset.format: got {format!r}; accepted are {", ".join(FORMATS)}')
+    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS))
 
 
 def _warn_of_unused_options() -> None:
-    r"""Warns of options that differ from their defaults and belong to an attention or an encoder that nothing asks for."""
+    r"""Warns of options that nothing reads. An option of an attention may wait in a YAML until :obj:`gt.layer_type` names the
+    attention, so it is warned of only on the command line. Other options are warned of if they differ from their defaults."""
     transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
     layer, value = layer_option()
-    # Forks of GraphGPS sum any number of attentions.
-    used = set(re.split(r'\+|__', value)) if layer == 'gt.layer_type' else {configured_attention()}
-    used |= {walks_of(name)[0] for name in transforms if name in PREPARES_FOR}
+    used = named_attentions()
+    used |= {walks_of(name)[0] for name in transforms if name in PREPARES_FOR and reads_walks()}
     used |= {'Masked'} if takes_mask(cfg.model.type) else set()
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
     layers = f'{layer} {value!r}'
-    readers = {f'topomask.{name}': (name in used, layers) for name in ATTENTIONS}
-    readers['topomask.mask'] = ('Masked' in used, layers)
+    attentions = {f'topomask.{name}': name in used for name in ATTENTIONS}
+    attentions |= {'topomask.mask': 'Masked' in used, 'gt.sparse': 'SparseAttention' in used}
+    for path, is_read in attentions.items():
+        given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
+        if given and not is_read:
+            warnings.warn(f'{", ".join(given)}: got an option that nothing reads with {layers}', stacklevel=3)
+    readers: dict[str, tuple[bool, str]] = {}
     readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
     readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
     readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
-    readers['gt.sparse'] = ('SparseAttention' in used, layers)
     whose = f'{layers}, whose arguments are topomask.model'
     readers['gt'] = readers['model.graph_pooling'] = (cfg.model.type not in MODELS, whose)
     readers['dataset.node_encoder'] = (cfg.model.type not in MODELS or cfg.model.type == 'GKAT', whose)
@@ -115,14 +119,15 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         dataset_dir (str): The folder for files.
     """
     transforms = build_transforms(cfg.topomask.transforms or [])  # None where a YAML names the option and nothing else
+    if not reads_walks():  # so that one YAML serves attentions with and without walks
+        transforms = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
     _warn_of_unused_options()
     with warnings.catch_warnings():
         # GraphGym's way to store splits is what PyG warns about.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         dataset = _load_any(format, name, dataset_dir)
         if transforms:
-            with named_remedies():
-                apply_in_memory(dataset, Compose(transforms))
+            apply_in_memory(dataset, Compose(transforms))
     edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')
     cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
     cfg.share.dim_history = 0 if history is None else history[0].numel()

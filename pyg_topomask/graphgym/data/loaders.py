@@ -13,9 +13,8 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.runs.devices import num_processes, rank
-
-__all__ = ['SAMPLERS', 'EpochSampler', 'SharedBatches', 'create_loaders']
 
 #: What :obj:`train.sampler` and :obj:`val.sampler` may be. Others that GraphGym names miss an option, or end in an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
@@ -66,14 +65,16 @@ class SharedBatches(BatchSampler):
     def __init__(self, sampler: Any, batch_size: int) -> None:
         processes = num_processes()
         if processes > 1 and len(sampler) < processes:
-            raise ValueError(
-                f'devices: got {processes} processes, which share graphs, for {len(sampler)} graphs in a split of dataset '
-                f'{cfg.dataset.name!r}; a single graph is trained on by one process'
+            raise ArgumentError(
+                'devices',
+                f'{processes} processes, which share graphs, for {len(sampler)} graphs in a split of dataset '
+                f'{cfg.dataset.name!r}',
+                'one process, for a single graph',
+                verb='is',
             )
         if processes > 1 and batch_size < 2 * processes:
-            raise ValueError(
-                f'train.batch_size: got {batch_size}, which {processes} processes share; accepted are numbers from '
-                f'{2 * processes}'
+            raise ArgumentError(
+                'train.batch_size', f'{batch_size}, which {processes} processes share', f'numbers from {2 * processes}'
             )
         super().__init__(sampler, batch_size, drop_last=False)
 
@@ -90,9 +91,11 @@ class SharedBatches(BatchSampler):
 def _reproducible(loader: Any) -> Any:
     if type(loader) is not DataLoader:
         if num_processes() > 1:
-            raise ValueError(
-                f'train.sampler: got {cfg.train.sampler!r} for {num_processes()} processes; accepted is full_batch for a '
-                f'data set of many graphs, or one process'
+            raise ArgumentError(
+                'train.sampler',
+                f'{cfg.train.sampler!r} for {num_processes()} processes',
+                'full_batch for a data set of many graphs, or one process',
+                verb='is',
             )
         return loader
     shuffled = isinstance(loader.sampler, RandomSampler)
@@ -126,9 +129,10 @@ def create_loaders() -> list[Any]:
             wanted = f'{cfg.dataset.format} {cfg.dataset.name!r}'
             raise OSError(f'dataset.dir: got {cfg.dataset.dir!r}, where {wanted} could not be loaded: {error}') from error
     if len(loaders) < 2:
-        raise ValueError(
-            f'dataset.name: got {cfg.dataset.name!r} without a validation split, by which to choose the best epoch; accepted '
-            f'are data sets that have one'
+        raise ArgumentError(
+            'dataset.name',
+            f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch',
+            'data sets that have one',
         )
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler

@@ -14,8 +14,7 @@ from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 
 from pyg_topomask.datasets.point_clouds import stratified
-
-__all__ = ['PYG_DATASETS', 'SPLIT_BY_SHARES', 'SPLIT_KEYS', 'append_positions', 'join', 'load_pyg_dataset']
+from pyg_topomask.errors import ArgumentError
 
 SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
@@ -35,7 +34,7 @@ def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 
         ValueError: If there are not two splits with :obj:`val`, or three without.
     """
     if len(splits) != (3 if val is None else 2):
-        raise ValueError(f'splits: got {len(splits)} with val={val}; accepted are three, or two and a number')
+        raise ArgumentError('splits', f'{len(splits)} with val={val}', 'three, or two and a number')
     dataset = splits[0]
     graphs = [split.get(int(index)) for split in splits for index in split.indices()]
     ends = torch.tensor([len(split) for split in splits]).cumsum(0).tolist()
@@ -72,7 +71,7 @@ def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
 def _shares() -> list[float]:
     shares: list[float] = cfg.dataset.split
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
-        raise ValueError(f'dataset.split: got {shares}; accepted are three positive shares that sum to 1')
+        raise ArgumentError('dataset.split', shares, 'three positive shares that sum to 1')
     return shares
 
 

@@ -41,8 +41,6 @@ from pyg_topomask.transforms import (
     KNNGraph,
 )
 
-__all__ = ['NODE_SPLIT_KEYS', 'cache_file', 'cached', 'leaves_nodes']
-
 Collated = tuple[Data, dict[str, Any] | None]
 
 NODE_SPLIT_KEYS = ('train_mask', 'val_mask', 'test_mask')

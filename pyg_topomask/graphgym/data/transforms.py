@@ -3,6 +3,7 @@ r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph o
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import starmap
@@ -19,13 +20,18 @@ from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, configured_attention, configured_tree
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    attention_options,
+    configured_attention,
+    configured_tree,
+    named_attentions,
+)
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
-from pyg_topomask.graphgym.names.masks import first_options
-
-__all__ = ['PREPARES_FOR', 'apply_in_memory', 'build_transforms', 'walks_of']
+from pyg_topomask.graphgym.names.masks import MASKS, first_options
 
 #: Transforms that store walks, and whose options they take where the configured attention does not walk.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -36,6 +42,8 @@ WALKING: dict[str, dict[str, Any]] = {
     'GRFSoftmax': {},
     'RWGNK': {'importance': False, 'normalization': 'rw'},
 }
+#: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
+WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
@@ -46,6 +54,16 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
         return attention, {**given, **WALKING[walker]}
     walker = attention if attention in WALKING else walker
     return walker, {**cfg.topomask[walker], **WALKING[walker]}
+
+
+def reads_walks() -> bool:
+    r"""Whether the configured model may read stored walks. A GPS model does not if no attention in its layers does."""
+    if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
+        return True
+    names = named_attentions()
+    if 'Masked' in names:
+        names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
+    return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)
 
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
@@ -79,21 +97,23 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
         else:
             name, arguments = entry, None
         if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
-            raise ValueError(f'topomask.transforms: got {entry!r}; accepted are names and {{name: {{argument: value}}}}')
+            raise ArgumentError('topomask.transforms', repr(entry), 'names and {name: {argument: value}}')
         transform = lookup('topomask.transforms', name, ours, theirs)
         given = {**_options_of_attention(name, transform), **(arguments or {})}
         if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
-            raise ValueError(
-                f'topomask.transforms: got {name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation '
-                f'that needs no walks; accepted is to leave the transform out, or num_walks from 1'
+            raise ArgumentError(
+                'topomask.transforms',
+                f'{name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation that needs no walks',
+                'to leave the transform out, or num_walks from 1',
+                verb='is',
             )
         attention = None if arguments or name not in PREPARES_FOR else walks_of(name)[0]
         if attention in ATTENTIONS and attention != 'Masked':  # the options are those of the attention
-            with named_options(f'topomask.{attention}', given):
+            with named_options(f'topomask.{attention}'):
                 transforms.append(transform(**given))
         else:
             where = 'topomask.transforms' if attention is None else 'topomask.mask'
-            transforms.append(construct(f'{where}, for {name}', transform, given))
+            transforms.append(construct(f'{where}.{name}', transform, given))
         if name in PREPARES_FOR:
             _warn_of_contradictions(name, arguments or {})
     return transforms
@@ -144,9 +164,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         transform (torch_geometric.transforms.BaseTransform): The transform.
     """
     if not isinstance(dataset, InMemoryDataset):
-        raise ValueError(
-            f'topomask.transforms: got a dataset of type {type(dataset).__name__}; accepted are datasets held in memory'
-        )
+        raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')
     # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
     taken = _taken(dataset, SPLIT_KEYS)
     if dataset._indices is None and leaves_nodes(transform):

@@ -24,11 +24,9 @@ from torch_geometric.data.storage import GlobalStorage
 from torch_geometric.graphgym import register
 from yacs.config import CfgNode
 
-from pyg_topomask.graphgym.graphgps.layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
+from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
+from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
 from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
-from pyg_topomask.graphgym.options import GRAPHGPS_SCHEMA
-
-__all__ = ['hook_graphgps']
 
 
 class _DeclareWithSparse:

@@ -26,9 +26,10 @@ from pyg_topomask.diagnostics.attention import (
     cumulative_full_attention,
     distance_to_full_attention,
 )
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint
@@ -39,8 +40,6 @@ from pyg_topomask.viz import (
     plot_cumulative_attention,
     plot_distance_to_full_attention,
 )
-
-__all__ = ['inspect_attention', 'record_attention']
 
 #: The linear maps to queries, keys and values.
 PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
@@ -150,9 +149,11 @@ def inspect_attention(
     if checkpoint is None:
         checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
     if not Path(checkpoint).is_file():
-        raise ValueError(
-            f'checkpoint: got {str(checkpoint)!r}, where nothing was saved; accepted is what `python -m pyg_topomask train` '
-            f'saved with the same YAML and options'
+        raise ArgumentError(
+            'checkpoint',
+            f'{str(checkpoint)!r}, where nothing was saved',
+            'what `python -m pyg_topomask train` saved with the same YAML and options',
+            verb='is',
         )
     state = load_checkpoint(Path(checkpoint))
     _check_same_model(checkpoint, state['config'])
@@ -162,15 +163,18 @@ def inspect_attention(
     attentions = {name: module for name, module in model.named_modules() if isinstance(module, ExplicitAttention)}
     if not attentions:
         explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
-        raise ValueError(
-            f'gt.layer_type: got {cfg.gt.layer_type!r}, whose attention never forms coefficients; accepted are, '
-            f"after '+', {', '.join(explicit)}"
+        raise ArgumentError(
+            'gt.layer_type',
+            f'{cfg.gt.layer_type!r}, whose attention never forms coefficients',
+            f"{', '.join(explicit)}, after '+'",
         )
     try:
         model.model.load_state_dict(state['model'])
     except RuntimeError as error:
         reason = ' '.join(str(error).split())
-        raise ValueError(f'checkpoint: got {checkpoint}, which belongs to another model than {cfg_file}: {reason}') from error
+        raise ArgumentError(
+            'checkpoint', f'{checkpoint} of another model', f'checkpoints of the model in {cfg_file}', str(reason)
+        ) from error
     folder = root / name / 'attention'
     folder.mkdir(parents=True, exist_ok=True)
     bar = tqdm(data, desc='inspect-attention', unit='graph', disable=len(data) == 1 or not cfg.topomask.progress)
@@ -187,7 +191,7 @@ def _check_same_model(checkpoint: str | Path, config: str) -> None:
     changed = differences(config, cfg.dump(), FREE_OPTIONS)
     texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
     if texts:
-        raise ValueError(f'checkpoint: got {checkpoint}, which belongs to another model: {"; ".join(texts)}')
+        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', str('; '.join(texts)))
 
 
 def _first_graphs(count: int) -> list[Data]:

@@ -16,10 +16,8 @@ from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.masks import KERNELS
-from pyg_topomask.walks import SAMPLERS
-
-__all__ = ['catalog', 'first_sentence', 'print_catalog']
+from pyg_topomask.masks.modulation import KERNELS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 
 def first_sentence(thing: Any) -> str:
@@ -69,7 +67,6 @@ def _is_concrete(thing: Any) -> bool:
 
 def catalog() -> dict[str, dict[str, str]]:
     r"""Returns, for each section, one line for each name."""
-    datasets = [getattr(pyg_topomask.datasets, name) for name in pyg_topomask.datasets.__all__ if name != 'DATASETS']
     convs = {name: layer.conv for name, layer in LOCAL_LAYERS.items() if layer is not None}
     return {
         'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
@@ -81,9 +78,6 @@ def catalog() -> dict[str, dict[str, str]]:
         'samplers': _sentences(SAMPLERS),
         'kernels': _sentences(KERNELS),
         'data sets': _sentences(DATASETS),
-        'data sets in Python': _sentences(
-            {dataset.__name__: dataset for dataset in datasets if dataset not in DATASETS.values()}
-        ),
         'models': _sentences(_public(pyg_topomask.nn.models)),
     }
 

@@ -27,7 +27,9 @@ from pyg_topomask.diagnostics import (
     suggest_num_walks,
     weight_by_hops,
 )
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms
@@ -38,17 +40,14 @@ from pyg_topomask.graphgym.names.attentions import (
     configured_attention,
     layer_option,
 )
-from pyg_topomask.graphgym.names.lookup import named_remedies
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.graphgym.options import load_config, run_name
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
-from pyg_topomask.walks import SAMPLERS, sample_ensembles
-
-__all__ = ['inspect']
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.walk import sample_ensembles
 
 DELTA = 0.05
 # Of the largest entry of the mask: the deviation that walks are suggested for.
@@ -113,13 +112,12 @@ def inspect(
     first = [_without_walks(graph) for graph in first] if walks else first
     _warm_up(mask)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
-    with named_remedies():
-        rows = [
-            _inspect_walks(index, mask, graph, num_rows)
-            if isinstance(mask, GRFMask)
-            else _inspect_mask(index, mask, graph, num_rows)
-            for index, graph in enumerate(bar)
-        ]
+    rows = [
+        _inspect_walks(index, mask, graph, num_rows)
+        if isinstance(mask, GRFMask)
+        else _inspect_mask(index, mask, graph, num_rows)
+        for index, graph in enumerate(bar)
+    ]
     folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
@@ -137,7 +135,7 @@ def inspect(
 def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
     if option == 'model.type':
-        raise ValueError(f'model.type: got {value!r}; accepted by inspect are TopoGPSModel and gnn, whose layers a YAML names')
+        raise ArgumentError('model.type', f'{value!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
     check_attention(name)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
@@ -146,9 +144,11 @@ def _configured_mask() -> Mask:
     attention = build_attention(name, channels, heads) if name in ATTENTIONS else None
     mask = getattr(attention, 'mask', None)
     if not isinstance(mask, Mask):
-        raise ValueError(
-            f'{option}: got {value!r}, whose attention is {name}; accepted are attentions that have a mask, such as GRF; what '
-            f'attention without one attends to, inspect-attention shows of a trained model'
+        raise ArgumentError(
+            option,
+            f'{value!r}, whose attention is {name}',
+            'attentions that have a mask, such as GRF; what attention without one attends to, inspect-attention shows of a '
+            'trained model',
         )
     return (_first_head(mask) if isinstance(mask, GRFMask) else mask).eval()
 

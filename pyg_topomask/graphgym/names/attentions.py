@@ -3,6 +3,7 @@ r"""The global attentions that can stand after the '+' of :obj:`gt.layer_type`."
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
 from pyg_topomask.masks import (
@@ -35,20 +37,7 @@ from pyg_topomask.nn import (
     SinDegreeAttention,
 )
 
-__all__ = [
-    'ATTENTIONS',
-    'ATTN_TYPES',
-    'attention_options',
-    'build_attention',
-    'check_attention',
-    'configured_attention',
-    'configured_tree',
-    'gps_attention_kwargs',
-    'layer_option',
-    'option_types',
-    'per_head',
-    'register_mask',
-]
+__all__ = ['register_mask']
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
@@ -180,7 +169,7 @@ def register_mask(name: str, mask: type[Mask]) -> None:
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS}
     if name in taken and MASKS.get(name) is not mask:
-        raise ValueError(f'name: got {name!r}, which is taken; accepted are names other than {", ".join(sorted(taken))}')
+        raise ArgumentError('name', f'{name!r}, which is taken', f'names other than {", ".join(sorted(taken))}')
     MASKS[name] = mask
     ATTENTIONS.setdefault(name, _under(mask))
 
@@ -239,7 +228,7 @@ def _argument(name: str, option: str, value: Any) -> Any:
     try:
         return torch.tensor(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f'topomask.{name}.{option}: got {value!r}; accepted are lists of numbers') from error
+        raise ArgumentError(f'topomask.{name}.{option}', repr(value), 'lists of numbers') from error
 
 
 def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
@@ -255,7 +244,7 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
     options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
-    with named_options(f'topomask.{name}', options, heads='gt.n_heads'):
+    with named_options(f'topomask.{name}', heads='gt.n_heads'):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
 
 
@@ -282,6 +271,13 @@ def configured_attention() -> str:
     return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
 
 
+def named_attentions() -> set[str]:
+    r"""Returns the names of all attentions in the layers of the configured model. Names of local layers may be among them."""
+    option, value = layer_option()
+    # Forks of GraphGPS sum any number of attentions.
+    return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
+
+
 def per_head(channels: int, heads: int) -> int:
     r"""Returns the channels of a head, checked to be as many for each.
 
@@ -290,7 +286,7 @@ def per_head(channels: int, heads: int) -> int:
         heads (int): Number of heads, :obj:`gt.n_heads`.
     """
     if channels % heads:
-        raise ValueError(f'gt.n_heads: got {heads} for gt.dim_hidden {channels}; accepted are divisors of that')
+        raise ArgumentError('gt.n_heads', f'{heads} for gt.dim_hidden {channels}', 'divisors of that')
     return channels // heads
 
 

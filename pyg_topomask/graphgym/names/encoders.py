@@ -12,20 +12,8 @@ from torch_geometric.graphgym.models.layer import BatchNorm1dEdge, BatchNorm1dNo
 from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
-
-__all__ = [
-    'EDGE_ENCODERS',
-    'NODE_ENCODERS',
-    'DummyEdgeEncoder',
-    'FeatureEncoder',
-    'LinearEdgeEncoder',
-    'LinearNodeEncoder',
-    'SmilesEdgeEncoder',
-    'SmilesNodeEncoder',
-    'TypeDictEdgeEncoder',
-    'TypeDictNodeEncoder',
-]
 
 
 class LinearNodeEncoder(Module):
@@ -54,9 +42,11 @@ class LinearEdgeEncoder(Module):
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
         if cfg.share.dim_edge < 1:
-            raise ValueError(
-                f'dataset.edge_encoder_name: got {cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has '
-                f'no edge features; accepted is dataset.edge_encoder: False'
+            raise ArgumentError(
+                'dataset.edge_encoder_name',
+                f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
+                'dataset.edge_encoder: False',
+                verb='is',
             )
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 

@@ -27,12 +27,11 @@ from torch_geometric.nn import (
     SAGEConv,
 )
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, per_head
-from pyg_topomask.graphgym.names.lookup import lookup, named_remedies
+from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
-
-__all__ = ['LOCAL_LAYERS', 'AttentionLayer', 'LocalLayer', 'local_layer']
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,13 @@ class LocalLayer:
         if self.edge_attr == 'uses':
             return {}
         given = 'none' if edge_attr is None else f'shape {list(edge_attr.shape)}'
-        raise ValueError(
-            f'edge_attr: got {given}; accepted by {self.conv.__name__} is [E, {channels}]: set dataset.edge_encoder: True and '
-            f'dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local layer without edge features'
+        raise ArgumentError(
+            'edge_attr',
+            f'{given} for {self.conv.__name__}',
+            f'[E, {channels}]',
+            'set dataset.edge_encoder: True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local '
+            'layer without edge features',
+            verb='is',
         )
 
 
@@ -132,7 +135,6 @@ class AttentionLayer(Module):
         self.lin = Identity() if dim_in == dim_out else Linear(dim_in, dim_out)
         self.attn = build_attention(name, dim_out, cfg.gnn.att_heads)
 
-    @named_remedies()
     def forward(self, batch: Data) -> Data:
         graph = Graph.shared(batch)
         batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)

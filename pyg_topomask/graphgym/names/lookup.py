@@ -3,29 +3,15 @@ r"""From the words of a YAML to objects: look-up by name, calls with arguments, 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from yacs.config import CfgNode
 
-__all__ = ['construct', 'decoded', 'lookup', 'named_options', 'named_remedies']
+from pyg_topomask.errors import ArgumentError
 
 T = TypeVar('T')
-
-#: What a mask or a transform says of data that lacks something, and where a YAML gets it from.
-REMEDIES = (
-    (
-        r'got a graph with a cycle',
-        'forests come from the data set: of the transforms in topomask.transforms AddForest stores one, and none makes one',
-    ),
-    (
-        r'got the attribute name (.+), which the data lacks',
-        r'it comes with the data set, or from a transform in topomask.transforms that stores it under this name, as '
-        r'AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: \1',
-    ),
-)
 
 
 def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
@@ -46,7 +32,7 @@ def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
         if name in table:
             return table[name]
     known = sorted({key for table in tables for key in table if isinstance(key, str)})
-    raise ValueError(f'{option}: got {name!r}; accepted are {", ".join(known)}')
+    raise ArgumentError(option, repr(name), ', '.join(known))
 
 
 def decoded(value: Any) -> Any:
@@ -70,7 +56,7 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
     r"""Returns what is built with the arguments that a YAML gives.
 
     Args:
-        where (str): Where they are set and what is built, for the error message.
+        where (str): The option that sets them, for the error message.
         build (callable): A class, or a function.
         given (dict, optional): The arguments by their names; :obj:`None` for none.
         **fixed (optional): Arguments that the YAML cannot give.
@@ -84,39 +70,28 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
     try:
         signature.bind(**arguments, **fixed)
     except TypeError as error:
-        raise ValueError(f'{where}: got {arguments!r}; accepted are the arguments {known}: {error}') from error
+        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', f'the arguments {known}', str(error)) from error
     try:
         return build(**arguments, **fixed)
     except TypeError as error:
-        raise ValueError(f'{where}: got {arguments!r}, of which a value is of a type that is not accepted: {error}') from error
+        accepted = 'values of the types that its arguments have'
+        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', accepted, str(error)) from error
+    except ArgumentError as error:
+        raise error.under(where) from error
     except ValueError as error:
         raise ValueError(f'{where}: {error}') from error
 
 
 @contextmanager
-def named_options(group: str, options: Collection[str], **paths: str) -> Iterator[None]:
+def named_options(group: str, **paths: str) -> Iterator[None]:
     r"""Changes an error that names an argument so that it names the option of a YAML.
 
     Args:
         group (str): The group of the options, such as :obj:`"topomask.GRF"`.
-        options (collection of str): The arguments that the group holds.
         **paths (str): Options that stand elsewhere, by their arguments.
     """
     try:
         yield
-    except ValueError as error:
-        argument, colon, rest = str(error).partition(':')
-        path = f'{group}.{argument}' if argument in options else paths.get(argument, f'{group}: {argument}')
-        raise ValueError(f'{path}{colon}{rest}') from error
-
-
-@contextmanager
-def named_remedies() -> Iterator[None]:
-    r"""Adds to an error by which a mask refuses the data what in :obj:`topomask.transforms` makes what it lacks."""
-    try:
-        yield
-    except ValueError as error:
-        for pattern, remedy in REMEDIES:
-            if match := re.search(pattern, str(error)):
-                raise ValueError(f'{error}; {match.expand(remedy)}') from error
-        raise
+    except ArgumentError as error:
+        path = paths.get(error.argument)
+        raise (error.under(group) if path is None else error.renamed(path)) from error

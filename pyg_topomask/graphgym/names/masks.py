@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -32,8 +33,6 @@ from pyg_topomask.masks import (
     ToeplitzMask,
     TreeMask,
 )
-
-__all__ = ['MASKS', 'build_mask', 'first_options', 'read_tree', 'yaml_overrides']
 
 #: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
@@ -89,21 +88,22 @@ def build_mask(tree: Any, heads: int) -> Mask:
         )
     """
     if tree is None or tree == {}:
-        raise ValueError(
-            f'topomask.mask: got nothing; accepted are the names {", ".join(MASKS)}, and trees of them with one entry, as '
-            f'{{sum: [GRF, SinDegree]}}'
+        raise ArgumentError(
+            'topomask.mask',
+            'nothing',
+            f'the names {", ".join(MASKS)}, and trees of them with one entry, as {{sum: [GRF, SinDegree]}}',
         )
     if isinstance(tree, str):
         tree = {tree: {}}
     if not isinstance(tree, Mapping) or len(tree) != 1:
-        raise ValueError(f'topomask.mask: got {tree!r}; accepted are names and trees with one entry, as {{sum: [...]}}')
+        raise ArgumentError('topomask.mask', repr(tree), 'names and trees with one entry, as {sum: [...]}')
     ((kind, content),) = tree.items()
     if kind in ('sum', 'hadamard', 'heads'):
         if not isinstance(content, list) or len(content) < 2:
-            raise ValueError(f'topomask.mask: got {kind} of {content!r}; accepted are lists of two or more trees')
+            raise ArgumentError('topomask.mask', f'{kind} of {content!r}', 'lists of two or more trees')
         if kind == 'heads':
             if heads % len(content) != 0:
-                raise ValueError(f'topomask.mask: got {len(content)} masks for {heads} heads; accepted are divisors of that')
+                raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', 'divisors of that')
             return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
         composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(subtree, heads) for subtree in content))
         return composed
@@ -111,14 +111,14 @@ def build_mask(tree: Any, heads: int) -> Mask:
         return build_mask(content, heads).T
     if kind == 'scale':
         if not isinstance(content, list) or len(content) != 2 or not _is_number(decoded(content[0])):
-            raise ValueError(f'topomask.mask: got scale of {content!r}; accepted is a list of a number and a tree')
+            raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree', verb='is')
         scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
         return scaled
     if kind not in MASKS:
-        raise ValueError(f'topomask.mask: got {kind!r}; accepted are {", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
+        raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
     if isinstance(content, Mapping) and 'heads' in content:
-        raise ValueError(f'topomask.mask, for {kind}: got heads; accepted are its other arguments: the heads are gt.n_heads')
-    return construct(f'topomask.mask, for {kind}', MASKS[kind], content, heads=heads)
+        raise ArgumentError(f'topomask.mask.{kind}', 'heads', 'its other arguments', 'the heads are gt.n_heads')
+    return construct(f'topomask.mask.{kind}', MASKS[kind], content, heads=heads)
 
 
 def first_options(tree: Any, name: str) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _read_yaml(name: str, text: str, accepted: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f'{name}: got {text!r}; accepted are {accepted}') from error
+        raise ArgumentError(name, repr(text), accepted) from error
 
 
 def yaml_overrides(words: Sequence[str]) -> list[str]:

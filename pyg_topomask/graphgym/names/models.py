@@ -13,20 +13,19 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.checks import is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import configured_tree
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
-from pyg_topomask.graphgym.names.lookup import construct, decoded, named_remedies
+from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.graphgym.names.masks import build_mask
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 
-__all__ = ['MODELS', 'GKATModel', 'ImageModel', 'ParticleModel', 'VideoModel', 'takes_mask']
-
 
 def _build(model: Callable[..., Module], **sizes: Any) -> Any:
     r"""Builds the model :obj:`cfg.model.type` with the arguments :obj:`cfg.topomask.model`, but for the sizes of the data."""
-    return construct(f'topomask.model, for {cfg.model.type}', model, cfg.topomask.model, **sizes)
+    return construct('topomask.model', model, cfg.topomask.model, **sizes)
 
 
 def _layer_mask() -> Callable[[int], Mask] | None:
@@ -37,7 +36,7 @@ def _layer_mask() -> Callable[[int], Mask] | None:
         return None
     heads = decoded(cfg.topomask.model.get('heads', 1))
     if not is_whole(heads, 1):
-        raise ValueError(f'topomask.model, for {cfg.model.type}: got heads {heads!r}; accepted are whole numbers from 1')
+        raise ArgumentError('topomask.model.heads', repr(heads), 'whole numbers from 1')
 
     def make(layer: int) -> Mask:
         mask = build_mask(tree, heads)
@@ -54,15 +53,19 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
     sizes = batch.ptr.diff()
     wrong = sizes[sizes != height * width]
     if wrong.numel() > 0:
-        raise ValueError(
-            f'topomask.model, for {cfg.model.type}: got image_size {[height, width]} for a graph of {int(wrong[0])} nodes; '
-            f'accepted is the height and the width of the grid that every graph is, one node for each pixel, row by row'
+        raise ArgumentError(
+            'topomask.model.image_size',
+            f'{[height, width]} for a graph of {int(wrong[0])} nodes',
+            'the height and the width of the grid that every graph is, one node for each pixel, row by row',
+            verb='is',
         )
     shapes = batch.grid_shape.unique(dim=0).tolist() if 'grid_shape' in batch else []
     if any(shape != [height, width] for shape in shapes):
-        raise ValueError(
-            f'topomask.model, for {cfg.model.type}: got image_size {[height, width]} for grids of the shapes {shapes}; '
-            f'accepted is the height and the width of every grid'
+        raise ArgumentError(
+            'topomask.model.image_size',
+            f'{[height, width]} for grids of the shapes {shapes}',
+            'the height and the width of every grid',
+            verb='is',
         )
     images: Tensor = batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
     return images
@@ -98,10 +101,7 @@ class VideoModel(Module):
         super().__init__()
         frames = decoded(cfg.topomask.model.get('num_frames', 1))
         if not is_whole(frames, 1) or dim_in % frames != 0:
-            raise ValueError(
-                f'topomask.model, for {cfg.model.type}: got num_frames {frames!r} for {dim_in} features of a pixel; accepted '
-                f'are divisors of that'
-            )
+            raise ArgumentError('topomask.model.num_frames', f'{frames!r} for {dim_in} features of a pixel', 'divisors of that')
         self.model: ViViT = _build(ViViT, in_channels=dim_in // frames, num_classes=dim_out, mask=_layer_mask())
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
@@ -125,7 +125,7 @@ class ParticleModel(Module):
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         for key in ('pos', 'history', 'target'):
             if key not in batch:
-                raise ValueError(f'model.type {cfg.model.type}: got data without {key}; accepted is data with it, as cloth')
+                raise ArgumentError(f'model.type {cfg.model.type}', f'data without {key}', 'data with it, as cloth', verb='is')
         steps = batch.target.size(1)
         predicted = self.model.rollout(batch.pos, batch.history, steps, batch.x, batch.batch)
         return predicted.flatten(1), batch.target.flatten(1)
@@ -145,12 +145,13 @@ class GKATModel(Module):
         self.model: GKAT = _build(GKAT, in_channels=self.encoder.dim_out, out_channels=dim_out)
         readout = self.model.readout
         if (readout is None) != (cfg.dataset.task == 'node'):
-            raise ValueError(
-                f'topomask.model, for {cfg.model.type}: got readout {readout!r} for dataset.task {cfg.dataset.task!r}; '
-                f'accepted is null for the task node, and a read-out for the task graph'
+            raise ArgumentError(
+                'topomask.model.readout',
+                f'{readout!r} for dataset.task {cfg.dataset.task!r}',
+                'null for the task node, and a read-out for the task graph',
+                verb='is',
             )
 
-    @named_remedies()
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.encoder(batch)
         out = self.model(batch.x, batch.edge_index, graph=Graph.from_data(batch))

@@ -10,14 +10,13 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.gnn import GNNPreMP
 from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
 from pyg_topomask.graphgym.names.layers import local_layer
-from pyg_topomask.graphgym.names.lookup import lookup, named_remedies
+from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.nn import TopoGPSConv
-
-__all__ = ['HEADS', 'InductiveNodeHead', 'PyramidGraphHead', 'TopoGPSModel', 'build_head', 'split_layer_type']
 
 
 class PyramidGraphHead(Module):
@@ -80,9 +79,9 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
     names = layer_type.split('+')
     if len(names) != 2:
-        raise ValueError(f"gt.layer_type: got {layer_type!r}; accepted is '<local layer>+<attention>', as 'GINE+GRF'")
+        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', as 'GINE+GRF'", verb='is')
     if names == ['None', 'None']:
-        raise ValueError("gt.layer_type: got 'None+None'; accepted are a local layer, an attention, and both")
+        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, and both')
     local_layer(names[0])
     check_attention(names[1])
     return names[0], names[1]
@@ -90,7 +89,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
 
 def _norm() -> str | None:
     if cfg.gt.layer_norm and cfg.gt.batch_norm:
-        raise ValueError('gt.layer_norm, gt.batch_norm: got True for both; accepted is True for one of them')
+        raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them', verb='is')
     return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
 
 
@@ -123,9 +122,10 @@ class TopoGPSModel(Module):
             self.pre_mp = GNNPreMP(dim, cfg.gnn.dim_inner, cfg.gnn.layers_pre_mp)
             dim = cfg.gnn.dim_inner
         if not channels == cfg.gnn.dim_inner == dim:
-            raise ValueError(
-                f'gt.dim_hidden, gnn.dim_inner: got {channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes; '
-                f'accepted are equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last'
+            raise ArgumentError(
+                'gt.dim_hidden, gnn.dim_inner',
+                f'{channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes',
+                'equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last',
             )
 
         act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
@@ -144,7 +144,6 @@ class TopoGPSModel(Module):
         )
         self.post_mp = build_head(channels, dim_out)
 
-    @named_remedies()
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.pre_mp(self.encoder(batch))
         local = local_layer(self.local_name)

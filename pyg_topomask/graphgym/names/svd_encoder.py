@@ -12,10 +12,9 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
 from pyg_topomask.graphgym.names.lookup import lookup
-
-__all__ = ['SVD_OPTIONS', 'ComposedSVDEncoder', 'SVDNodeEncoder', 'register_svd_encoders']
 
 #: The options :obj:`cfg.topomask.svd`. GraphGPS's own statistics code would reject options at :obj:`cfg.posenc_SVDSE`.
 SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bipartite': False}
@@ -43,7 +42,7 @@ class SVDNodeEncoder(Module):
         for name, value, largest in (('rank', options.rank, None), ('dim_pe', options.dim_pe, dim_emb - 1)):
             if value < 1 or (largest is not None and value > largest):
                 accepted = 'numbers from 1' if largest is None else f'1 to {largest}, below the {dim_emb} encoded channels'
-                raise ValueError(f'topomask.svd.{name}: got {value}; accepted are {accepted}')
+                raise ArgumentError(f'topomask.svd.{name}', value, accepted)
         self.rank = options.rank
         # Left and right singular vectors.
         self.num_sides = 1 if options.bipartite else 2
@@ -66,9 +65,12 @@ class SVDNodeEncoder(Module):
             got = 'data without a tensor svd_encoding'
             if isinstance(encoding, Tensor):
                 got = f'svd_encoding of {encoding.size(-1)} channels'
-            raise ValueError(
-                f'SVDSE: got {got}; accepted is svd_encoding of {size} channels: list '
-                f'{{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; rank and bipartite stand in topomask.svd'
+            raise ArgumentError(
+                'SVDSE',
+                got,
+                f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
+                'rank and bipartite stand in topomask.svd',
+                verb='is',
             )
         return encoding
 

@@ -10,10 +10,9 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.graphgym.options import option
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
-
-__all__ = ['try_first_step']
 
 #: Options that data may not fit, which shows in the first step alone.
 SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
@@ -52,21 +51,26 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
     except ValueError as error:
         if not str(error).startswith('Loss function'):
             raise
-        raise ValueError(
-            f'model.loss_fun: got {cfg.model.loss_fun!r}; accepted are cross_entropy, mse, weighted_cross_entropy, and what '
-            f'losses take that are registered with GraphGym'
+        raise ArgumentError(
+            'model.loss_fun',
+            repr(cfg.model.loss_fun),
+            'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
         ) from error
     except (AttributeError, LookupError, RuntimeError, TypeError) as error:
-        raise ValueError(
-            f'{", ".join(SUSPECTS)}: got {", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends '
-            f'in {type(error).__name__}: {first_line(error)}; accepted is what fits the data set'
+        raise ArgumentError(
+            ', '.join(SUSPECTS),
+            f'{", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends in '
+            f'{type(error).__name__}: {first_line(error)}',
+            'what fits the data set',
+            verb='is',
         ) from error
 
 
 def _check_labels(true: Tensor) -> None:
     # A loss of one score takes any numbers; the metrics of two classes would end the first epoch.
     if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
-        raise ValueError(
-            f'dataset.task_type: got {cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}; '
-            f'accepted are the labels 0 and 1, and for more of them classification_multi'
+        raise ArgumentError(
+            'dataset.task_type',
+            f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}',
+            'the labels 0 and 1, and for more of them classification_multi',
         )

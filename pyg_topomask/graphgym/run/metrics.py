@@ -13,19 +13,11 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
+from pyg_topomask.checks import check_choice
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.run import Row
-
-__all__ = [
-    'METRICS',
-    'EpochMeter',
-    'check_metric_best',
-    'higher_is_better',
-    'metric_best',
-    'truncate_stats',
-]
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
@@ -54,8 +46,7 @@ def check_metric_best() -> None:
     """
     metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
-    if cfg.metric_best not in known:
-        raise ValueError(f'metric_best: got {cfg.metric_best!r}; accepted are {", ".join(known)}')
+    check_choice(known, metric_best=cfg.metric_best)
 
 
 def higher_is_better(metric: str) -> bool:

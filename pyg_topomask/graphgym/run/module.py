@@ -25,8 +25,6 @@ from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import gather, num_processes, rank
 from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['SPLITS', 'RunModule', 'modules_with_random_features']
-
 SPLITS = ('train', 'val', 'test')
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-__all__ = ['average_precision', 'macro_f1', 'mean_iou', 'weighted_cross_entropy']
+from pyg_topomask.errors import ArgumentError
 
 
 def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -38,14 +38,13 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
     label, scores = torch.cat(true), torch.cat(pred)
     label, scores = (t.squeeze(1) if t.dim() > 1 and t.size(1) == 1 else t for t in (label, scores))
     if label.dim() > 1 or label.size(0) != scores.size(0):
-        raise ValueError(
-            f'custom_metrics: got macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape '
-            f'{list(scores.shape)}; accepted are labels [n], of one task'
+        raise ArgumentError(
+            'custom_metrics',
+            f'macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape {list(scores.shape)}',
+            'labels [n], of one task',
         )
     if bool((label < 0).any()):
-        raise ValueError(
-            f'custom_metrics: got the label {int(label.min())} for macro_f1 or mean_iou; accepted are labels from 0'
-        )
+        raise ArgumentError('custom_metrics', f'the label {int(label.min())} for macro_f1 or mean_iou', 'labels from 0')
     return label.long(), scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
 
 
@@ -86,9 +85,10 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
     labels, scores = torch.cat(true), torch.cat(pred)
     labels, scores = labels.view(labels.size(0), -1), scores.view(scores.size(0), -1)
     if labels.shape != scores.shape:
-        raise ValueError(
-            f'custom_metrics: got average_precision for labels of shape {list(labels.shape)} and scores of shape '
-            f'{list(scores.shape)}; accepted are equal shapes, of tasks with the labels 0 and 1'
+        raise ArgumentError(
+            'custom_metrics',
+            f'average_precision for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
+            'equal shapes, of tasks with the labels 0 and 1',
         )
     both = (labels.amin(0) == 0) & (labels.amax(0) == 1)
     values = [average_precision_score(labels[:, task].numpy(), scores[:, task].numpy()) for task in both.nonzero().flatten()]

@@ -14,8 +14,6 @@ from torch_geometric.nn.lr_scheduler import CosineWithWarmupLR, LinearWithWarmup
 
 from pyg_topomask.graphgym.names.lookup import lookup
 
-__all__ = ['OPTIMIZERS', 'SCHEDULERS', 'create_optimizer', 'create_scheduler']
-
 # The argument names below are keys of `cfg.optim`: GraphGym binds one to the other.
 
 

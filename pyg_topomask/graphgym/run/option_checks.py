@@ -8,17 +8,16 @@ import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.checks import check_not_negative, check_whole
+from pyg_topomask.checks import check_choice, check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.graphgym.options import defaults, option
 from pyg_topomask.graphgym.run.metrics import METRICS
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
-
-__all__ = ['check_options', 'warn_of_unread_options']
 
 #: The smallest numbers that options accept.
 MINIMA = {
@@ -66,12 +65,11 @@ def check_options() -> None:
         check_whole(least, **{path: option(path)})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
-        raise ValueError(f'optim.clip_grad_norm_value: got {cfg.optim.clip_grad_norm_value}; accepted are numbers above 0')
-    if cfg.metric_agg not in ('argmax', 'argmin'):
-        raise ValueError(f'metric_agg: got {cfg.metric_agg!r}; accepted are argmax, argmin')
+        raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
+    check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
     for path in ('train.sampler', 'val.sampler'):
         if option(path) not in SAMPLERS:
-            raise ValueError(f'{path}: got {option(path)!r}; accepted are {", ".join(SAMPLERS)}')
+            raise ArgumentError(str(path), repr(option(path)), ', '.join(SAMPLERS))
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)

@@ -16,9 +16,10 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.options import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.run.first_step import try_first_step
 from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features
@@ -36,9 +37,12 @@ LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'e
 def _check_devices() -> None:
     processes = num_processes()
     if cfg.devices not in (None, 1, processes):
-        raise ValueError(
-            f'devices: got {cfg.devices!r} for {processes} process(es), which is the number that trains; to change it: '
-            f'torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...'
+        raise ArgumentError(
+            'devices',
+            f'{cfg.devices!r} for {processes} process(es)',
+            'the number of processes',
+            f'to change it: torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...',
+            verb='is',
         )
 
 

@@ -12,9 +12,9 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DigitsGrid
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.inspect.attention import inspect_attention, record_attention
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, TopoGPSConv
 from pyg_topomask.runs.checkpoint import load_checkpoint, save_checkpoint
 

@@ -10,10 +10,10 @@ from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import build_attention
 from pyg_topomask.graphgym.names.masks import build_mask, read_tree, yaml_overrides
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
@@ -58,17 +58,17 @@ def test_compositions() -> None:
         ({'sum': ['GRF']}, 'topomask.mask: got sum'),
         ({'hadamard': 'GRF'}, 'topomask.mask: got hadamard'),
         ({'heads': ['GRF']}, 'topomask.mask: got heads'),
-        ({'GRF': {'heads': 3}}, 'topomask.mask, for GRF: got heads; accepted are its other arguments'),
+        ({'GRF': {'heads': 3}}, 'topomask.mask.GRF: got heads; accepted are its other arguments'),
         ({'heads': ['GRF', 'Packing', 'Causal']}, 'topomask.mask: got 3 masks for 2 heads'),
         ({'scale': ['GRF', 2.0]}, 'topomask.mask: got scale'),
         ({'scale': [float('nan'), 'GRF']}, 'topomask.mask: got scale'),
         ('Unknown', "topomask.mask: got 'Unknown'; accepted are Adjacency, .*, and of trees sum, hadamard, heads, transpose"),
         ({'sums': ['GRF', 'Causal']}, "topomask.mask: got 'sums'; accepted are Adjacency, .*, and of trees sum"),
-        ({'GRF': {'walks': 3}}, r"topomask.mask, for GRF: got \{'walks': 3\}; accepted are the arguments \['num_walks'"),
-        ({'GRF': 3}, 'topomask.mask, for GRF: got 3; accepted are the arguments'),
-        ({'GRF': {'p_halt': 'abc'}}, r"topomask.mask, for GRF: p_halt: got 'abc'; accepted are numbers in \[0, 1\)"),
-        ({'Causal': {'order': 5}}, 'topomask.mask, for Causal: order: got 5; accepted are the name of an attribute'),
-        ({'LowRank': {'right': 5}}, 'topomask.mask, for LowRank: right: got 5; accepted are a tensor and the name'),
+        ({'GRF': {'walks': 3}}, r"topomask.mask.GRF: got \{'walks': 3\} for GRFMask; accepted are the arguments \['num_walks'"),
+        ({'GRF': 3}, 'topomask.mask.GRF: got 3 for GRFMask; accepted are the arguments'),
+        ({'GRF': {'p_halt': 'abc'}}, r"topomask.mask.GRF.p_halt: got 'abc'; accepted are numbers in \[0, 1\)"),
+        ({'Causal': {'order': 5}}, 'topomask.mask.Causal.order: got 5; accepted are the name of an attribute'),
+        ({'LowRank': {'right': 5}}, 'topomask.mask.LowRank.right: got 5; accepted are a tensor and the name'),
         ({'scale': [True, 'GRF']}, 'topomask.mask: got scale'),
     ],
 )
@@ -89,7 +89,9 @@ def test_masks_on_a_command_line(configure: Callable[..., None], digits: Path, t
 
 
 def test_a_command_line_replaces_the_mask_of_a_file() -> None:
-    load_config(CONFIGS / 'digits-GPS+Masked.yaml', ['topomask.mask', '{scale: [0.5, {GRF: {num_walks: 3}}]}'])
+    load_config(
+        CONFIGS / 'digits.yaml', ['gt.layer_type', 'GINE+Masked', 'topomask.mask', '{scale: [0.5, {GRF: {num_walks: 3}}]}']
+    )
     assert 'num_walks=3' in repr(build_attention('Masked', 8, 2).mask)
 
 
@@ -137,9 +139,9 @@ def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
         load_config(digits, ['topomask.transforms', 'AddForest'])
 
 
-def test_parts_of_a_mask_on_a_command_line_are_refused(digits: Path) -> None:
+def test_parts_of_a_mask_on_a_command_line_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^topomask.mask.sum: got an unknown option; accepted is a mask as a whole: topomask'):
-        load_config(digits, ['topomask.mask.sum', "['GRF', 'SinDegree']"])
+        load_config(CONFIGS / 'models' / 'TopologicalViT.yaml', ['topomask.mask.sum', "['GRF', 'SinDegree']"])
 
 
 @pytest.mark.parametrize('tree', [None, {}, CfgNode()])

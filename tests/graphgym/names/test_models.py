@@ -18,14 +18,14 @@ from pyg_topomask.datasets.images import load_images
 from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import OTHER_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.graphgym.names.models import MODELS
-from pyg_topomask.graphgym.options import load_config
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 
-CONFIGS = {name: next((Path(__file__).parents[3] / 'graphgps_configs').glob(f'*-{name}.yaml')) for name in MODELS}
+CONFIGS = {name: Path(__file__).parents[3] / 'graphgps_configs' / 'models' / f'{name}.yaml' for name in MODELS}
 #: Makes the data of each configuration small enough for a test.
 SMALL = {
     'TopologicalViT': (),
@@ -137,18 +137,22 @@ def test_no_mask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('name', 'options', 'message'),
     [
-        ('TopologicalViT', ('topomask.model.image_size', '7'), r'image_size \[7, 7\] for a graph of 64 nodes'),
+        ('TopologicalViT', ('topomask.model.image_size', '7'), r'image_size: got \[7, 7\] for a graph of 64 nodes'),
         ('TopologicalViT', ('topomask.model.patch_size', '3'), r'patch_size: got 3 for image_size=8'),
         ('TopologicalViT', ('topomask.model.width', '3'), r'accepted are the arguments .*image_size'),
         ('TopologicalViT', ('topomask.model.in_channels', '3'), r'accepted are the arguments'),
         ('TopologicalViT', ('topomask.model.heads', 'many'), r'heads'),
         ('TopologicalViT', ('topomask.mask', 'Unknown'), r"topomask.mask: got 'Unknown'; accepted are"),
-        ('TopologicalViT', ('topomask.dataset.side', '3'), r'topomask.dataset, for digits: got .*accepted are the arguments'),
-        ('TopologicalViT', ('topomask.dataset.split', 'train'), r'topomask.dataset, for digits: got'),
-        ('ViViT', ('topomask.model.num_frames', '3'), r'num_frames 3 for 8 features of a pixel'),
-        ('Interlacer', ('dataset.name', 'induced-cycles', *SMALL['GKAT'][:4]), r'topomask.dataset, for induced-cycles'),
+        (
+            'TopologicalViT',
+            ('topomask.dataset.side', '3'),
+            r'topomask.dataset: got .* for DigitsGrid; accepted are the',
+        ),
+        ('TopologicalViT', ('topomask.dataset.split', 'train'), r'topomask.dataset: got'),
+        ('ViViT', ('topomask.model.num_frames', '3'), r'num_frames: got 3 for 8 features of a pixel'),
+        ('Interlacer', ('dataset.name', 'induced-cycles', *SMALL['GKAT'][:4]), r'topomask.dataset'),
         ('Interlacer', (*SMALL['Interlacer'], 'topomask.model.local', 'walks'), r'local: got .walks.'),
-        ('GKAT', (*SMALL['GKAT'], 'topomask.model.readout', 'null'), r'got readout None for dataset.task .graph.'),
+        ('GKAT', (*SMALL['GKAT'], 'topomask.model.readout', 'null'), r'readout: got None for dataset.task .graph.'),
         ('GKAT', (*SMALL['GKAT'], 'topomask.model.hidden_channels', 'null'), r'hidden_channels|type'),
     ],
 )
@@ -200,6 +204,6 @@ def test_options_of_other_models_are_warned_of(option: str, value: str, warned: 
 @pytest.mark.usefixtures('few_digits')
 def test_images_of_another_shape_are_refused(tmp_path: Path) -> None:
     options = ['topomask.transforms', "[{'AddGridShape': {'shape': [4, 16]}}]"]
-    with pytest.raises(ValueError, match=r'got image_size \[8, 8\] for grids of the shapes \[\[4, 16\]\]; accepted'):
+    with pytest.raises(ValueError, match=r'image_size: got \[8, 8\] for grids of the shapes \[\[4, 16\]\]; accepted'):
         train(CONFIGS['TopologicalViT'], [*ONE_EPOCH, *options], out=tmp_path)
     assert list(tmp_path.iterdir()) == []

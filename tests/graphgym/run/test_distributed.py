@@ -22,7 +22,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
 
 #: Three steps on the same eight graphs: in each of two processes on its half of them, and in the first one, on its own, on all.
 SCRIPT = """
@@ -39,7 +39,7 @@ from torch_geometric.graphgym.loss import compute_loss
 import pyg_topomask.graphgym
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 torch.set_num_threads(1)
@@ -171,7 +171,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 
 def test_layers_of_graphgps(tmp_path: Path) -> None:
-    first, second = run_both(tmp_path, HOOKED, Path(__file__).parent / 'graphgps_standin')
+    first, second = run_both(tmp_path, HOOKED, Path(__file__).parents[1] / 'graphgps_standin')
     assert first['attends']
     torch.testing.assert_close(first['losses'], first['reference'], rtol=1e-9, atol=0)
     assert first['reference'][2] < first['reference'][0]

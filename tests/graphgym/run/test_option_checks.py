@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.options import load_config
+from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
@@ -61,7 +61,7 @@ pytestmark = pytest.mark.usefixtures('few_digits')
 def test_a_mistake_leaves_the_earlier_run_as_it_is(
     tmp_path: Path, digits: Path, small: list[str], wrong: tuple[str, ...]
 ) -> None:
-    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    folder = tmp_path / 'digits' / '0'
     (folder / 'checkpoints').mkdir(parents=True)
     kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
     for path, text in kept.items():
@@ -111,7 +111,11 @@ def test_options_that_are_read_after_all(digits: Path) -> None:
     warn_of_unread_options()
 
 
-@pytest.mark.parametrize('path', [*CONFIGS.glob('[!r]*.yaml'), *CONFIGS.glob('kmip/*.yaml')], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    'path',
+    [path for folder in ('.', 'models', 'kmip') for path in sorted((CONFIGS / folder).glob('*.yaml'))],
+    ids=lambda path: path.stem,
+)
 def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
     load_config(path)
     warn_of_unread_options()

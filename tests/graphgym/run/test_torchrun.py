@@ -29,7 +29,7 @@ from pyg_topomask.graphgym.data import loaders as data_module
 from pyg_topomask.graphgym.data.loaders import EpochSampler, SharedBatches
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
-CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
 
 SMALL = 'gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 train.batch_size 65 topomask.progress False '
 # Walks are stored, nothing is dropped and each graph is normalized alone: two processes do what one does.
@@ -86,7 +86,7 @@ with open(f'{folder}/{rank()}.json', 'w') as file:
 
 
 def run_dir(out: Path) -> Path:
-    return out / 'digits-GPS+GRF' / '0'
+    return out / 'digits' / '0'
 
 
 def read_metrics(out: Path) -> list[dict[str, float]]:
@@ -208,7 +208,7 @@ def test_shares(monkeypatch: pytest.MonkeyPatch, size: int, batch_size: int, pro
 def test_single_graphs_and_subgraphs_are_not_shared(monkeypatch: pytest.MonkeyPatch, configure: Any) -> None:
     configure('train.sampler random_node')
     monkeypatch.setattr(data_module, 'num_processes', lambda: 2)
-    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; a single graph is"
+    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; accepted is one"
     with pytest.raises(ValueError, match=message):
         SharedBatches(EpochSampler(1, seed=0), 32)
     loader = RandomNodeLoader(DigitsGrid()[0], num_parts=2)

@@ -36,7 +36,7 @@ def read_metrics(folder: Path) -> list[dict[str, str]]:
 
 
 def run_dir(out: Path, seed: int = 0) -> Path:
-    return out / 'digits-GPS+GRF' / str(seed)
+    return out / 'digits' / str(seed)
 
 
 class Stop(Exception):
@@ -286,7 +286,7 @@ def test_metric_that_selects_the_best_epoch() -> None:
 
 def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) -> None:
     train(digits, [*small, *PLAIN], out=tmp_path)
-    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    folder = tmp_path / 'digits' / '0'
     before = {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
     with locked(folder):
         for resume in (False, True):
@@ -302,7 +302,7 @@ def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) 
 
 
 def test_files_of_the_user_stay(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / 'digits-GPS+GRF' / '0'
+    folder = tmp_path / 'digits' / '0'
     files = [folder / subfolder / 'mine.txt' for subfolder in ('.', 'checkpoints', 'train', 'val', 'test', 'checkpoints/old')]
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
