@@ -20,8 +20,8 @@ from pyg_topomask.recommend.interactions import InteractionDataset, split_per_us
 
 __all__ = ['load_interaction_dataset', 'load_interactions', 'read_interactions']
 
-_LAYOUTS = ('lists', 'pairs')
 _LARGEST = torch.iinfo(torch.long).max
+_IDS = f'integer ids from 0 to {_LARGEST}'
 #: A byte order mark, as it is read with backslashes.
 _BYTE_ORDER_MARK = r'\xef\xbb\xbf'
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
@@ -134,7 +134,7 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         ValueError: If a line is broken, with file and line number, or an archive.
     """
     path = Path(path)
-    check_choice(_LAYOUTS, layout=layout)
+    check_choice(('lists', 'pairs'), layout=layout)
     if path.suffix == '.npz':
         return _read_archive(path)
     users: list[int] = []
@@ -148,17 +148,14 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
-                if not ids:
-                    accepted = f'integer ids from 0 to {_LARGEST}'
+                if not ids or (layout == 'pairs' and len(ids) < 2):
+                    accepted = 'a user and an item' if ids else _IDS
                     raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted)
-                if layout == 'pairs' and len(ids) < 2:
-                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), 'a user and an item')
                 users += [ids[0]] * (len(ids) - 1)
                 items += ids[1:]
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            raise ArgumentError(
-                f'{path}, line {number + 1}', f'a broken file ({error})', 'whole files, compressed as the name ends'
-            ) from error
+            accepted = 'whole files, compressed as the name ends'
+            raise ArgumentError(f'{path}, line {number + 1}', f'a broken file ({error})', accepted) from error
     return torch.tensor([users, items], dtype=torch.long)
 
 
@@ -182,14 +179,11 @@ def _read_archive(path: Path) -> Tensor:
         raise ArgumentError(str(path), f'the arrays {archive.files}', 'archives with row and col')
     row, col = arrays['row'], arrays['col']
     if row.ndim != 1 or row.shape != col.shape or not all(np.issubdtype(array.dtype, np.integer) for array in (row, col)):
-        raise ArgumentError(
-            str(path),
-            f'row of {row.dtype} and shape {row.shape}, col of {col.dtype} and shape {col.shape}',
-            'integers of one shape [E]',
-        )
+        given = f'row of {row.dtype} and shape {row.shape}, col of {col.dtype} and shape {col.shape}'
+        raise ArgumentError(str(path), given, 'integers of one shape [E]')
     pairs = np.stack([row.astype(np.int64), col.astype(np.int64)])
     if (pairs < 0).any():  # also after an overflow
-        raise ArgumentError(str(path), f'an id below 0 or above {_LARGEST}', f'integer ids from 0 to {_LARGEST}')
+        raise ArgumentError(str(path), f'an id below 0 or above {_LARGEST}', _IDS)
     return torch.from_numpy(pairs)
 
 

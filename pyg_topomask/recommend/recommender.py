@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models.mgformer import MGFormer
@@ -100,10 +100,9 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         ValueError: If an option is out of its range.
     """
     settings = options.MGFormer
-    if settings.mask not in _MASKS:
-        raise ArgumentError('recommend.MGFormer.mask', repr(settings.mask), ', '.join(_MASKS))
-    check_whole(0, **{'recommend.MGFormer.svd_dim': settings.svd_dim})
     try:
+        check_choice(_MASKS, mask=settings.mask)
+        check_whole(0, svd_dim=settings.svd_dim)
         data = dataset.data()
         if settings.svd_dim:
             data = AddSVDEncoding(settings.svd_dim)(data)
@@ -125,6 +124,4 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
     except ArgumentError as error:
         option = _OPTIONS.get(error.argument, error.argument)
-        if option in settings:
-            raise error.renamed(f'recommend.MGFormer.{option}') from error
-        raise
+        raise error.renamed(f'recommend.MGFormer.{option}') if option in settings else error from None

@@ -38,12 +38,8 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     if not path.exists():  # without validation interactions
         path = path.with_name('last.pt')
     if not (folder / 'config.yaml').exists() or not path.exists():
-        raise ArgumentError(
-            'run',
-            repr(str(run_dir)),
-            'a folder that `train` wrote, such as results/lastfm/MGFormer/0',
-            verb='is',
-        )
+        accepted = 'a folder that `train` wrote, such as results/lastfm/MGFormer/0'
+        raise ArgumentError('run', repr(str(run_dir)), accepted, verb='is')
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)
     model = build_recommender(dataset, config.recommend)

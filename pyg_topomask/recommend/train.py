@@ -15,7 +15,7 @@ import yaml  # type: ignore[import-untyped]
 from torch import Tensor
 from torch_geometric import seed_everything
 
-from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
+from pyg_topomask.checks import check_above_zero, check_choice, check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
@@ -41,9 +41,7 @@ def load_dataset(options: Any) -> InteractionDataset:
     Raises:
         ValueError: If the folder or the data set is not there.
     """
-    names = [*INTERACTION_DATASETS, 'files']
-    if options.dataset not in names:
-        raise ArgumentError('recommend.dataset', repr(options.dataset), ', '.join(names))
+    check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
         raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files', verb='is')
     if options.dataset != 'files':
@@ -75,17 +73,15 @@ class Training:
         run_dir: Path,
         build: Callable[[InteractionDataset, Any], Recommender] = build_recommender,
     ) -> None:
+        config = config.clone()
         self.dataset = dataset
-        self.options = options = config.clone().recommend
+        self.options = options = config.recommend
         if options.k > dataset.num_items:
             raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the size of the catalogue')
         if dataset.test.size(1) == 0:
             option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
-            raise ArgumentError(
-                f'recommend.{option}',
-                f'{given!r} with no test interaction left',
-                'test interactions that neither training nor validation holds',
-            )
+            accepted = 'test interactions that neither training nor validation holds'
+            raise ArgumentError(f'recommend.{option}', f'{given!r} with no test interaction left', accepted)
         metric = f'val_recall@{options.k}'
         self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, files=['result.json'])
         self.device = find_device('recommend.device', options.device)
@@ -117,8 +113,10 @@ class Training:
                 self.optimizer.load_state_dict(checkpoint['optimizer'])
                 set_rng_state(checkpoint['rng'][0])
             batches = math.ceil(self.dataset.train.size(1) / self.options.batch_size)
-            finished, disable = len(self.record.history), not self.options.progress
-            with EpochBar(self.options.model, self.options.max_epoch, batches, finished, disable) as bar:
+            finished = len(self.record.history)
+            with EpochBar(
+                self.options.model, self.options.max_epoch, batches, finished, disable=not self.options.progress
+            ) as bar:
                 while not self.is_finished():
                     self._epoch(bar)
             self.model.encoder.load_state_dict(self.record.load_best()['model'])
@@ -136,7 +134,8 @@ class Training:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
             if checkpoint['interactions'] != self.dataset.interactions_hash:
-                raise ArgumentError('recommend.dir', repr(self.options.dir), f'the interactions that {last} was trained on')
+                accepted = f'the interactions that {last} was trained on'
+                raise ArgumentError('recommend.dir', repr(self.options.dir), accepted)
         return checkpoint
 
     def _epoch(self, bar: EpochBar) -> None:
@@ -145,7 +144,7 @@ class Training:
         row: Row = {'epoch': epoch, 'loss': self._optimize(bar), 'seconds': time.perf_counter() - start}
         last = epoch + 1 == self.options.max_epoch
         if self.dataset.val.size(1) and (last or (epoch + 1) % self.options.eval_period == 0):
-            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, [self.dataset.train]).items()}
+            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, self.dataset.train).items()}
         self.record.history.append(row)
         bar.show(row, 'loss', self.record.metric)
         self.record.save(
@@ -167,9 +166,8 @@ class Training:
             bar.update()
         mean = float(total) / self.dataset.train.size(1)
         if not math.isfinite(mean):
-            raise FloatingPointError(
-                f'{self.options.model}: the loss of epoch {len(self.record.history)} is {mean}; try a lower lr'
-            )
+            epoch = len(self.record.history)
+            raise FloatingPointError(f'{self.options.model}: the loss of epoch {epoch} is {mean}; try a lower lr')
         return mean
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -177,26 +175,23 @@ class Training:
         for users, items in self.dataset.train[:, order].split(self.options.batch_size, 1):
             yield users.to(self.device), items.to(self.device)
 
-    def _evaluate(self, targets: Tensor, seen: Sequence[Tensor], **options: Any) -> Row:
+    def _evaluate(self, targets: Tensor, seen: Tensor, **arguments: Any) -> Row:
         users, items = self.model.embed()
-        return evaluate(
-            users, items, targets.to(self.device), torch.cat(list(seen), 1).to(self.device), self.options.k, **options
-        )
+        return evaluate(users, items, targets.to(self.device), seen.to(self.device), self.options.k, **arguments)
 
     def _test(self) -> Row:
         groups, names = popularity_groups(self.dataset.train, self.dataset.num_items)
-        seen = [self.dataset.train, self.dataset.val]
+        seen = torch.cat([self.dataset.train, self.dataset.val], 1)
         result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
         result = {f'test_{key}': value for key, value in result.items()}
         history, best = self.record.history, self.record.best
         if best is not None:
             result |= {key: value for key, value in best.items() if key.startswith('val_')}
-        seconds = [row['seconds'] for row in history]
         return {
             **result,
             'epochs': len(history),
             'best_epoch': len(history) - 1 if best is None else int(best['epoch']),
-            'seconds_per_epoch': statistics.median(seconds),
+            'seconds_per_epoch': statistics.median(row['seconds'] for row in history),
         }
 
 
@@ -217,11 +212,8 @@ def load_weights(
     """
     if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
-        raise ArgumentError(
-            'recommend.dir',
-            f'{folder!r} with {dataset}',
-            f'the users and items that {path} was trained on, those of {trained!r}',
-        )
+        accepted = f'the users and items that {path} was trained on, those of {trained!r}'
+        raise ArgumentError('recommend.dir', f'{folder!r} with {dataset}', accepted)
     encoder.load_state_dict(checkpoint['model'])
 
 
@@ -257,7 +249,7 @@ def train(
     check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
-        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one, for each batch needs all embeddings', verb='is')
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings', verb='is')
     config = load_config(cfg_file, options)
     k = config.recommend.k
     dataset = load_dataset(config.recommend)

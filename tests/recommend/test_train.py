@@ -206,7 +206,7 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
         (
             ['train', 'recommend.MGFormer.layer', '2'],
-            'layer: got an unknown option in recommend.MGFormer; accepted are average',
+            'recommend.MGFormer.layer: got an unknown option; accepted are average',
         ),
         (['train', 'recommend.k'], 'accepted are pairs of a key'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),
@@ -314,7 +314,7 @@ def test_what_is_a_recommendation(tmp_path: Path, text: str, expected: bool) -> 
 
 def test_broken_yaml(run_cfg: Path) -> None:
     run_cfg.write_text(run_cfg.read_text() + '  nonsense: 1\n')
-    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option in recommend; accepted are MGFormer'):
+    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted are MGFormer'):
         load_config(run_cfg)
     run_cfg.write_text('recommend: [\n')
     with pytest.raises(ValueError, match='is not YAML'):
