@@ -1,3 +1,1 @@
 r"""Exact search for the keys with the largest inner products, by interchangeable backends."""
-
-__all__ = ['topk_inner_product']
