@@ -179,7 +179,7 @@ def test_differences_and_quotients() -> None:
 
 @pytest.mark.parametrize(('parts', 'found'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
 def test_parts_are_masks(parts: tuple[Any, ...], found: str) -> None:
-    with pytest.raises(ValueError, match=f'^parts: got {found}; accepted are masks, 1 or more, one after the other'):
+    with pytest.raises(ValueError, match=f'^masks: got {found}; accepted are masks, 1 or more, one after the other'):
         SumMask(*parts)
 
 

@@ -117,7 +117,7 @@ def test_gradients_with_dropout() -> None:
 
 @pytest.mark.parametrize('route', ROUTES)
 def test_rows_without_entries_give_zero_with_gradient_zero(route: str) -> None:
-    mask = AdjacencyMask(2, self_loop=None).double()(with_positive_weights(small_digraph()))
+    mask = AdjacencyMask(2, self_loop=None, flow='target_to_source').double()(with_positive_weights(small_digraph()))
     leaves = [tensor.requires_grad_() for tensor in inputs(6)]
     out = masked_softmax_attention(*leaves, mask, route=route)
     assert not out[5].any()
