@@ -62,8 +62,6 @@ ORDER = {
 API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.graph': ['Graph', 'check_normalization'],
-    'pyg_topomask.options': ['options_of'],
-    'pyg_topomask.flow': ['FLOWS', 'check_flow', 'row_and_col'],
     'pyg_topomask.operators': ['Entries', 'MaskOperator'],
     'pyg_topomask.structures': [
         'HadamardLowRankStructure',
