@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.figures import draw_figures
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import RESULTS, write_report
 from benchmarks.runner import read_durations, run
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f'[{index}/{len(names)}] {name}: {BENCHMARKS[name].purpose}', flush=True)
         if not run(name, not options.full, folder):
             failed.append(name)
+    draw_figures(folder)
     write_report(folder, quick=bool(names) and not options.full)
     print(f'report: {folder / "REPORT.md"}')
     if failed:
@@ -58,8 +60,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _list() -> str:
     durations = read_durations(RESULTS)
     return '\n'.join(
-        f'  {name:16} {own.purpose} ({durations[name]} minutes)' if name in durations else f'  {name:16} {own.purpose}'
-        for name, own in BENCHMARKS.items()
+        f'  {name:16} {benchmark.purpose}' + (f' ({durations[name]} minutes)' if name in durations else '')
+        for name, benchmark in BENCHMARKS.items()
     )
 
 

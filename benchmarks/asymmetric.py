@@ -64,8 +64,8 @@ def _measure(name: str, edge_index: Tensor, size: int, repeats: int) -> list[dic
     learned = x.clone().requires_grad_()
     functions: dict[str, Any] = {'CSR': lambda: adjacency @ x}
     for method, layer in layers.items():
-        functions[method] = lambda own=layer: forward(own)
-        functions[f'{method}, training'] = lambda own=layer: own(learned).sum().backward()
+        functions[method] = lambda attention=layer: forward(attention)
+        functions[f'{method}, training'] = lambda attention=layer: attention(learned).sum().backward()
     seconds = interleaved_medians(functions, repeats)
     return [
         {

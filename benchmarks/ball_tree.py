@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, write_table
+from benchmarks.harness import interleaved_medians, pyplot, write_table
 from pyg_topomask.ops.topk import chunked, kd_tree
 
 __all__ = ['count_visits', 'run']
@@ -71,8 +71,8 @@ def count_visits(keys: Array, queries: Array, num: int) -> tuple[Array, Array, i
     start, end, leaf = (nodes[name].tolist() for name in ('idx_start', 'idx_end', 'is_leaf'))
     bounds = queries @ centers[0].T + np.linalg.norm(queries, axis=1, keepdims=True) * nodes['radius']
     best, visited = [], []
-    for query, own in zip(queries, bounds, strict=True):
-        bound, score = own.tolist(), (keys[order] @ query).tolist()
+    for query, row in zip(queries, bounds, strict=True):
+        bound, score = row.tolist(), (keys[order] @ query).tolist()
         heap, stack, count = [-math.inf] * num, [0], 1
         while stack:
             node = stack.pop()
@@ -97,11 +97,11 @@ def _timed(sizes: list[int]) -> list[tuple[int, int]]:
 def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
     torch.manual_seed(0)
     q, k = torch.randn(2, 1, size, dim)
-    found = torch.empty(1, size, K, dtype=torch.long)
+    nearest = torch.empty(1, size, K, dtype=torch.long)
 
     def search(backend: ModuleType) -> None:
         # The backend itself: topk_inner_product would leave small graphs to "dense".
-        backend.search(q, k, torch.tensor([0]), torch.tensor([size]), torch.get_num_threads() * 2**22, found)
+        backend.search(q, k, torch.tensor([0]), torch.tensor([size]), torch.get_num_threads() * 2**22, nearest)
 
     searches = {'tree': lambda: search(kd_tree), 'chunked': lambda: search(chunked)}
     seconds = interleaved_medians(searches, repeats)
@@ -115,21 +115,17 @@ def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
 
 
 def _plot(visits: list[dict[str, Any]], times: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout='constrained')
     for dim in dict.fromkeys(row['d'] for row in visits):
-        own = [row for row in visits if row['d'] == dim]
+        points = [row for row in visits if row['d'] == dim]
         for axis in axes[:2]:
-            axis.plot([row['keys'] for row in own], [row['visited'] for row in own], marker='o', label=f'd = {dim}')
+            axis.plot([row['keys'] for row in points], [row['visited'] for row in points], marker='o', label=f'd = {dim}')
     for dim in dict.fromkeys(row['d'] for row in times):
-        own = [row for row in times if row['d'] == dim]
+        points = [row for row in times if row['d'] == dim]
         for name, line in (('tree', '-'), ('brute force', '--')):
             axes[2].plot(
-                [row['nodes'] for row in own], [row[name] for row in own], line, marker='o', label=f'{name}, d = {dim}'
+                [row['nodes'] for row in points], [row[name] for row in points], line, marker='o', label=f'{name}, d = {dim}'
             )
     axes[0].set(title='nodes visited per query', xlabel='keys', xscale='log', yscale='log')
     axes[1].set(title='nodes visited per query, linear scale', xlabel='keys', xscale='log')

@@ -44,13 +44,13 @@ def run(quick: bool, folder: Path) -> None:
         rows = []
         for path in tqdm(_paths(20), desc='before_after'):
             functions = {'before': partial(before.run, path), 'after': partial(after.run, path)}
-            own = interleaved_medians(functions, 1 if quick else 9)
+            medians = interleaved_medians(functions, 1 if quick else 9)
             rows.append(
                 {
                     'path': path,
-                    'before ms': own['before'] * 1e3,
-                    'after ms': own['after'] * 1e3,
-                    'before / after': own['before'] / own['after'],
+                    'before ms': medians['before'] * 1e3,
+                    'after ms': medians['after'] * 1e3,
+                    'before / after': medians['before'] / medians['after'],
                 }
             )
     note = (

@@ -48,8 +48,8 @@ class BigBirdMask(Mask):
         outer = torch.cat([first + slot, last - slot], dim=1)
         pairs = []
         for col in (near, outer):
-            own = (col >= first) & (col <= last)
-            pairs.append(torch.stack([nodes.expand_as(col)[own], col[own]]))
+            inside = (col >= first) & (col <= last)
+            pairs.append(torch.stack([nodes.expand_as(col)[inside], col[inside]]))
         row, col = torch.cat([*pairs, pairs[1].flip(0), expander_edges(graph, self.degree)], dim=1)
         return _State(SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0])
 

@@ -22,7 +22,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.transforms import NormalizeFeatures
 
-from benchmarks.harness import data_folder, mean_error, run_all, verdict, write_table
+from benchmarks.harness import compare, data_folder, pyplot, run_all, show, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
@@ -110,8 +110,8 @@ def run(quick: bool, folder: Path) -> None:
         for data in sets:
             _load(data, root)
         path = folder / f'citation_runs{"_quick" if quick else ""}.json'
-        found = run_all(jobs, partial(_train, training=training, root=root), settings, path)
-    rows = [_row(job, found, seeds) for job in jobs if job.seed == 0]
+        runs = run_all(jobs, partial(_train, training=training, root=root), settings, path)
+    rows = [_row(job, runs, seeds) for job in jobs if job.seed == 0]
     note = (
         f'Public splits, test accuracy at the epoch that is best in validation (accuracy, then loss), mean ± standard '
         f'error over {seeds} seeds of weights, dropout and walks{", a smoke run" if quick else ""}; paired '
@@ -142,7 +142,7 @@ def stage(name: str, root: Path) -> None:
         packed.with_suffix('').write_bytes(gzip.decompress(packed.read_bytes()))
 
 
-Found = dict[Job, dict[str, float]]
+Runs = dict[Job, dict[str, float]]
 
 
 def _train(job: Job, training: Training, root: str) -> dict[str, float]:
@@ -223,20 +223,17 @@ def _evaluate(model: torch.nn.Module, data: Data, graph: Graph) -> tuple[float, 
     return float(right[data.val_mask].mean()), loss, float(right[data.test_mask].mean())
 
 
-def _row(job: Job, found: Found, seeds: int) -> dict[str, object]:
+def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
     def values(model: str, key: str) -> list[float]:
-        return [found[job._replace(model=model, seed=seed)][key] for seed in range(seeds)]
+        return [runs[job._replace(model=model, seed=seed)][key] for seed in range(seeds)]
 
-    own = values(job.model, 'test')
-    gaps = [value - other for value, other in zip(own, values(GAT, 'test'), strict=True)]
     return {
         'data': job.data,
         'model': job.model,
-        'parameters': found[job]['parameters'],
-        'test accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(own)),
-        'minus GAT, paired': '{:+.3f} ± {:.3f}'.format(*mean_error(gaps)),
-        'verdict': 'reference' if job.model == GAT else verdict(*mean_error(gaps)),
-        'validation accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(values(job.model, 'validation'))),
+        'parameters': runs[job]['parameters'],
+        'test accuracy': show(values(job.model, 'test')),
+        **compare(values(job.model, 'test'), values(GAT, 'test'), 'minus GAT, paired', job.model == GAT),
+        'validation accuracy': show(values(job.model, 'validation')),
         'paper, %': PAPER.get((job.model, job.data), ''),
         'epochs': statistics.mean(values(job.model, 'epochs')),
         'seconds per epoch': statistics.median(values(job.model, 'seconds')),
@@ -244,29 +241,27 @@ def _row(job: Job, found: Found, seeds: int) -> dict[str, object]:
 
 
 def _compare(rows: list[dict[str, object]]) -> str:
-    found = '; '.join(f'{row["verdict"]} on {row["data"]}' for row in rows if row['model'] == GKAT_4)
-    return f'Against the paper, where GKAT is below GAT on Cora and above it on CiteSeer and PubMed: with 4 hops here {found}.'
+    verdicts = '; '.join(f'{row["verdict"]} on {row["data"]}' for row in rows if row['model'] == GKAT_4)
+    return (
+        f'Against the paper, where GKAT is below GAT on Cora and above it on CiteSeer and PubMed: with 4 hops here {verdicts}.'
+    )
 
 
 def _plot(rows: list[dict[str, object]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     sets = [data for data in SETS if any(row['data'] == data for row in rows)]
     figure, axes = plt.subplots(1, len(sets), figsize=(4 * len(sets), 4), layout='constrained', squeeze=False)
     for axis, data in zip(axes[0], sets, strict=True):
-        found = {
+        accuracies = {
             str(row['model']): tuple(map(float, str(row['test accuracy']).split(' ± '))) for row in rows if row['data'] == data
         }
-        own = sorted((VARIANTS[name].hops, *found[name]) for name in found if name not in (GAT, DYNAMIC))
-        hops, means, errors = zip(*own, strict=True)
+        points = sorted((VARIANTS[name].hops, *accuracies[name]) for name in accuracies if name not in (GAT, DYNAMIC))
+        hops, means, errors = zip(*points, strict=True)
         axis.errorbar(hops, means, yerr=errors, fmt='o-', capsize=3, label='GKAT')
-        if DYNAMIC in found:
-            mean, error = found[DYNAMIC]
+        if DYNAMIC in accuracies:
+            mean, error = accuracies[DYNAMIC]
             axis.errorbar([VARIANTS[DYNAMIC].hops], [mean], yerr=[error], fmt='s', capsize=3, label='dynamic-GKAT')
-        axis.axhline(found[GAT][0], color='red', linestyle=':', label='GAT')
+        axis.axhline(accuracies[GAT][0], color='red', linestyle=':', label='GAT')
         axis.set(title=data, xlabel='hops', ylabel='test accuracy ± standard error')
         axis.grid(alpha=0.3)
     axes[0][0].legend()

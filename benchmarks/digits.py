@@ -11,11 +11,11 @@ import torch
 from tqdm import tqdm
 
 import pyg_topomask
-from benchmarks.harness import mean_error, verdict, write_table
+from benchmarks.harness import compare, show, write_table
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 VARIANTS = ('GINE+GRF', 'GINE+Linear', 'GINE+None', 'None+GRF')
 SEEDS = 5
 
@@ -32,13 +32,11 @@ def run(quick: bool, folder: Path) -> None:
     reference = accuracy[VARIANTS[0]]
     rows = []
     for variant, values in accuracy.items():
-        gaps = [own - other for own, other in zip(values, reference, strict=True)]
         rows.append(
             {
                 'gt.layer_type': variant,
-                'test accuracy': '{:.4f} ± {:.4f}'.format(*mean_error(values)),
-                f'minus {VARIANTS[0]}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                'verdict': 'reference' if variant == VARIANTS[0] else verdict(*mean_error(gaps)),
+                'test accuracy': show(values, 4),
+                **compare(values, reference, f'minus {VARIANTS[0]}, paired by seed', variant == VARIANTS[0], 4),
                 'seeds': ' '.join(f'{value:.4f}' for value in values),
             }
         )
@@ -56,7 +54,7 @@ def _code_version() -> str:
 
 
 def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:
-    from pyg_topomask.graphgym.train import train
+    from pyg_topomask.graphgym import train
 
     torch.set_num_threads(1)
     options = ['gt.layer_type', variant, 'seed', str(seed), 'topomask.progress', 'False', 'name_tag', variant.replace('+', '-')]

@@ -14,11 +14,11 @@ from scipy.linalg import expm
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import mean_error, verdict, write_table
+from benchmarks.harness import mean_error, pyplot, verdict, write_table
 from pyg_topomask.diagnostics import measured_entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.walks import SAMPLERS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 __all__ = ['run']
 
@@ -131,16 +131,16 @@ def _heat_kernel(adjacency: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _trends(outcomes: dict[Setting, Outcome]) -> str:
-    own = {
+    iid = {
         sweep: [
             (setting, outcome) for setting, outcome in outcomes.items() if (setting.sweep, setting.sampler) == (sweep, 'iid')
         ]
         for sweep in ('edge probability', 'nodes')
     }
-    (sparse, first), (dense, last) = own['edge probability'][0], own['edge probability'][-1]
-    (small, little), (half, before), (large, much) = (own['nodes'][place] for place in (0, -2, -1))
+    (sparse, first), (dense, last) = iid['edge probability'][0], iid['edge probability'][-1]
+    (small, little), (half, before), (large, much) = (iid['nodes'][place] for place in (0, -2, -1))
     slope = math.log(much.share[0] / before.share[0]) / math.log(large.nodes / half.nodes)
-    others = [
+    samplers = [
         f'{setting.sampler} {_verdict(*mean_error([x - y for x, y in zip(outcome.errors, much.errors, strict=True)]))}'
         for setting, outcome in outcomes.items()
         if (setting.sweep, setting.nodes) == ('nodes', large.nodes) and setting.sampler != 'iid'
@@ -152,7 +152,7 @@ def _trends(outcomes: dict[Setting, Outcome]) -> str:
         f'{small.nodes} to {large.nodes} it goes {_change(little.error, much.error)}; with the last doubling '
         f'{_change(before.error, much.error)}. "Sparsity falls as 1/N": with the last doubling the share of nonzero features '
         f'falls as N^{slope:.3f}. The error of the other samplers at N = {large.nodes}, minus that of independent walkers, '
-        f'paired by trial: {"; ".join(others)}.'
+        f'paired by trial: {"; ".join(samplers)}.'
     )
 
 
@@ -163,19 +163,19 @@ def _change(first: tuple[float, float], last: tuple[float, float]) -> str:
 
 def _verdict(gap: float, error: float) -> str:
     word = {'better': 'larger', 'worse': 'smaller'}
-    found = verdict(gap, error)
-    return f'{gap:+.4f} ± {error:.4f} ({word.get(found, found)})'
+    shown = verdict(gap, error)
+    return f'{gap:+.4f} ± {error:.4f} ({word.get(shown, shown)})'
 
 
 def _plot_estimation(outcomes: dict[Setting, Outcome], path: Path) -> None:
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout='constrained')
     for line, sweep in zip(axes, ('edge probability', 'nodes'), strict=True):
         for axis, key, title in zip(line, ('error', 'share'), ('relative error', 'share of nonzero features'), strict=True):
             for name in SAMPLERS:
-                own = [(s, o) for s, o in outcomes.items() if s.sweep == sweep and s.sampler == name]
-                x = [setting.probability if sweep == 'edge probability' else setting.nodes for setting, _ in own]
-                means, errors = zip(*(getattr(outcome, key) for _, outcome in own), strict=True)
+                points = [(s, o) for s, o in outcomes.items() if s.sweep == sweep and s.sampler == name]
+                x = [setting.probability if sweep == 'edge probability' else setting.nodes for setting, _ in points]
+                means, errors = zip(*(getattr(outcome, key) for _, outcome in points), strict=True)
                 axis.errorbar(x, means, yerr=errors, marker='o', capsize=3, label=name)
             axis.set(title=f'{title} against {sweep}', xlabel=sweep)
             axis.grid(alpha=0.3)
@@ -276,13 +276,13 @@ def _flop_trends(rows: list[dict[str, Any]]) -> str:
         for name in ('linear', 'GRF, features', 'GRF, edges')
     }
     growth = {name: by_walks[-1][name] / by_walks[0][name] for name in ('GRF, features', 'GRF, edges')}
-    steepest = max(later['GRF, features'] / own['GRF, features'] for own, later in pairwise(by_walks))
+    steepest = max(later['GRF, features'] / earlier['GRF, features'] for earlier, later in pairwise(by_walks))
     return (
         f'Fig. 3, "linear in N": with the last doubling of N the operations grow as N to the power of '
         f'{", ".join(f"{value:.3f} ({name})" for name, value in exponents.items())}. Masking multiplies those of linear '
         f'attention by {by_nodes[-1]["GRF, features / linear"]:.2f}, the number of features per row but for what is done once '
         f'a node; along the entries, by {by_nodes[-1]["GRF, edges / linear"]:.2f}. Fewer than softmax attention from N = '
-        f'{", ".join(f"{own} ({name})" for name, own in cheaper.items())} on. '
+        f'{", ".join(f"{nodes} ({name})" for name, nodes in cheaper.items())} on. '
         f'Fig. 7, "at most linear in n" at N = {FLOP_NODES}: {by_walks[-1]["walks"]} walks take '
         f'{growth["GRF, features"]:.1f} times the operations of one by features ({growth["GRF, edges"]:.1f} by edges), and no '
         f'doubling of n more than {steepest:.2f} times those before.'
@@ -290,24 +290,15 @@ def _flop_trends(rows: list[dict[str, Any]]) -> str:
 
 
 def _plot_flops(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout='constrained')
     for axis, sweep in zip(axes, ('nodes', 'walks'), strict=True):
-        own = [row for row in rows if row['sweep'] == sweep]
+        points = [row for row in rows if row['sweep'] == sweep]
         for name in ('softmax', 'linear', 'GRF, features', 'GRF, edges'):
-            errors = [row.get(f'{name}, standard error', 0.0) for row in own]
-            axis.errorbar([row[sweep] for row in own], [row[name] for row in own], yerr=errors, marker='o', label=name)
+            errors = [row.get(f'{name}, standard error', 0.0) for row in points]
+            axis.errorbar([row[sweep] for row in points], [row[name] for row in points], yerr=errors, marker='o', label=name)
         axis.set(title=f'operations against {sweep}', xlabel=sweep, xscale='log', yscale='log')
         axis.grid(alpha=0.3)
     axes[0].legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
-    return plt

@@ -11,17 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import ChebConv, GATConv, GCNConv, global_mean_pool
+from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
 from benchmarks import motifs
-from benchmarks.harness import count_parameters, mean_error, run_all, verdict, write_table
+from benchmarks.harness import compare, count_parameters, mean_error, pyplot, run_all, show, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
-from pyg_topomask.nn.models import GKAT
 
 __all__ = ['run']
 
@@ -83,23 +80,13 @@ class Result(NamedTuple):
     seconds: float
 
 
-class Stack(torch.nn.Module):
-    r"""A network of Table 5: convolutions, each before an ELU, and the read-out of GKAT."""
-
-    def __init__(self, kind: str, shape: Sequence[tuple[int, int]]) -> None:
-        super().__init__()
-        self.layers = torch.nn.ModuleList()
-        channels = FEATURES
-        for parts, width in shape:
-            self.layers.append(LAYERS[kind](channels, parts, width))
-            channels = parts * width if kind == 'GAT' else width
-        self.lin_out = torch.nn.Linear(channels, 2)
-
-    def forward(self, x: Tensor, edge_index: Tensor, graph: Graph) -> Tensor:
-        for layer in self.layers:
-            x = F.elu(layer(x, edge_index))
-        out: Tensor = self.lin_out(global_mean_pool(x, graph.batch, graph.num_graphs))
-        return out
+def _make_stack(kind: str, shape: Sequence[tuple[int, int]]) -> motifs.Convolutions:
+    r"""A network of Table 5. The first number of a layer is that of heads for GAT, of filters for ChebNet."""
+    layers, channels = [], FEATURES
+    for number, width in shape:
+        layers.append(LAYERS[kind](channels, number, width))
+        channels = number * width if kind == 'GAT' else width
+    return motifs.Convolutions(layers, channels)
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -113,27 +100,27 @@ def run(quick: bool, folder: Path) -> None:
     path = folder / f'gkat_ablations_runs{"_quick" if quick else ""}.json'
     raw = run_all(jobs, partial(_train, training=training), settings, path)
     # A job of equal time has trained several models.
-    found = {job._replace(model=model): Result(*result) for job in jobs for model, result in raw[job].items()}
+    runs = {job._replace(model=model): Result(*result) for job in jobs for model, result in raw[job].items()}
     shared = (
         f'validation accuracy, mean of the last {LAST} epochs, mean ± standard error over {seeds} seeds of data, weights, '
         f'batches and walks{", a smoke run" if quick else ""}; paired differences below two standard errors are "not '
         f'distinguishable". Data, sizes and cuts are those of the benchmark motifs: {training.pairs} examples of each class, '
         f'not 2,048, a learning rate of {RATE}, not 0.001'
     )
-    _write_lengths(found, f'Induced cycles (Fig. 9) and a motif, {shared}, and {training.epochs} epochs.', folder)
-    _write_depths(found, f'Induced cycles, {shared}, and {training.epochs} epochs.', folder)
-    _write_times(found, shared, 1 if quick else TIMED_EPOCHS, folder)
-    _plot(found, seeds, folder / 'gkat_ablations.png')
+    _write_lengths(runs, f'Induced cycles (Fig. 9) and a motif, {shared}, and {training.epochs} epochs.', folder)
+    _write_depths(runs, f'Induced cycles, {shared}, and {training.epochs} epochs.', folder)
+    _write_times(runs, shared, 1 if quick else TIMED_EPOCHS, folder)
+    _plot(runs, seeds, folder / 'gkat_ablations.png')
 
 
-Found = dict[Job, Result]
+Runs = dict[Job, Result]
 
 
 def _jobs(quick: bool, seed: int) -> list[Job]:
     r"""Lists the models of one seed, in a smoke run only a few of each kind."""
-    lengths = [Job(LENGTH, task, REFERENCE, hops, seed) for task, own in HOPS.items() for hops in own]
+    lengths = [Job(LENGTH, task, REFERENCE, hops, seed) for task, numbers in HOPS.items() for hops in numbers]
     depths = [Job(DEPTH, CYCLES, model, 2, seed) for model in SIZES]
-    depths += [Job(DEPTH, CYCLES, kind, len(shape), seed) for kind, own in SHAPES.items() for _, shape in own]
+    depths += [Job(DEPTH, CYCLES, kind, len(shape), seed) for kind, networks in SHAPES.items() for _, shape in networks]
     times = [Job(TIME, task, 'all', 2, seed) for task in (*MOTIFS, CYCLES)]
     return [*lengths[:2], *depths[:4], *times[:1]] if quick else [*lengths, *depths, *times]
 
@@ -147,12 +134,12 @@ def _train(job: Job, training: Training) -> dict[str, Result]:
     for model in (REFERENCE, *CONVOLUTIONS):
         torch.manual_seed(job.seed)
         # Batches without walks, so that walking counts.
-        parts = _data(job, training)
-        own = motifs.make_model(motifs.Job(job.task, model, 2, job.seed))
+        splits = _data(job, training)
+        network = motifs.make_model(motifs.Job(job.task, model, 2, job.seed))
         if model == REFERENCE:
-            results[model] = _fit(own, parts, epochs=min(TIMED_EPOCHS, training.epochs))
+            results[model] = _fit(network, splits, epochs=min(TIMED_EPOCHS, training.epochs))
         else:
-            results[model] = _fit(own, parts, seconds=results[REFERENCE].seconds)
+            results[model] = _fit(network, splits, seconds=results[REFERENCE].seconds)
     return results
 
 
@@ -162,78 +149,59 @@ def _data(job: Job, training: Training) -> list[list[tuple[Data, Graph]]]:
 
 def _model(job: Job) -> torch.nn.Module:
     if job.model in SHAPES:
-        return Stack(job.model, next(shape for _, shape in SHAPES[job.model] if len(shape) == job.number))
+        return _make_stack(job.model, next(shape for _, shape in SHAPES[job.model] if len(shape) == job.number))
     heads, channels, features, hops = SETTINGS[job.task]
     if job.experiment == LENGTH:
         hops = job.number
     else:
         heads, channels = SIZES[job.model]
-    return GKAT(
-        FEATURES,
-        channels,
-        2,
-        heads,
-        'mean',
-        num_walks=WALKS,
-        max_walk_length=hops,
-        seed=job.seed,
-        num_features=features,
-    )
+    return motifs.make_gkat(heads, channels, features, hops, job.seed)
 
 
 def _fit(
-    model: torch.nn.Module, parts: list[list[tuple[Data, Graph]]], epochs: int | None = None, seconds: float = 0.0
+    model: torch.nn.Module, splits: list[list[tuple[Data, Graph]]], epochs: int | None = None, seconds: float = 0.0
 ) -> Result:
     r"""Trains for so many epochs, or if none are given until the first epoch that ends after so many seconds of training."""
-    train, val = parts
+    train, val = splits
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     accuracy: list[float] = []
     spent = 0.0
     while len(accuracy) < epochs if epochs is not None else spent < seconds:
         start = time.perf_counter()
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        motifs.train_epoch(model, optimizer, train)
         spent += time.perf_counter() - start
         accuracy.append(motifs.measure_accuracy(model, val))
     return Result(statistics.mean(accuracy[-LAST:]), count_parameters(model), len(accuracy), spent)
 
 
-def _values(job: Job, found: Found) -> list[Result]:
-    return [found[own] for own in sorted(found) if own[:-1] == job[:-1]]
+def _values(job: Job, runs: Runs) -> list[Result]:
+    return [runs[run] for run in sorted(runs) if run[:-1] == job[:-1]]
 
 
-def _columns(job: Job, reference: Job, found: Found) -> dict[str, object]:
+def _columns(job: Job, reference: Job, runs: Runs) -> dict[str, object]:
     r"""The columns that all tables share: accuracy, and what it is beside that of a reference."""
-    values = [result.accuracy for result in _values(job, found)]
-    others = [result.accuracy for result in _values(reference, found)]
-    gaps = [own - other for own, other in zip(values, others, strict=True)]
+    values = [result.accuracy for result in _values(job, runs)]
+    baseline = [result.accuracy for result in _values(reference, runs)]
     return {
-        'validation accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(values)),
-        'difference, paired': '{:+.3f} ± {:.3f}'.format(*mean_error(gaps)),
-        'verdict': 'reference' if job == reference else verdict(*mean_error(gaps)),
+        'validation accuracy': show(values),
+        **compare(values, baseline, 'difference, paired', job == reference),
         'seeds': ' '.join(f'{value:.3f}' for value in values),
     }
 
 
 def _count(rows: list[dict[str, object]], reference: str) -> str:
     r"""Counts, for a claim of the paper, how often it shows."""
-    verdicts = [row['verdict'] for row in rows if row['verdict'] != 'reference']
-    worse, better = verdicts.count('worse'), verdicts.count('better')
-    rest = len(verdicts) - worse - better
-    return f'here {worse} of {len(verdicts)} are worse than {reference}, {rest} not distinguishable, {better} better.'
+    return f'here {motifs.count_verdicts([row for row in rows if row["verdict"] != "reference"], reference)}.'
 
 
-def _first(found: Found, experiment: str) -> list[Job]:
-    return [job for job in found if job.experiment == experiment and job.seed == 0]
+def _first(runs: Runs, experiment: str) -> list[Job]:
+    return [job for job in runs if job.experiment == experiment and job.seed == 0]
 
 
-def _write_lengths(found: Found, note: str, folder: Path) -> None:
-    jobs = _first(found, LENGTH)
+def _write_lengths(runs: Runs, note: str, folder: Path) -> None:
+    jobs = _first(runs, LENGTH)
     rows = [
-        {'task': job.task, 'hops': job.number, **_columns(job, job._replace(number=HOPS[job.task][0]), found)} for job in jobs
+        {'task': job.task, 'hops': job.number, **_columns(job, job._replace(number=HOPS[job.task][0]), runs)} for job in jobs
     ]
     note += (
         f' GKAT with {WALKS} walks per node; differences are to walks of {HOPS[CYCLES][0]} hop. The figure has no numbers; in '
@@ -242,18 +210,20 @@ def _write_lengths(found: Found, note: str, folder: Path) -> None:
     write_table('gkat_walk_length', 'GKAT: the length of walks', note, rows, folder)
 
 
-def _write_depths(found: Found, note: str, folder: Path) -> None:
+def _write_depths(runs: Runs, note: str, folder: Path) -> None:
     reference = Job(DEPTH, CYCLES, SMALL, 2, 0)
-    printed = {(kind, len(shape)): size for kind, own in SHAPES.items() for size, shape in own} | {(REFERENCE, 2): 242}
+    printed = {(kind, len(shape)): size for kind, networks in SHAPES.items() for size, shape in networks} | {
+        (REFERENCE, 2): 242
+    }
     rows = [
         {
             'model': job.model,
             'layers': job.number,
-            'parameters': found[job].parameters,
+            'parameters': runs[job].parameters,
             'parameters in Table 5': printed.get((job.model, job.number), ''),
-            **_columns(job, reference, found),
+            **_columns(job, reference, runs),
         }
-        for job in _first(found, DEPTH)
+        for job in _first(runs, DEPTH)
     ]
     note += (
         ' The networks are those of Table 5, where SGC is ChebNet. With projections of queries, keys, values and outputs the '
@@ -265,18 +235,18 @@ def _write_depths(found: Found, note: str, folder: Path) -> None:
     write_table('gkat_depth', 'GKAT of two layers against deeper message passing', note, rows, folder)
 
 
-def _write_times(found: Found, shared: str, epochs: int, folder: Path) -> None:
+def _write_times(runs: Runs, shared: str, epochs: int, folder: Path) -> None:
     rows = []
-    for job in _first(found, TIME):
-        values, paper = _values(job, found), PAPER.get(job.model, {}).get(job.task)
+    for job in _first(runs, TIME):
+        values, paper = _values(job, runs), PAPER.get(job.model, {}).get(job.task)
         rows.append(
             {
                 'task': job.task,
                 'model': job.model,
-                'parameters': found[job].parameters,
+                'parameters': runs[job].parameters,
                 'epochs': statistics.mean(result.epochs for result in values),
                 'seconds': statistics.mean(result.seconds for result in values),
-                **_columns(job, job._replace(model=REFERENCE), found),
+                **_columns(job, job._replace(model=REFERENCE), runs),
                 'paper': '' if paper is None else f'{paper:.3f}',
             }
         )
@@ -289,23 +259,20 @@ def _write_times(found: Found, shared: str, epochs: int, folder: Path) -> None:
     write_table('gkat_equal_time', 'GKAT: accuracy at equal training time', note, rows, folder)
 
 
-def _plot(found: Found, seeds: int, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
+def _plot(runs: Runs, seeds: int, path: Path) -> None:
+    plt = pyplot()
 
     def summary(job: Job) -> tuple[float, float]:
-        return mean_error([result.accuracy for result in _values(job, found)])
+        return mean_error([result.accuracy for result in _values(job, runs)])
 
     figure, axes = plt.subplots(1, 3, figsize=(15, 4), layout='constrained')
     for axis, experiment, key in ((axes[0], LENGTH, 1), (axes[1], DEPTH, 2)):
-        jobs = _first(found, experiment)
+        jobs = _first(runs, experiment)
         for name in dict.fromkeys(job[key] for job in jobs):
-            own = [job for job in jobs if job[key] == name]
-            means, errors = zip(*map(summary, own), strict=True)
-            axis.errorbar([job.number for job in own], means, yerr=errors, fmt='o-', capsize=3, label=name)
-    jobs = _first(found, TIME)
+            points = [job for job in jobs if job[key] == name]
+            means, errors = zip(*map(summary, points), strict=True)
+            axis.errorbar([job.number for job in points], means, yerr=errors, fmt='o-', capsize=3, label=name)
+    jobs = _first(runs, TIME)
     tasks = list(dict.fromkeys(job.task for job in jobs))
     for offset, model in enumerate(dict.fromkeys(job.model for job in jobs)):
         means, errors = zip(*(summary(Job(TIME, task, model, 2, 0)) for task in tasks), strict=True)

@@ -32,6 +32,10 @@ Job = tuple[str, str, int]
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / 'graphgps_configs' / 'graphgps'
 THEIRS = ('Transformer', 'Performer')
+OURS = (
+    *('Adjacency', 'AsymmetricGRF', 'Expander', 'GRF', 'GRFSoftmax', 'HeatKernel', 'KMIP', 'Linear', 'Masked', 'PowerSeries'),
+    *('RWGNK', 'SinDegree'),
+)
 PEPTIDES = 'peptides-func'
 #: Molecules of each split: GraphGPS has no setting for fewer, and all of them would take a day.
 PART = {'train': 256, 'val': 64, 'test': 64}
@@ -64,7 +68,7 @@ def run(quick: bool, folder: Path) -> None:
     data = os.environ.get('GRAPHGPS_DATA', str(Path(checkout) / 'datasets'))
     epochs = QUICK if quick else DATASETS
     names = os.environ.get('GRAPHGPS_NAMES', ' '.join(epochs)).split()
-    jobs = [(name, attention, epochs.get(name, 2)) for name in names for attention in (*THEIRS, *_attentions(name))]
+    jobs = [(name, attention, epochs.get(name, 2)) for name in names for attention in (*THEIRS, *OURS)]
     versions = {'torch': torch.__version__, 'torch-geometric': torch_geometric.__version__}
     with tempfile.TemporaryDirectory() as scratch:
         if PEPTIDES in names:
@@ -73,7 +77,7 @@ def run(quick: bool, folder: Path) -> None:
         # One at a time: the first of a data set processes its files, and the Transformer takes the memory of the machine.
         results = run_all(jobs, train, versions, folder / 'graphgps_runs.json', processes=1)
     note = (
-        f'GraphGPS unmodified, the files of graphgps_configs/graphgps with gt.layer_type changed for its own attentions'
+        f'GraphGPS unmodified, the files of graphgps_configs/graphgps with the attention changed in gt.layer_type'
         f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs, '
         f'{PART["train"]} of 10,873 molecules for training on Peptides-func. Seconds are '
         f'those of training, the median of all epochs but the first; memory includes Python and its libraries. "dropout" is '
@@ -87,7 +91,7 @@ def run(quick: bool, folder: Path) -> None:
 def _row(job: Job, results: dict[Job, dict[str, Any]]) -> dict[str, object]:
     name, attention, epochs = job
     own = results[job]
-    dropout = _config(name, attention)['gt']['attn_dropout']
+    dropout = _config(name)['gt']['attn_dropout']
     row: dict[str, object] = {'data set': name, 'attention': attention, 'dropout': dropout, 'epochs': epochs}
     row |= {'training loss': own.get('loss', own.get('failed')), 'seconds per epoch': own.get('seconds', '')}
     for other in THEIRS:
@@ -96,16 +100,12 @@ def _row(job: Job, results: dict[Job, dict[str, Any]]) -> dict[str, object]:
     return {**row, 'peak memory of the process (MiB)': own.get('memory', '')}
 
 
-def _attentions(name: str) -> list[str]:
-    return sorted(path.stem.removeprefix(f'{name}-GPS+') for path in CONFIGS.glob(f'{name}-GPS+*.yaml'))
+def _file(name: str) -> Path:
+    return CONFIGS / f'{name}.yaml'
 
 
-def _file(name: str, attention: str) -> Path:
-    return CONFIGS / f'{name}-GPS+{"Linear" if attention in THEIRS else attention}.yaml'
-
-
-def _config(name: str, attention: str) -> dict[str, Any]:
-    config: dict[str, Any] = yaml.safe_load(_file(name, attention).read_text())
+def _config(name: str) -> dict[str, Any]:
+    config: dict[str, Any] = yaml.safe_load(_file(name).read_text())
     return config
 
 
@@ -119,7 +119,7 @@ def _write_peptides(folder: Path) -> None:
 def _train(job: Job, checkout: str, folders: dict[str, str]) -> dict[str, Any]:
     r"""Runs one configuration in a process of its own and returns what GraphGPS has logged, or its last words."""
     name, attention, epochs = job
-    file, config = _file(name, attention), _config(name, attention)
+    config = _config(name)
     local = config['gt']['layer_type'].partition('+')[0]
     options = ['gt.layer_type', f'{local}+{attention}', 'dataset.dir', folders[name], 'optim.max_epoch', str(epochs)]
     options += ['train.eval_period', str(epochs), 'train.enable_ckpt', 'False', 'num_threads', str(torch.get_num_threads())]
@@ -129,7 +129,7 @@ def _train(job: Job, checkout: str, folders: dict[str, str]) -> dict[str, Any]:
         environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])}
         command = ['timeout', str(SECONDS), sys.executable, '-W', 'ignore', '-m', 'pyg_topomask', 'graphgps']
         process = subprocess.Popen(
-            [*command, '--cfg', str(file), 'out_dir', out, *options],
+            [*command, '--cfg', str(_file(name)), 'out_dir', out, *options],
             cwd=checkout,
             env=environment,
             stdout=log,

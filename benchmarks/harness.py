@@ -27,6 +27,7 @@ from tqdm import tqdm
 __all__ = [
     'Unavailable',
     'alone',
+    'compare',
     'count_parameters',
     'data_folder',
     'describe_machine',
@@ -34,7 +35,9 @@ __all__ = [
     'mean_error',
     'nearest_width',
     'peak_memory',
+    'pyplot',
     'run_all',
+    'show',
     'verdict',
     'write_table',
 ]
@@ -190,6 +193,39 @@ def verdict(difference: float, error: float) -> str:
     if difference == 0 or abs(difference) < 2 * error * (1 - 1e-9):
         return 'not distinguishable'
     return 'better' if difference > 0 else 'worse'
+
+
+def show(values: Sequence[float], digits: int = 3) -> str:
+    r"""Returns mean and standard error as a text.
+
+    >>> show([0.1, 0.2, 0.3])
+    '0.200 ± 0.058'
+    """
+    return '{0:.{2}f} ± {1:.{2}f}'.format(*mean_error(values), digits)
+
+
+def compare(
+    values: Sequence[float], reference: Sequence[float], column: str, is_reference: bool, digits: int = 3
+) -> dict[str, object]:
+    r"""Returns the columns on the paired difference to a reference: mean and standard error, and the verdict.
+
+    >>> compare([0.3, 0.5, 0.4], [0.1, 0.2, 0.2], 'minus GAT', is_reference=False)
+    {'minus GAT': '+0.233 ± 0.033', 'verdict': 'better'}
+    """
+    gaps = [value - base for value, base in zip(values, reference, strict=True)]
+    mean, error = mean_error(gaps)
+    text = f'{mean:+.{digits}f} ± {error:.{digits}f}'
+    return {column: text, 'verdict': 'reference' if is_reference else verdict(mean, error)}
+
+
+def pyplot() -> Any:
+    r"""Returns :obj:`matplotlib.pyplot`, which draws into files."""
+    import matplotlib as mpl
+
+    mpl.use('Agg')
+    import matplotlib.pyplot as plt
+
+    return plt
 
 
 def _format(value: object) -> str:

@@ -83,15 +83,15 @@ def _walks(size: int, kept: bool) -> tuple[Callable[[], object], Callable[[], ob
     def plain() -> Tensor:
         target, load_of_hop, degree, first = before if kept else prepare()
         start = torch.arange(size).repeat_interleave(SETTINGS.num_walks)
-        node, load, found = start, torch.ones(start.numel()), []
+        node, load, visits = start, torch.ones(start.numel()), []
         for length in range(SETTINGS.max_walk_length + 1):
-            found.append((start, node, torch.full_like(start, length), load))
+            visits.append((start, node, torch.full_like(start, length), load))
             going = (torch.rand(start.numel()) >= SETTINGS.p_halt) & (degree[node] > 0)
             start, node, load = start[going], node[going], load[going]
             hop = first[node] + (torch.rand(start.numel()) * degree[node]).long()
             load = load * load_of_hop[hop] * degree[node] / (1 - SETTINGS.p_halt)
             node = target[hop]
-        start, visited, hops, load = (torch.cat(part) for part in zip(*found, strict=True))
+        start, visited, hops, load = (torch.cat(tensors) for tensors in zip(*visits, strict=True))
         key = (start * size + visited) * (SETTINGS.max_walk_length + 1) + hops
         _, slot = key.unique(return_inverse=True)
         return torch.zeros(int(slot.max()) + 1).index_add(0, slot, load / SETTINGS.num_walks)

@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import Unavailable, data_folder, mean_error, run_all, verdict, write_table
+from benchmarks.harness import Unavailable, compare, data_folder, mean_error, pyplot, run_all, show, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
 
-__all__ = ['rate', 'run']
+__all__ = ['fit', 'measure_accuracy', 'run']
 
 CHANNELS, DEPTH, HEADS, MLP_CHANNELS = 64, 2, 4, 128
 BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT = 32, 3e-3, 1e-5, 1.0
@@ -51,8 +51,8 @@ def _grf(
 
     def make(patches: int, seed: int) -> dict[str, Any]:
         def mask(layer: int) -> masks.Mask:
-            own, walks = DEPTH * seed + layer, (num_walks, p_halt, max_walk_length)
-            return masks.GRFMask(HEADS, *walks, seed=own, importance=importance, positive=positive)
+            layer_seed, walks = DEPTH * seed + layer, (num_walks, p_halt, max_walk_length)
+            return masks.GRFMask(HEADS, *walks, seed=layer_seed, importance=importance, positive=positive)
 
         return {'mask': mask, 'feature_map': feature_map}
 
@@ -111,8 +111,8 @@ def run(quick: bool, folder: Path) -> None:
         (data, variant, seed)
         for seed in range(seeds)
         for data in _sets()
-        for variant, own in VARIANTS.items()
-        if data == 'digits' or own.everywhere
+        for variant, options in VARIANTS.items()
+        if data == 'digits' or options.everywhere
     ]
     settings = {
         **asdict(training),
@@ -157,14 +157,20 @@ def _train(job: Job, training: Training) -> float:
     data, variant, seed = job
     torch.manual_seed(seed)
     splits = load_images(data, None if data == 'digits' else data_folder('images'))
-    (images, labels), test = ([tensor[: training.images] for tensor in splits[part]] for part in ('train', 'test'))
+    (images, labels), test = ([tensor[: training.images] for tensor in splits[name]] for name in ('train', 'test'))
     size, patch, epochs = images.size(-1), PATCH[data], getattr(training, data)
     settings = VARIANTS[variant].settings((size // patch) ** 2, seed)
     model = TopologicalViT(size, patch, images.size(1), 10, CHANNELS, DEPTH, HEADS, MLP_CHANNELS, **settings)
     torch.nn.init.normal_(model.encoder.position, std=POSITION_SCALE)
-    optimizer = torch.optim.Adam(model.parameters(), BASE_RATE)
+    fit(model, images, labels, epochs, BASE_RATE)
+    return measure_accuracy(model.eval(), *test)
+
+
+def fit(model: torch.nn.Module, images: Tensor, labels: Tensor, epochs: int, largest_rate: float) -> None:
+    r"""Trains a model on images or videos, in batches of 32."""
+    optimizer = torch.optim.Adam(model.parameters(), largest_rate)
     steps = epochs * math.ceil(len(labels) / BATCH)
-    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(rate, steps=steps))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, partial(_rate, steps=steps))
     for _ in range(epochs):
         for chosen in torch.randperm(len(labels)).split(BATCH):
             optimizer.zero_grad()
@@ -172,11 +178,10 @@ def _train(job: Job, training: Training) -> float:
             torch.nn.utils.clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
             optimizer.step()
             scheduler.step()
-    return _accuracy(model.eval(), *test)
 
 
-def rate(step: int, steps: int) -> float:
-    r"""The learning rate as a part of the largest one: linear warm-up, constant, cosine decay."""
+def _rate(step: int, steps: int) -> float:
+    r"""The learning rate as a share of the largest one: linear warm-up, constant, cosine decay."""
     warmup = steps // 10 + 1
     if step < warmup:
         return (step + 1) / warmup
@@ -185,9 +190,10 @@ def rate(step: int, steps: int) -> float:
 
 
 @torch.no_grad()
-def _accuracy(model: TopologicalViT, images: Tensor, labels: Tensor) -> float:
-    found = torch.cat([model(part).argmax(1) for part in images.split(BATCH)])
-    return float((found == labels).double().mean())
+def measure_accuracy(model: torch.nn.Module, images: Tensor, labels: Tensor) -> float:
+    r"""Returns the share of images, or videos, whose label a model predicts."""
+    predicted = torch.cat([model(batch).argmax(1) for batch in images.split(BATCH)])
+    return float((predicted == labels).double().mean())
 
 
 def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[str, object]]:
@@ -195,15 +201,13 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
     reference = [accuracy[job] for job in jobs if job[1] == UNMASKED]
     for variant in dict.fromkeys(variant for _, variant, _ in jobs):
         values = [accuracy[job] for job in jobs if job[1] == variant]
-        gaps = [own - other for own, other in zip(values, reference, strict=True)]
         paper, base = VARIANTS[variant].paper, VARIANTS[UNMASKED].paper
         rows.append(
             {
                 'data': data,
                 'attention': variant,
-                'test accuracy': '{:.4f} ± {:.4f}'.format(*mean_error(values)),
-                f'minus {UNMASKED}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                'verdict': 'reference' if variant == UNMASKED else verdict(*mean_error(gaps)),
+                'test accuracy': show(values, 4),
+                **compare(values, reference, f'minus {UNMASKED}, paired by seed', variant == UNMASKED, 4),
                 'paper': '' if paper is None else f'{paper:.3f}',
                 'paper, minus unmasked linear': '' if paper is None or base is None else f'{paper - base:+.3f}',
                 'seeds': ' '.join(f'{value:.4f}' for value in values),
@@ -213,10 +217,7 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
 
 
 def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
+    plt = pyplot()
 
     def summary(data: str, variant: str) -> tuple[float, float]:
         return mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, mean_error, verdict, write_table
+from benchmarks.harness import interleaved_medians, mean_error, pyplot, verdict, write_table
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.nn.models import Interlacer
 
@@ -41,11 +41,11 @@ def run(quick: bool, folder: Path) -> None:
     test = _dataset('test', rollouts)
     errors = {name: [guess] for name, guess in _guesses(test).items()}
     errors = {
-        variant: [own for job, own in zip(jobs, results, strict=True) if job[0] == variant] for variant in VARIANTS
+        variant: [error for job, error in zip(jobs, results, strict=True) if job[0] == variant] for variant in VARIANTS
     } | errors
     small = _steps_per_second(_batch(_dataset('train', 2)), 3 if quick else 15)
     big = _steps_per_second(_cloud(large), 1 if quick else 3)
-    rows = [_row(name, own, errors['GRF'], small, big, large) for name, own in errors.items()]
+    rows = [_row(name, runs, errors['GRF'], small, big, large) for name, runs in errors.items()]
     note = (
         f'Distance between predicted and true positions in mm, over the particles of the windows of {rollouts} test roll-outs '
         f'of a cloth of 1 m with {SIDE**2} particles, by time step of 1/50 s; mean ± standard error over {seeds} seeds of '
@@ -145,10 +145,10 @@ def _row(
 ) -> dict[str, object]:
     row: dict[str, object] = {'local layer': name}
     for time in range(HORIZON):
-        row[f'error at {time + 1}, mm'] = _mean([own[time] for own in errors])
+        row[f'error at {time + 1}, mm'] = _mean([run[time] for run in errors])
     shown, trained = '', name in VARIANTS and name != 'GRF'
     if trained:
-        gaps = [own[-1] - other[-1] for own, other in zip(errors, reference, strict=True)]
+        gaps = [run[-1] - base[-1] for run, base in zip(errors, reference, strict=True)]
         mean, error = mean_error(gaps)
         shown = f'{_mean(gaps)}: {verdict(-mean, error)}'  # less is better
     row[f'at {HORIZON} minus GRF, paired by seed'] = shown
@@ -164,14 +164,10 @@ def _mean(values: list[float]) -> str:
 
 
 def _plot(errors: dict[str, list[Errors]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     figure, axis = plt.subplots(figsize=(6, 4), layout='constrained')
-    for name, own in errors.items():
-        columns = list(zip(*own, strict=True))
+    for name, runs in errors.items():
+        columns = list(zip(*runs, strict=True))
         means = [statistics.mean(column) for column in columns]
         bars = [mean_error(column)[1] if len(column) > 1 else 0.0 for column in columns]
         axis.errorbar(

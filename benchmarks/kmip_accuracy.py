@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
-from benchmarks.harness import data_folder, mean_error, verdict, write_table
+from benchmarks.harness import compare, data_folder, pyplot, show, write_table
 from benchmarks.kmip_models import (
     CHANNELS,
     EQUAL_SIZE,
@@ -29,7 +29,7 @@ from benchmarks.kmip_models import (
     time_steps,
     train_all,
 )
-from pyg_topomask.datasets import load_images
+from pyg_topomask.datasets.images import load_images
 from pyg_topomask.transforms import KNNGraph
 
 __all__ = ['CLOUDS', 'influence', 'run']
@@ -91,22 +91,22 @@ def influence(quick: bool, folder: Path) -> None:
     keys = [Job(REFERENCE, k=k, seed=seed) for seed in seeds for k in (KEYS[::5] if quick else KEYS)]
     sizes = [Job(REFERENCE, kq_dim=size, seed=seed) for seed in seeds for size in (SIZES[::4] if quick else SIZES)]
     jobs = list(dict.fromkeys([*keys, *sizes]))
-    found = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_influence_runs{"_quick" if quick else ""}.json')
+    runs = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_influence_runs{"_quick" if quick else ""}.json')
     steps = time_steps({job._replace(seed=0) for job in jobs}, CLOUDS, 3 if quick else 15)
     rows = []
-    for title, own in (('k', keys), ('kq_dim', sizes)):
+    for title, varied in (('k', keys), ('kq_dim', sizes)):
         default = getattr(Job(REFERENCE), title)
-        base = {job.seed: found[job].score for job in own if getattr(job, title) == default}
-        for value in dict.fromkeys(getattr(job, title) for job in own):
-            results = {job.seed: found[job] for job in own if getattr(job, title) == value}
-            gaps = [result.score - base[seed] for seed, result in results.items()] if base else [0.0, 0.0]
+        base = {job.seed: runs[job].score for job in varied if getattr(job, title) == default}
+        for value in dict.fromkeys(getattr(job, title) for job in varied):
+            results = {job.seed: runs[job] for job in varied if getattr(job, title) == value}
+            scores = [result.score for result in results.values()]
+            baseline = [base[seed] for seed in results] if base else scores
             rows.append(
                 {
                     'varied': title,
                     'value': value,
-                    METRIC: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in results.values()])),
-                    f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                    'verdict': verdict(*mean_error(gaps)),
+                    METRIC: show(scores, 4),
+                    **compare(scores, baseline, f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired', False, 4),
                     'step, ms': steps[Job(REFERENCE)._replace(**{title: value})],
                 }
             )
@@ -134,16 +134,12 @@ def _describe(training: Training) -> str:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout='constrained')
     for axis, title in zip(axes, ('k', 'kq_dim'), strict=True):
-        own = [row for row in rows if row['varied'] == title]
-        points = [[float(part) for part in row[METRIC].split(' ± ')] for row in own]
-        axis.errorbar([row['value'] for row in own], [p[0] for p in points], [p[1] for p in points], fmt='o-', capsize=3)
+        varied = [row for row in rows if row['varied'] == title]
+        points = [[float(number) for number in row[METRIC].split(' ± ')] for row in varied]
+        axis.errorbar([row['value'] for row in varied], [p[0] for p in points], [p[1] for p in points], fmt='o-', capsize=3)
         axis.set(xscale='log', xlabel=title, title=f'influence of {title}')
         axis.grid(alpha=0.3)
     axes[0].set(ylabel='test accuracy ± standard error')

@@ -15,8 +15,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
-from pyg_topomask.ops.topk import topk_inner_product
+from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
+from pyg_topomask.ops.topk.dispatch import topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
 __all__ = ['million', 'run', 'small_graphs']
@@ -34,11 +34,11 @@ def run(quick: bool, folder: Path) -> None:
     methods = [name for name in METHODS if name not in NEEDS or importlib.util.find_spec(NEEDS[name])]
     sizes = SIZES[:3] if quick else SIZES
     jobs = [([name for name in methods if size <= LIMITS.get(name, size)], size) for size in sizes]
-    found: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
     for names, size in tqdm(jobs, desc='kmip_efficiency'):
         seconds = alone(_medians, names, size, 3 if quick or size > 3_000 else 15)
-        found += [{**own, 'training MB': alone(_memory, own['method'], size)} for own in seconds]
-    base = {row['nodes']: row for row in found if row['method'] == FULL}
+        measured += [{**row, 'training MB': alone(_memory, row['method'], size)} for row in seconds]
+    base = {row['nodes']: row for row in measured if row['method'] == FULL}
     rows: list[dict[str, object]] = [
         {
             **row,
@@ -47,7 +47,7 @@ def run(quick: bool, folder: Path) -> None:
                 for kind in ('inference', 'training')
             },
         }
-        for row in found
+        for row in measured
     ]
     missing = sorted(set(METHODS) - set(methods))
     note = (
@@ -62,7 +62,7 @@ def run(quick: bool, folder: Path) -> None:
         f'{" Not installed: " + ", ".join(missing) + "." if missing else ""}'
     )
     write_table('kmip_efficiency', 'k-MIP attention against full attention', note, rows, folder)
-    _plot(found, folder / 'kmip_efficiency.png')
+    _plot(measured, folder / 'kmip_efficiency.png')
 
 
 def small_graphs(quick: bool, folder: Path) -> None:
@@ -175,16 +175,12 @@ def _seconds(function: Callable[[], object]) -> float:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout='constrained')
     for axis, key in zip(axes, ('inference ms', 'training ms', 'training MB'), strict=True):
         for method in METHODS:
-            own = [row for row in rows if row['method'] == method]
-            axis.loglog([row['nodes'] for row in own], [row[key] for row in own], marker='o', label=method)
+            points = [row for row in rows if row['method'] == method]
+            axis.loglog([row['nodes'] for row in points], [row[key] for row in points], marker='o', label=method)
         axis.set(title=key, xlabel='nodes')
         axis.grid(alpha=0.3)
     axes[0].legend(fontsize='small')

@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.harness import write_table
-from pyg_topomask.graphgym.inspect_attention import inspect_attention
-from pyg_topomask.graphgym.train import train
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.inspect.attention import inspect_attention
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits-GPS+GRF.yaml'
+CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 K = 10
 PICTURES = ('attention-0', 'degrees', 'cumulative-full', 'distance')
 
@@ -45,10 +45,10 @@ def run(quick: bool, folder: Path) -> None:
 def _weight_in_full(path: Path, layer: object) -> dict[str, float]:
     r"""Returns the share of full attention that goes to the first keys of a layer, over graphs and heads."""
     with path.open(newline='') as file:
-        own = [row for row in csv.DictReader(file) if row['layer'] == str(layer)]
+        rows = [row for row in csv.DictReader(file) if row['layer'] == str(layer)]
     return {
         f'of the first {k} in full attention': statistics.mean(
-            float(row['weight in full attention']) for row in own if row['k'] == str(k)
+            float(row['weight in full attention']) for row in rows if row['k'] == str(k)
         )
         for k in (1, K)
     }

@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
 from benchmarks.bigbird import BigBirdMask
-from benchmarks.harness import count_parameters, interleaved_medians, mean_error, nearest_width, run_all, verdict
+from benchmarks.harness import compare, count_parameters, interleaved_medians, nearest_width, run_all, show
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (
@@ -211,8 +211,8 @@ def train_all(jobs: list[Job], task: Task, training: Training, settings: object,
         settings (object): What the task depends on.
         path (Path): Where results are kept.
     """
-    found = run_all(jobs, partial(_train, task=task, training=training), [settings, asdict(training)], path)
-    return {job: Result(*result) for job, result in found.items()}
+    runs = run_all(jobs, partial(_train, task=task, training=training), [settings, asdict(training)], path)
+    return {job: Result(*result) for job, result in runs.items()}
 
 
 def _train(job: Job, task: Task, training: Training) -> Result:
@@ -258,7 +258,7 @@ def time_steps(jobs: Iterable[Job], task: Task, repeats: int) -> dict[Job, float
 @torch.no_grad()
 def _score(model: GraphModel, task: Task, graphs: list[Data]) -> float:
     outputs = [(model(batch), batch.y) for batch in DataLoader(graphs, 256)]
-    return task.score(*(torch.cat(parts) for parts in zip(*outputs, strict=True)))
+    return task.score(*(torch.cat(tensors) for tensors in zip(*outputs, strict=True)))
 
 
 def compare_all(
@@ -285,21 +285,21 @@ def compare_all(
     """
     models = [*CONVOLUTIONS, *ATTENTIONS]
     jobs = [Job(model, seed=seed) for seed in range(training.seeds) for model in models]
-    found = train_all(jobs, task, training, settings, folder / f'{name}_runs{"_quick" if quick else ""}.json')
+    runs = train_all(jobs, task, training, settings, folder / f'{name}_runs{"_quick" if quick else ""}.json')
     steps = time_steps(map(Job, models), task, 3 if quick else 15)
     rows: list[dict[str, object]] = []
     for model in models:
-        own = {job: result for job, result in found.items() if job.model == model}
-        gaps = [result.score - found[job._replace(model=REFERENCE)].score for job, result in own.items()]
-        first = next(iter(own.values()))
+        trained = {job: result for job, result in runs.items() if job.model == model}
+        scores = [result.score for result in trained.values()]
+        baseline = [runs[job._replace(model=REFERENCE)].score for job in trained]
+        first = next(iter(trained.values()))
         rows.append(
             {
                 'model': model,
                 'channels': first.channels,
                 'parameters': first.parameters,
-                metric: '{:.4f} ± {:.4f}'.format(*mean_error([result.score for result in own.values()])),
-                'minus k-MIP, paired': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                'verdict': 'reference' if model == REFERENCE else verdict(*mean_error(gaps)),
+                metric: show(scores, 4),
+                **compare(scores, baseline, 'minus k-MIP, paired', model == REFERENCE, 4),
                 'step, ms': steps[Job(model)],
                 'thesis': thesis.get(model, ''),
             }

@@ -37,8 +37,8 @@ METRIC = 'test accuracy'
 def _load(split: str, root: str) -> list[Data]:
     # Normals are those of all points.
     prepare = Compose([AddNormals(NORMALS, cat=True), FarthestSampling(POINTS), KNNGraph(NEIGHBORS), Cartesian(norm=False)])
-    parts = ['train'] if split == 'train' else ['val', 'test']
-    return [graph for part in parts for graph in UrbanObjects(root, part, pre_transform=prepare)]
+    names = ['train'] if split == 'train' else ['val', 'test']
+    return [graph for name in names for graph in UrbanObjects(root, name, pre_transform=prepare)]
 
 
 def objects(root: str) -> Task:

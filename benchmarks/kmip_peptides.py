@@ -96,8 +96,8 @@ def run(quick: bool, folder: Path) -> None:
         raise Unavailable('RDKit is not installed: install pyg_topomask with its extra [molecules]')
     training = QUICK if quick else FULL
     with tempfile.TemporaryDirectory() as root:
-        part = write_part(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
-        np.savez(Path(root) / 'splits_random_stratified.npz', train=part['train'], val=part['val'], test=part['test'])
+        chosen = write_part(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
+        np.savez(Path(root) / 'splits_random_stratified.npz', train=chosen['train'], val=chosen['val'], test=chosen['test'])
         task = peptides(root)
         task.load('train')  # prepares all of them once
         rows = compare_all('kmip_peptides', task, training, EIGENVECTORS, METRIC, PAPER, quick, folder)

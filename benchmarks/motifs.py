@@ -3,7 +3,7 @@ r"""Detection of motifs and of long induced cycles: GKAT against message passing
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
 
-from benchmarks.harness import count_parameters, mean_error, nearest_width, run_all, verdict, write_table
+from benchmarks.harness import compare, count_parameters, mean_error, nearest_width, pyplot, run_all, show, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
@@ -61,13 +61,12 @@ class Training:
     batch: int
 
 
-class MessagePassing(torch.nn.Module):
+class Convolutions(torch.nn.Module):
     r"""Convolutions, each before an ELU, and the read-out that GKAT has as well."""
 
-    def __init__(self, kind: str, width: int, depth: int) -> None:
+    def __init__(self, layers: Iterable[torch.nn.Module], width: int) -> None:
         super().__init__()
-        make = CONVOLUTIONS[kind]
-        self.layers = torch.nn.ModuleList(make(width if layer else FEATURES, width) for layer in range(depth))
+        self.layers = torch.nn.ModuleList(layers)
         self.lin_out = torch.nn.Linear(width, 2)
 
     def forward(self, x: Tensor, edge_index: Tensor, graph: Graph) -> Tensor:
@@ -88,8 +87,8 @@ def run(quick: bool, folder: Path) -> None:
         for depth in ((2,) if model == REFERENCE or quick else DEPTHS[task])
     ]
     settings = {**asdict(training), 'model': SETTINGS, 'training': [WALKS, RATE, LAST]}
-    found = run_all(jobs, partial(_train, training=training), settings, folder / f'motifs_runs{"_quick" if quick else ""}.json')
-    rows = [_row(job, found, seeds) for job in jobs if job.seed == 0]
+    runs = run_all(jobs, partial(_train, training=training), settings, folder / f'motifs_runs{"_quick" if quick else ""}.json')
+    rows = [_row(job, runs, seeds) for job in jobs if job.seed == 0]
     note = (
         f'Whether a graph holds a motif (Fig. 6: Erdős-Rényi graphs of 100 nodes) or an induced cycle as long as its tree '
         f'allows (Fig. 7: binary trees of 50 nodes), from the degrees of neighbors; validation accuracy, mean of the last '
@@ -104,10 +103,10 @@ def run(quick: bool, folder: Path) -> None:
         f"as in the authors' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}"
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
-    _plot(jobs, found, folder / 'motifs.png')
+    _plot(jobs, runs, folder / 'motifs.png')
 
 
-Found = dict[Job, tuple[float, int]]
+Runs = dict[Job, tuple[float, int]]
 
 
 def _train(job: Job, training: Training) -> tuple[float, int]:
@@ -118,13 +117,18 @@ def _train(job: Job, training: Training) -> tuple[float, int]:
     optimizer = torch.optim.Adam(model.parameters(), RATE)
     accuracy = []
     for _ in range(training.epochs):
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        train_epoch(model, optimizer, train)
         accuracy.append(measure_accuracy(model, val))
     return statistics.mean(accuracy[-LAST:]), count_parameters(model)
+
+
+def train_epoch(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batches: list[tuple[Data, Graph]]) -> None:
+    r"""Takes one step on each batch, in an order drawn anew."""
+    for index in torch.randperm(len(batches)).tolist():
+        batch, graph = batches[index]
+        optimizer.zero_grad()
+        F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
+        optimizer.step()
 
 
 def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, Graph]]:
@@ -132,8 +136,8 @@ def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, G
         graphs = list(InducedCycles(split=split, num_pairs=training.pairs, seed=job.seed))
     else:
         graphs = list(MotifGraphs(motif=job.task, split=split, num_pairs=training.pairs, seed=job.seed))
-    parts = torch.randperm(len(graphs)).split(training.batch)
-    batches = [Batch.from_data_list([graphs[index] for index in part.tolist()]) for part in parts]
+    chosen = torch.randperm(len(graphs)).split(training.batch)
+    batches = [Batch.from_data_list([graphs[index] for index in indices.tolist()]) for indices in chosen]
     # The graph keeps what the mask prepares.
     return [(batch, Graph.from_data(batch)) for batch in batches]
 
@@ -142,23 +146,23 @@ def make_model(job: Job) -> torch.nn.Module:
     target = count_parameters(_gkat(job))
     if job.model == REFERENCE:
         return _gkat(job)
-    width = nearest_width(lambda width: MessagePassing(job.model, width, job.depth), target, range(2, 60))
-    return MessagePassing(job.model, width, job.depth)
+
+    def make(width: int) -> Convolutions:
+        convolution = CONVOLUTIONS[job.model]
+        return Convolutions((convolution(width if layer else FEATURES, width) for layer in range(job.depth)), width)
+
+    return make(nearest_width(make, target, range(2, 60)))
 
 
 def _gkat(job: Job) -> GKAT:
     heads, channels, features, hops = SETTINGS[job.task]
-    return GKAT(
-        FEATURES,
-        channels,
-        2,
-        heads,
-        'mean',
-        num_walks=WALKS,
-        max_walk_length=hops,
-        seed=job.seed,
-        num_features=features,
-    )
+    return make_gkat(heads, channels, features, hops, job.seed)
+
+
+def make_gkat(heads: tuple[int, ...], channels: int, features: int, hops: int, seed: int) -> GKAT:
+    r"""Makes a GKAT that tells two classes of graphs apart by the mean over nodes."""
+    shape = (FEATURES, channels, 2, heads, 'mean')
+    return GKAT(*shape, num_walks=WALKS, max_walk_length=hops, seed=seed, num_features=features)
 
 
 @torch.no_grad()
@@ -169,65 +173,63 @@ def measure_accuracy(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) 
     return right / sum(graph.num_graphs for _, graph in batches)
 
 
-def _values(job: Job, found: Found, seeds: int) -> list[float]:
-    return [found[job._replace(seed=seed)][0] for seed in range(seeds)]
+def _values(job: Job, runs: Runs, seeds: int) -> list[float]:
+    return [runs[job._replace(seed=seed)][0] for seed in range(seeds)]
 
 
-def _row(job: Job, found: Found, seeds: int) -> dict[str, object]:
-    values = _values(job, found, seeds)
-    reference = _values(job._replace(model=REFERENCE, depth=2), found, seeds)
-    gaps = [own - other for own, other in zip(values, reference, strict=True)]
+def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
+    values = _values(job, runs, seeds)
+    reference = _values(job._replace(model=REFERENCE, depth=2), runs, seeds)
     paper = PAPER.get(job.model, {}).get(job.task) if job.depth == 2 else None
     return {
         'task': job.task,
         'model': job.model,
         'layers': job.depth,
-        'parameters': found[job][1],
-        'validation accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(values)),
-        'minus GKAT, paired': '{:+.3f} ± {:.3f}'.format(*mean_error(gaps)),
-        'verdict': 'reference' if job.model == REFERENCE else verdict(*mean_error(gaps)),
+        'parameters': runs[job][1],
+        'validation accuracy': show(values),
+        **compare(values, reference, 'minus GKAT, paired', job.model == REFERENCE),
         'paper': '' if paper is None else f'{paper:.3f}',
         'seeds': ' '.join(f'{value:.3f}' for value in values),
     }
 
 
+def count_verdicts(rows: list[dict[str, object]], reference: str) -> str:
+    r"""Counts how often models are worse than a reference, not distinguishable from it, and better."""
+    verdicts = [row['verdict'] for row in rows]
+    worse, better = verdicts.count('worse'), verdicts.count('better')
+    rest = len(verdicts) - worse - better
+    return f'{worse} of {len(verdicts)} are worse than {reference}, {rest} not distinguishable, {better} better'
+
+
 def _compare(rows: list[dict[str, object]]) -> str:
     r"""Counts, for the paper's claim that GKAT is best, how often that shows."""
-    others = [row for row in rows if row['model'] != REFERENCE]
-    parts = []
-    for name, own in (
-        ('motifs', [row for row in others if row['task'] != CYCLES]),
-        ('induced cycles', [row for row in others if row['task'] == CYCLES]),
+    networks = [row for row in rows if row['model'] != REFERENCE]
+    counts = []
+    for name, chosen in (
+        ('motifs', [row for row in networks if row['task'] != CYCLES]),
+        ('induced cycles', [row for row in networks if row['task'] == CYCLES]),
     ):
-        worse, better = (sum(row['verdict'] == verdict for row in own) for verdict in ('worse', 'better'))
-        parts.append(
-            f'for {name} {worse} of {len(own)} are worse than GKAT, {len(own) - worse - better} not distinguishable, '
-            f'{better} better'
-        )
+        counts.append(f'for {name} {count_verdicts(chosen, "GKAT")}')
     return (
         f'Against the paper, where two layers of GKAT beat all others on the motifs, and on cycles all GCNs and those GATs and '
-        f'SGCs of fewer than 4 layers: here {"; ".join(parts)}.'
+        f'SGCs of fewer than 4 layers: here {"; ".join(counts)}.'
     )
 
 
-def _plot(jobs: list[Job], found: Found, path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+def _plot(jobs: list[Job], runs: Runs, path: Path) -> None:
+    plt = pyplot()
     seeds = 1 + max(job.seed for job in jobs)
     shown = [job for job in jobs if job.seed == 0]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout='constrained')
     tasks = list(dict.fromkeys(job.task for job in shown if job.task != CYCLES))
     for offset, model in enumerate((REFERENCE, *CONVOLUTIONS)):
-        bars = [mean_error(_values(Job(task, model, 2, 0), found, seeds)) for task in tasks]
+        bars = [mean_error(_values(Job(task, model, 2, 0), runs, seeds)) for task in tasks]
         place = [position + 0.16 * (offset - 2) for position in range(len(tasks))]
         left.bar(place, [mean for mean, _ in bars], 0.15, yerr=[error for _, error in bars], capsize=2, label=model)
-        own = sorted(job for job in shown if job.task == CYCLES and job.model == model)
-        points = [mean_error(_values(job, found, seeds)) for job in own]
+        cycles = sorted(job for job in shown if job.task == CYCLES and job.model == model)
+        points = [mean_error(_values(job, runs, seeds)) for job in cycles]
         means, errors = [mean for mean, _ in points], [error for _, error in points]
-        right.errorbar([job.depth for job in own], means, yerr=errors, fmt='o-', capsize=3, label=model)
+        right.errorbar([job.depth for job in cycles], means, yerr=errors, fmt='o-', capsize=3, label=model)
     left.set_xticks(range(len(tasks)), tasks)
     left.set(title='motifs, 2 layers', ylabel='validation accuracy ± standard error', ylim=(0.4, 1.0))
     right.set(title='induced cycles', xlabel='layers', ylabel='validation accuracy ± standard error')

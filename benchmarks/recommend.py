@@ -17,8 +17,10 @@ import torch
 
 from benchmarks.harness import alone, data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
 from benchmarks.recommend_baselines import BASELINES, SETTINGS
-from pyg_topomask.recommend import InteractionDataset, build_recommender
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.options import default_config
+from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import Training, load_dataset
 
 __all__ = ['run', 'speed']
@@ -106,7 +108,7 @@ def run(quick: bool, folder: Path) -> None:
     r"""Accuracy on the data sets that :obj:`RECOMMEND_DATA` names (all of them without it), each written when it is done."""
     names = os.environ.get('RECOMMEND_DATA', ' '.join(STUDIES)).split()
     if unknown := set(names) - set(STUDIES):
-        raise ValueError(f'RECOMMEND_DATA: got {sorted(unknown)}; accepted are {", ".join(STUDIES)}')
+        raise ArgumentError('RECOMMEND_DATA', sorted(unknown), ', '.join(STUDIES))
     rows: list[dict[str, object]] = []
     trials: list[dict[str, object]] = []
     scales: list[str] = []

@@ -14,7 +14,9 @@ from torch_geometric.nn.models.lightgcn import BPRLoss, LightGCN
 from torch_geometric.utils import structured_negative_sampling, to_torch_csr_tensor
 
 from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
-from pyg_topomask.recommend import DirectAULoss, InteractionDataset, Recommender, bipartite_data
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.recommend import DirectAULoss, InteractionDataset, Recommender
+from pyg_topomask.recommend.interactions import bipartite_data
 
 __all__ = ['BASELINES', 'BPR', 'SETTINGS', 'SGL', 'DirectAU', 'LightGCNEncoder', 'SimGCL', 'info_nce']
 
@@ -103,7 +105,7 @@ class BPR(_Baseline):
         super().__init__(dataset, options, alpha)
         check_not_negative(l2=self.settings.l2)
         if int(torch.bincount(dataset.train[0]).max()) == dataset.num_items:
-            raise ValueError('dataset: got a user who knows every item; accepted are users with an item to be sampled')
+            raise ArgumentError('dataset', 'a user who knows every item', 'users with an item to be sampled')
         self.criterion = BPRLoss(self.settings.l2 / 2)
 
     def _pairs(self) -> Tensor:
@@ -179,7 +181,7 @@ class SGL(_Contrastive):
     def __init__(self, dataset: InteractionDataset, options: Any) -> None:
         super().__init__(dataset, options)
         if not 0 < self.settings.dropout < 1:
-            raise ValueError(f'dropout: got {self.settings.dropout}; accepted are numbers between 0 and 1')
+            raise ArgumentError('dropout', self.settings.dropout, 'numbers between 0 and 1')
 
     def start_epoch(self) -> None:
         super().start_epoch()

@@ -72,4 +72,4 @@ BENCHMARKS = {
 
 def find_benchmark(table: str) -> str:
     r"""Returns the name of the benchmark that writes a table."""
-    return next(name for name, own in BENCHMARKS.items() if table in own.tables)
+    return next(name for name, benchmark in BENCHMARKS.items() if table in benchmark.tables)

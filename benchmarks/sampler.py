@@ -11,9 +11,10 @@ from torch import Tensor
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import WalkSettings, counter_uniform, sample_walks
+from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.compiled import walk as compiled_walk
 from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.uniform import counter_uniform
 from pyg_topomask.walks.walk import walk
 
 __all__ = ['run']
@@ -33,10 +34,10 @@ def run(quick: bool, folder: Path) -> None:
                     'graph': name,
                     'nodes': size,
                     'method': method,
-                    'million steps per second': size * WALKS * LENGTH / own / 1e6,
-                    'speed / torch_sparse': baseline / own,
+                    'million steps per second': size * WALKS * LENGTH / time / 1e6,
+                    'speed / torch_sparse': baseline / time,
                 }
-                for method, own in seconds.items()
+                for method, time in seconds.items()
             ]
     note = (
         f'{WALKS} walks of {LENGTH} hops from every node. "walks" returns visited nodes and loads in the order of the visits; '

@@ -88,8 +88,8 @@ def run(quick: bool, folder: Path) -> None:
 
     def cell(name: str, step: str, size: int) -> dict[str, float]:
         job = (name, step, size)
-        found: dict[str, float] = run_all([job], measure, settings, path)[job]
-        return found
+        result: dict[str, float] = run_all([job], measure, settings, path)[job]
+        return result
 
     rows = []
     for name, (graph, _) in ATTENTIONS.items():

@@ -16,7 +16,7 @@ from torch_geometric.nn.attention import PerformerAttention
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
-from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
@@ -170,7 +170,7 @@ def _mask_matrix(edge_index: Tensor, size: int) -> Tensor:
 
 
 def _features(*projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    q, k, v = (own.view(-1, HEADS, CHANNELS // HEADS) for own in projected)
+    q, k, v = (tensor.view(-1, HEADS, CHANNELS // HEADS) for tensor in projected)
     return q.relu(), k.relu(), v
 
 
@@ -187,22 +187,18 @@ def _nothing() -> None:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     shown = [row for row in rows if row['memory'] == 'kept']
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout='constrained')
     for column, graph in enumerate(('ring', 'random')):
         for line, (key, unit) in enumerate((('forward', 'ns per node'), ('peak memory, bytes per node', 'bytes per node'))):
             axis = axes[line, column]
             for method in METHODS:
-                own = [row for row in shown if row['graph'] == graph and row['method'] == method]
-                axis.loglog([row['nodes'] for row in own], [row[key] for row in own], marker='o', label=method)
+                points = [row for row in shown if row['graph'] == graph and row['method'] == method]
+                axis.loglog([row['nodes'] for row in points], [row[key] for row in points], marker='o', label=method)
             if key == 'forward':
-                own = [row for row in shown if row['graph'] == graph and row['method'] == METHODS[0]]
-                axis.loglog([row['nodes'] for row in own], [row['CSR'] for row in own], 'k:', label='one CSR product')
+                points = [row for row in shown if row['graph'] == graph and row['method'] == METHODS[0]]
+                axis.loglog([row['nodes'] for row in points], [row['CSR'] for row in points], 'k:', label='one CSR product')
             axis.set(title=f'{graph} graph: {key.split(",")[0]}', xlabel='nodes', ylabel=unit)
             axis.grid(alpha=0.3)
     axes[0, 0].legend(fontsize='small')

@@ -42,13 +42,13 @@ def run(quick: bool, folder: Path) -> None:
 
 def _judge(rows: list[dict[str, Any]]) -> str:
     r"""Says how far the targets are reached on a grid of 64 x 64."""
-    own = [row for row in rows if row['grid'] == '64x64']
-    gains, bare = ([row['dense ms'] / row[key] for row in own] for key in ('ms', 'two FFTs ms'))
-    fast, fast_bare, near = (sum(found) for found in zip(*map(_reached, own), strict=True))
+    measured = [row for row in rows if row['grid'] == '64x64']
+    gains, bare = ([row['dense ms'] / row[key] for row in measured] for key in ('ms', 'two FFTs ms'))
+    fast, fast_bare, near = (sum(reached) for reached in zip(*map(_reached, measured), strict=True))
     return (
-        f' The targets at 64x64: 20 times as fast as "dense", reached in {fast} of {len(own)} rows (at most {max(gains):.3g}), '
-        f'by the two transforms alone in {fast_bare} (at most {max(bare):.3g}); and at most twice the time of these, reached '
-        f'in {near}.'
+        f' The targets at 64x64: 20 times as fast as "dense", reached in {fast} of {len(measured)} rows '
+        f'(at most {max(gains):.3g}), by the two transforms alone in {fast_bare} (at most {max(bare):.3g}); '
+        f'and at most twice the time of these, reached in {near}.'
     )
 
 
@@ -63,7 +63,7 @@ def _measure(shape: tuple[int, ...], window: int, heads: int, columns: int, repe
     mask.table.uniform_()
     operator = mask(AddGridShape(shape)(Data(num_nodes=size)))
     x = torch.randn(size, heads, columns)
-    grid, padded = torch.randn(heads, columns, *shape), tuple(2 * own for own in shape)
+    grid, padded = torch.randn(heads, columns, *shape), tuple(2 * side for side in shape)
     axes = tuple(range(-len(shape), 0))
 
     def ours() -> object:
@@ -77,15 +77,15 @@ def _measure(shape: tuple[int, ...], window: int, heads: int, columns: int, repe
         matrix, block = operator.to_dense().contiguous(), x.transpose(0, 1).contiguous()
         functions['dense'] = lambda: torch.matmul(matrix, block)
     seconds = interleaved_medians(functions, repeats)
-    own = seconds['ToeplitzMask']
+    ours_seconds = seconds['ToeplitzMask']
     return {
         'grid': 'x'.join(map(str, shape)),
         'window': window,
         'heads': heads,
         'columns': columns,
-        'ms': own * 1e3,
+        'ms': ours_seconds * 1e3,
         'dense ms': seconds.get('dense', math.nan) * 1e3,
         'two FFTs ms': seconds['two FFTs'] * 1e3,
-        'dense / ours': seconds.get('dense', math.nan) / own,
-        'ours / two FFTs': own / seconds['two FFTs'],
+        'dense / ours': seconds.get('dense', math.nan) / ours_seconds,
+        'ours / two FFTs': ours_seconds / seconds['two FFTs'],
     }

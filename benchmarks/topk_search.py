@@ -13,10 +13,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
-from pyg_topomask.ops.topk import choose_topk_backend, topk_inner_product
+from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
 from pyg_topomask.ops.topk import faiss as faiss_backend
 from pyg_topomask.ops.topk import keops as keops_backend
+from pyg_topomask.ops.topk.dispatch import choose_topk_backend, topk_inner_product
 
 __all__ = ['run']
 
@@ -45,13 +45,13 @@ def run(quick: bool, folder: Path) -> None:
         seconds = alone(_seconds, names, graphs, size, 1 if quick else 3 if size > 10_000 else 9)
         for name in names:
             memory = alone(_memory, name, graphs, size)
-            own = {'method': name, 'graphs': graphs, 'nodes per graph': size, 'seconds': seconds[name]}
-            rows.append({**own, 'peak memory, MiB': memory / 2**20})
+            row = {'method': name, 'graphs': graphs, 'nodes per graph': size, 'seconds': seconds[name]}
+            rows.append({**row, 'peak memory, MiB': memory / 2**20})
     by_job = {(row['method'], row['graphs'], row['nodes per graph']): row['seconds'] for row in rows}
     for row in rows:
         for other in ('KeOps argKmin alone', 'faiss alone', 'full attention'):
-            own = by_job.get((other, row['graphs'], row['nodes per graph']), math.nan)
-            row[f'{other} / it'] = own / row['seconds']
+            time = by_job.get((other, row['graphs'], row['nodes per graph']), math.nan)
+            row[f'{other} / it'] = time / row['seconds']
     note = (
         f'Search for the k = {K} largest inner products of normal queries and keys, d = {DIM}, 1 head, float32, median of '
         f'{"1 call" if quick else "9 calls, 3 beyond 10,000 nodes,"} of each in turn after one not counted, so without the '
@@ -87,7 +87,7 @@ def _builders(names: list[str], graphs: int, size: int) -> dict[str, Callable[[]
 def _build(name: str, q: Tensor, k: Tensor, ptr: Tensor) -> Callable[[], object]:
     if name in BACKENDS:
         return lambda: topk_inner_product(q, k, K, ptr, backend=name)
-    query, key = (own.view(ptr.numel() - 1, -1, DIM) for own in (q, k))
+    query, key = (tensor.view(ptr.numel() - 1, -1, DIM) for tensor in (q, k))
     if name == 'full attention':
         value = torch.randn(query.size(0), 1, query.size(1), VALUE_DIM)
         return lambda: full_attention(query.unsqueeze(1), key.unsqueeze(1), value)
@@ -108,17 +108,13 @@ def _build(name: str, q: Tensor, k: Tensor, ptr: Tensor) -> Callable[[], object]
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    import matplotlib as mpl
-
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout='constrained')
     for axis, key in zip(axes, ('seconds', 'peak memory, MiB'), strict=True):
         for name in dict.fromkeys(row['method'] for row in rows):
-            own = [row for row in rows if row['method'] == name and row['graphs'] == 1]
+            points = [row for row in rows if row['method'] == name and row['graphs'] == 1]
             line = '--' if name in ALONE else '-'
-            axis.plot([row['nodes per graph'] for row in own], [row[key] for row in own], line, marker='o', label=name)
+            axis.plot([row['nodes per graph'] for row in points], [row[key] for row in points], line, marker='o', label=name)
         axis.set_xscale('log')
         axis.set_yscale('log' if key == 'seconds' else 'symlog')
         axis.set(title=key, xlabel='nodes')

@@ -95,8 +95,8 @@ def _exp_rows(name: str, sizes: tuple[int, ...], shuffled: bool, quick: bool) ->
     rows: list[dict[str, object]] = []
     before: dict[tuple[int, str], float] = {}
     for step, size in enumerate(sizes):
-        found = _exp_seconds(name, size, shuffled, quick)
-        for (columns, method), own in found.items():
+        seconds = _exp_seconds(name, size, shuffled, quick)
+        for (columns, method), time in seconds.items():
             rows.append(
                 {
                     'tree': name,
@@ -104,17 +104,17 @@ def _exp_rows(name: str, sizes: tuple[int, ...], shuffled: bool, quick: bool) ->
                     'numbered': 'at random' if shuffled else 'in order',
                     'columns': columns,
                     'method': method,
-                    'ms': own * 1e3,
-                    'time / baseline': own / found[columns, 'one sparse product'],
-                    'slope': log(own / before[columns, method]) / log(size / sizes[step - 1]) if before else '',
+                    'ms': time * 1e3,
+                    'time / baseline': time / seconds[columns, 'one sparse product'],
+                    'slope': log(time / before[columns, method]) / log(size / sizes[step - 1]) if before else '',
                 }
             )
-        before = found
+        before = seconds
     return rows
 
 
 def _exp_seconds(name: str, size: int, shuffled: bool, quick: bool) -> dict[tuple[int, str], float]:
-    found: dict[tuple[int, str], float] = {}
+    medians: dict[tuple[int, str], float] = {}
     graph = _graph(name, size, shuffled)
     both = Graph.from_tensors(torch.cat([graph.edge_index, graph.edge_index.flip(0)], dim=1), size)
     adjacency = AdjacencyMask(1, None).prepare(both)
@@ -130,8 +130,8 @@ def _exp_seconds(name: str, size: int, shuffled: bool, quick: bool) -> dict[tupl
         seconds = interleaved_medians(functions, 3 if quick else 9)
         if columns == COLUMNS[0]:
             seconds |= prepare
-        found |= {(columns, method): own for method, own in seconds.items()}
-    return found
+        medians |= {(columns, method): time for method, time in seconds.items()}
+    return medians
 
 
 def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[str, object]]:
@@ -149,8 +149,8 @@ def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[
                 functions[method] = partial(torch.no_grad()(mask.bind(graph, state).matmul), x)
         chosen = TreeMask(1, 'distance', max_distance=diameter).bind(graph, state).product.structure
         seconds = interleaved_medians(functions, 1 if quick else 3)
-        for method, own in seconds.items():
-            slope = log(own / before[method]) / log(size / sizes[step - 1]) if before else ''
+        for method, time in seconds.items():
+            slope = log(time / before[method]) / log(size / sizes[step - 1]) if before else ''
             rows.append(
                 {
                     'tree': name,
@@ -158,7 +158,7 @@ def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[
                     'distances': diameter + 1,
                     'method': method,
                     'auto': getattr(chosen, 'method', ''),
-                    'ms': own * 1e3,
+                    'ms': time * 1e3,
                     'slope': slope,
                 }
             )

@@ -23,7 +23,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from benchmarks.citation import stage
-from benchmarks.harness import mean_error, run_all, verdict, write_table
+from benchmarks.harness import compare, run_all, show, write_table
+from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
@@ -162,8 +163,8 @@ def run(quick: bool, folder: Path) -> None:
         for data in names:
             load(data, root)  # processed once, before many processes read it
         path = folder / f'tu_runs{"_quick" if quick else ""}.json'
-        found = run_all(jobs, partial(_train, training=training, root=root), settings, path)
-    rows = [_row(job, found, folds[job.data]) for job in jobs if job.fold == 0]
+        runs = run_all(jobs, partial(_train, training=training, root=root), settings, path)
+    rows = [_row(job, runs, folds[job.data]) for job in jobs if job.fold == 0]
     note = (
         f'The folds of Errica et al., and on {", ".join(PACKED)}, which lack them here, stratified ones; test accuracy at the '
         f'epoch that is best in validation (accuracy, then loss), mean ± standard error over {_listed(folds)} of 10 folds'
@@ -183,7 +184,7 @@ def run(quick: bool, folder: Path) -> None:
     write_table('tu', 'TU sets: GKAT against message passing and no graph', note, rows, folder)
 
 
-Found = dict[Job, dict[str, float]]
+Runs = dict[Job, dict[str, float]]
 
 
 def _left_out(names: list[str]) -> str:
@@ -201,19 +202,15 @@ def _train(job: Job, training: Training, root: str) -> dict[str, float]:
     torch.manual_seed(job.fold)
     fold = split(job.data, graphs, job.fold)
     train, val, test = (
-        _batches([graphs[index] for index in part[: training.graphs]], training.batch)
-        for part in (torch.tensor(fold.train)[torch.randperm(len(fold.train))].tolist(), fold.val, fold.test)
+        _batches([graphs[index] for index in indices[: training.graphs]], training.batch)
+        for indices in (torch.tensor(fold.train)[torch.randperm(len(fold.train))].tolist(), fold.val, fold.test)
     )
     model = _model(job, graphs[0].num_features, 1 + max(int(graph.y) for graph in graphs))
     optimizer = torch.optim.Adam(model.parameters(), RATE, weight_decay=setting.decay)
     best, accuracy, seconds = (-1.0, 0.0), 0.0, []
     for _ in range(training.epochs or setting.epochs):
         start = time.perf_counter()
-        for index in torch.randperm(len(train)).tolist():
-            batch, graph = train[index]
-            optimizer.zero_grad()
-            F.cross_entropy(model(batch.x, batch.edge_index, graph=graph), batch.y).backward()
-            optimizer.step()
+        train_epoch(model, optimizer, train)
         seconds.append(time.perf_counter() - start)
         right, loss = _evaluate(model, val)
         if (right, -loss) > best:
@@ -268,30 +265,27 @@ def _evaluate(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> tupl
     return float((out.argmax(1) == label).double().mean()), float(F.cross_entropy(out, label))
 
 
-def _row(job: Job, found: Found, folds: int) -> dict[str, object]:
+def _row(job: Job, runs: Runs, folds: int) -> dict[str, object]:
     def values(model: str) -> list[float]:
-        return [found[job._replace(model=model, fold=fold)]['accuracy'] for fold in range(folds)]
+        return [runs[job._replace(model=model, fold=fold)]['accuracy'] for fold in range(folds)]
 
-    own = values(job.model)
-    gaps = [value - other for value, other in zip(own, values(REFERENCE), strict=True)]
     return {
         'data': job.data,
         'model': job.model,
         'read-out': SETTINGS[job.data].readout,
-        'parameters': found[job]['parameters'],
-        'test accuracy': '{:.3f} ± {:.3f}'.format(*mean_error(own)),
-        'minus GKAT, paired': '{:+.3f} ± {:.3f}'.format(*mean_error(gaps)),
-        'verdict': 'reference' if job.model == REFERENCE else verdict(*mean_error(gaps)),
+        'parameters': runs[job]['parameters'],
+        'test accuracy': show(values(job.model)),
+        **compare(values(job.model), values(REFERENCE), 'minus GKAT, paired', job.model == REFERENCE),
         'paper, %': PAPER.get(job.model, {}).get(job.data, ''),
-        'seconds per epoch': statistics.median(found[job._replace(fold=fold)]['seconds'] for fold in range(folds)),
+        'seconds per epoch': statistics.median(runs[job._replace(fold=fold)]['seconds'] for fold in range(folds)),
     }
 
 
 def _compare(rows: list[dict[str, object]]) -> str:
     r"""Counts, for the paper's claim that GKAT beats the baseline without a graph, how often that shows."""
     verdicts = {row['data']: row['verdict'] for row in rows if row['model'] == NO_GRAPH}
-    own = {verdict: [str(data) for data, found in verdicts.items() if found == verdict] for verdict in set(verdicts.values())}
-    parts = '; '.join(f'{verdict} on {", ".join(data)}' for verdict, data in sorted(own.items(), key=str))
+    data_sets = {verdict: [str(data) for data in verdicts if verdicts[data] == verdict] for verdict in set(verdicts.values())}
+    words = '; '.join(f'{verdict} on {", ".join(names)}' for verdict, names in sorted(data_sets.items(), key=str))
     return (
-        f'Against the paper, where GKAT is not below its baseline on any of these but IMDB-MULTI: here "no graph" is {parts}.'
+        f'Against the paper, where GKAT is not below its baseline on any of these but IMDB-MULTI: here "no graph" is {words}.'
     )

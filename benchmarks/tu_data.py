@@ -42,9 +42,9 @@ def load(name: str, root: str) -> list[Data]:
 def split(name: str, graphs: list[Data], fold: int) -> Fold:
     r"""Returns a fold of Errica et al., or where there is none a stratified one of ten, with a tenth for validation."""
     if name not in PACKED:
-        found = json.loads((data_folder('tu_splits') / f'{name}_splits.json').read_text())[fold]
-        inner = found['model_selection'][0]
-        return Fold(inner['train'], inner['validation'], found['test'])
+        splits = json.loads((data_folder('tu_splits') / f'{name}_splits.json').read_text())[fold]
+        inner = splits['model_selection'][0]
+        return Fold(inner['train'], inner['validation'], splits['test'])
     label = np.array([int(graph.y) for graph in graphs])
     rest, test = list(StratifiedKFold(10, shuffle=True, random_state=0).split(label, label))[fold]
     train, val = train_test_split(rest, test_size=0.1, stratify=label[rest], random_state=fold)
@@ -60,12 +60,14 @@ def _unpack(name: str) -> list[Data]:
     total = F.pad(gap.cumsum(0), (1, 0))
     node = torch.arange(above.numel()).repeat_interleave(above)
     other = node + total[1:] - total[above.cumsum(0) - above].repeat_interleave(above)
-    edges = torch.stack([node, other]).split([int(part.sum()) for part in above.split(size.tolist())], dim=1)
+    edges = torch.stack([node, other]).split([int(degrees.sum()) for degrees in above.split(size.tolist())], dim=1)
     graphs, start = [], 0
-    for number, index, own in zip(size.tolist(), edges, label.split(1), strict=True):
-        graphs.append(Data(edge_index=to_undirected(index - start, num_nodes=number), y=own, num_nodes=number))
+    for number, index, target in zip(size.tolist(), edges, label.split(1), strict=True):
+        graphs.append(Data(edge_index=to_undirected(index - start, num_nodes=number), y=target, num_nodes=number))
         start += number
     if kind is not None:
-        for graph, own in zip(graphs, F.one_hot(kind.unique(return_inverse=True)[1]).float().split(size.tolist()), strict=True):
-            graph.x = own
+        for graph, features in zip(
+            graphs, F.one_hot(kind.unique(return_inverse=True)[1]).float().split(size.tolist()), strict=True
+        ):
+            graph.x = features
     return graphs

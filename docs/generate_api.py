@@ -8,8 +8,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ['MODULES', 'api', 'write']
-
 FOLDER = Path(__file__).parent
 
 #: In the order in which a reader meets them.
@@ -23,13 +21,16 @@ MODULES = (
     'walks',
     'ops',
     'operators',
+    'capabilities',
     'structures',
     'sparse_pattern',
     'diagnostics',
     'viz',
     'datasets',
     'recommend',
+    'graphgym',
     'testing',
+    'errors',
 )
 
 HEAD = """# Public names
@@ -59,7 +60,7 @@ def _entry(name: str, value: object) -> str:
 
 def _arguments(value: type | object) -> str:
     signature = inspect.signature(value)  # type: ignore[arg-type]
-    bare = [own.replace(annotation=inspect.Parameter.empty) for own in signature.parameters.values()]
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty))[1:-1]
 
 
@@ -67,7 +68,7 @@ def _sentence(value: object) -> str:
     r"""Returns the first sentence of a docstring, in Markdown."""
     text = ' '.join((inspect.getdoc(value) or '').split('\n\n')[0].split())
     text = re.sub(r':math:`([^`]*)`', r'$`\1`$', text)
-    text = re.sub(r'(?<!:)`"([^"`]*)"( <[^>`]*>)?`_*', lambda own: _link(own[1], own[2]), text)
+    text = re.sub(r'(?<!:)`"([^"`]*)"( <[^>`]*>)?`_*', lambda match: _link(match[1], match[2]), text)
     text = re.sub(r'`([^<`]*) <([^>`]*)>`_', r'[\1](\2)', text)
     text = re.sub(r':\w+:`[~.]?(?:\w+\.)*(\w+)`', r'`\1`', text)
     text = re.sub(r':\w+:`([^`]*)`', r'`\1`', text)

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ['main']
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
@@ -60,7 +58,7 @@ def _train(arguments: argparse.Namespace) -> None:
         train_recommender(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
         return
 
-    from pyg_topomask.graphgym.train import train
+    from pyg_topomask.graphgym import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
 
@@ -72,19 +70,19 @@ def _recommend(arguments: argparse.Namespace) -> None:
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect import inspect
+    from pyg_topomask.graphgym.inspect.mask import inspect
 
     inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out)
 
 
 def _inspect_attention(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect_attention import inspect_attention
+    from pyg_topomask.graphgym.inspect.attention import inspect_attention
 
     inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.catalog import print_catalog
+    from pyg_topomask.graphgym.inspect.catalog import print_catalog
 
     print_catalog()
 
@@ -150,8 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command() -> str:
     r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
     script = getattr(sys.modules['__main__'], '__file__', None) or __file__
-    own = Path(script).resolve() == Path(__file__).resolve()
-    return 'python -m pyg_topomask' if own else f'python {shlex.quote(sys.argv[0])}'
+    is_module = Path(script).resolve() == Path(__file__).resolve()
+    return 'python -m pyg_topomask' if is_module else f'python {shlex.quote(sys.argv[0])}'
 
 
 if __name__ == '__main__':

@@ -14,6 +14,7 @@ from functools import reduce
 import torch
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
     HadamardLowRankStructure,
@@ -23,7 +24,7 @@ from pyg_topomask.structures import (
     SumStructure,
 )
 
-__all__ = ['MAX_ENTRIES', 'Entries', 'LowRank', 'Product', 'SparseEntries']
+__all__ = ['LowRank', 'Product', 'SparseEntries']
 
 Tensors = Sequence[Tensor]
 
@@ -153,9 +154,10 @@ class SparseEntries:
 
     def __call__(self) -> Entries:
         if self.most is not None and self.most > MAX_ENTRIES:
-            raise ValueError(
-                f'mask: got a sparse mask of up to {self.most:,} entries per head; accepted are up to {MAX_ENTRIES:,}: for '
-                f'walks, set asymmetric=True, or take fewer or shorter ones'
+            raise ArgumentError(
+                'mask',
+                f'a sparse mask of up to {self.most:,} entries per head',
+                f'up to {MAX_ENTRIES:,}: for walks, set asymmetric=True, or take fewer or shorter ones',
             )
         return self.make()
 

@@ -1,26 +1,18 @@
-r"""Checks of numbers that are given as arguments. Errors name the argument, what was given and what is accepted."""
+r"""Checks of single values, each by the name of its argument: :obj:`check_whole(1, num_walks=num_walks)`. They raise an
+:class:`~pyg_topomask.errors.ArgumentError`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
 from torch import Tensor
 
-__all__ = [
-    'check_above_zero',
-    'check_even',
-    'check_finite',
-    'check_not_negative',
-    'check_numbers',
-    'check_probability',
-    'check_whole',
-    'is_number',
-    'is_whole',
-]
+from pyg_topomask.errors import ArgumentError
 
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
@@ -30,57 +22,69 @@ def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool) and (least is None or int(value) >= least)
 
 
-def check_whole(least: int | None = None, most: int | None = None, /, **given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not a whole number from :obj:`least` to :obj:`most`, by its name."""
-    for name, value in given.items():
-        if not is_whole(value, least) or (most is not None and value > most):
-            bounds = ('' if least is None else f' from {least}') + ('' if most is None else f' to {most}')
-            raise ValueError(f'{name}: got {value!r}; accepted are whole numbers{bounds}')
-
-
-def check_even(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not an even number from 2, by its name."""
-    for name, value in given.items():
-        if not is_whole(value, 2) or value % 2:
-            raise ValueError(f'{name}: got {value!r}; accepted are even numbers from 2')
-
-
 def is_number(value: object) -> TypeGuard[float]:
     r"""Returns whether a value is a number, of Python or NumPy, but not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def check_numbers(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is neither a number, nor an array, nor a sequence of these, by its name."""
-    for name, value in given.items():
-        parts = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        if not all(isinstance(part, Tensor | np.ndarray) or is_number(part) for part in parts):
-            raise ValueError(f'{name}: got {value!r}; accepted are numbers, and sequences and tensors of them')
+def check_choice(choices: Iterable[object], /, **given: object) -> None:
+    r"""Raises an error for what is none of the choices."""
+    known = list(choices)  # a list also takes values that have no hash
+    _check(given, ', '.join(map(str, known)), lambda value: value in known)
+
+
+def check_whole(least: int | None = None, most: int | None = None, /, **given: object) -> None:
+    r"""Raises an error for what is not a whole number from :obj:`least` to :obj:`most`."""
+    bounds = ('' if least is None else f' from {least}') + ('' if most is None else f' to {most}')
+    _check(given, f'whole numbers{bounds}', lambda value: is_whole(value, least) and (most is None or value <= most))
+
+
+def check_even(**given: object) -> None:
+    r"""Raises an error for what is not an even number from 2."""
+    _check(given, 'even numbers from 2', lambda value: is_whole(value, 2) and value % 2 == 0)
 
 
 def check_finite(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not a finite number, by its name."""
-    for name, value in given.items():
-        if not (is_number(value) and math.isfinite(value)):
-            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers')
-
-
-def check_probability(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not a number in :math:`[0, 1]`, by its name."""
-    for name, value in given.items():
-        if not (is_number(value) and 0.0 <= value <= 1.0):
-            raise ValueError(f'{name}: got {value!r}; accepted are probabilities in [0, 1]')
-
-
-def check_above_zero(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not a finite number above 0, by its name."""
-    for name, value in given.items():
-        if not (is_number(value) and 0 < value < math.inf):
-            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers above 0')
+    r"""Raises an error for what is not a finite number."""
+    _check(given, 'finite numbers', lambda value: is_number(value) and math.isfinite(value))
 
 
 def check_not_negative(**given: object) -> None:
-    r"""Raises a :class:`ValueError` for what is not a finite number from 0, by its name."""
-    for name, value in given.items():
-        if not (is_number(value) and 0 <= value < math.inf):
-            raise ValueError(f'{name}: got {value!r}; accepted are finite numbers from 0')
+    r"""Raises an error for what is not a finite number from 0."""
+    _check(given, 'finite numbers from 0', lambda value: is_number(value) and 0 <= value < math.inf)
+
+
+def check_above_zero(**given: object) -> None:
+    r"""Raises an error for what is not a finite number above 0."""
+    _check(given, 'finite numbers above 0', lambda value: is_number(value) and 0 < value < math.inf)
+
+
+def check_probability(**given: object) -> None:
+    r"""Raises an error for what is not a number in :math:`[0, 1]`."""
+    _check(given, 'probabilities in [0, 1]', lambda value: is_number(value) and 0 <= value <= 1)
+
+
+def check_numbers(**given: object) -> None:
+    r"""Raises an error for what is neither a number, nor an array, nor a sequence of these."""
+
+    def accepted(value: object) -> bool:
+        entries = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+        return all(isinstance(entry, Tensor | np.ndarray) or is_number(entry) for entry in entries)
+
+    _check(given, 'numbers, and sequences and tensors of them', accepted)
+
+
+def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
+    r"""Raises an error for a tensor of another shape. The size of a dimension is free if its name is given in place of it:
+    :obj:`check_shape((num_nodes, 'channels'), x=x)`.
+    """
+    for argument, value in given.items():
+        fixed = [isinstance(size, str) or size == actual for size, actual in zip(sizes, value.shape, strict=False)]
+        if value.dim() != len(sizes) or not all(fixed):
+            raise ArgumentError(argument, f'shape {tuple(value.shape)}', f'[{", ".join(map(str, sizes))}]', verb='is')
+
+
+def _check(given: Mapping[str, object], accepted: str, is_accepted: Callable[[object], bool]) -> None:
+    for argument, value in given.items():
+        if not is_accepted(value):
+            raise ArgumentError(argument, repr(value), accepted)

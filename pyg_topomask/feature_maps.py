@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
 __all__ = [
-    'FEATURE_MAPS',
     'EluFeatures',
     'FavorFeatures',
     'FeatureMap',
@@ -24,7 +24,6 @@ __all__ = [
     'ReLUFeatures',
     'SimplexFeatures',
     'SquareFeatures',
-    'feature_map_of_name',
 ]
 
 
@@ -381,12 +380,13 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
         FavorFeatures(16, num_features=64, orthogonal=True)
     """
     kind, colon, number = name.partition(':')
-    random = {own: made for own, made in FEATURE_MAPS.items() if issubclass(made, _RandomFeatures)}
+    random = {key: made for key, made in FEATURE_MAPS.items() if issubclass(made, _RandomFeatures)}
     if kind in FEATURE_MAPS and not colon:
         return FEATURE_MAPS[kind](channels)
     if kind in random and number.isdecimal():
         return random[kind](channels, num_features=int(number))
-    raise ValueError(
-        f'feature_map: got {name!r}; accepted are {sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in '
-        f"'favor:64', and FeatureMap modules"
+    raise ArgumentError(
+        'feature_map',
+        repr(name),
+        f"{sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in 'favor:64', and FeatureMap modules",
     )

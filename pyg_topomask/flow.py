@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-__all__ = ['FLOWS', 'check_flow', 'row_and_col']
+from pyg_topomask.errors import ArgumentError
 
 FLOWS = ('source_to_target', 'target_to_source')
 
@@ -12,7 +12,7 @@ FLOWS = ('source_to_target', 'target_to_source')
 def check_flow(flow: str) -> None:
     r"""Raises a :class:`ValueError` unless this is one of PyG's two directions of message passing."""
     if flow not in FLOWS:
-        raise ValueError(f'flow: got {flow!r}; accepted are "source_to_target" and "target_to_source"')
+        raise ArgumentError('flow', repr(flow), '"source_to_target" and "target_to_source"')
 
 
 def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-__all__ = ['ForwardPass']
-
 
 class ForwardPass:
     r"""States that are drawn anew in every forward pass, and that all who ask during the pass share.

@@ -12,13 +12,14 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.segments import Segments
 
-__all__ = ['Graph', 'check_normalization']
+__all__ = ['Graph']
 
 State = TypeVar('State')
 
@@ -30,8 +31,7 @@ _SHARED = '_topomask_graph'
 
 def check_normalization(normalization: str | None) -> None:
     r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
-    if normalization not in ('sym', 'rw', None):
-        raise ValueError(f'normalization: got {normalization!r}; accepted are "sym", "rw" and None')
+    check_choice(('sym', 'rw', None), normalization=normalization)
 
 
 class Graph:
@@ -75,9 +75,8 @@ class Graph:
         if num_graphs is not None:
             named = self.segments.num_graphs
             if not is_whole(num_graphs, named):
-                raise ValueError(
-                    f'num_graphs: got {num_graphs!r}, but batch names graph {named - 1}; accepted are whole numbers from '
-                    f'{named}'
+                raise ArgumentError(
+                    'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
                 )
             self.segments.num_graphs = int(num_graphs)
 
@@ -103,7 +102,7 @@ class Graph:
         :obj:`edge_index` or else of :obj:`adj_t`; data without either has none.
         """
         if not isinstance(data, Data):
-            raise ValueError(f'data: got {type(data).__name__}; accepted are torch_geometric.data.Data and Batch')
+            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
         num_nodes = data.num_nodes or 0
         batch = data.batch if 'batch' in data else None
         edge_index = data.edge_index if 'edge_index' in data else None
@@ -202,9 +201,12 @@ class Graph:
             ValueError: If the data lacks the attribute, or the graph was not made from data.
         """
         if self.data is None or name not in self.data:
-            raise ValueError(
-                f'{argument}: got the attribute name {name!r}, which the data lacks; accepted are its attributes (layers take '
-                f'data as graph=data)'
+            raise ArgumentError(
+                argument,
+                f'the attribute name {name!r}, which the data lacks',
+                'its attributes (layers take data as graph=data)',
+                'it comes with the data set, or from a transform (in topomask.transforms of a YAML) that stores it under this '
+                f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}',
             )
         return self.data[name]
 
@@ -273,39 +275,40 @@ def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
 def _check(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
     for name, given in (('edge_weight', weight), ('batch', batch)):
         if given is not None and not isinstance(given, Tensor):
-            raise ValueError(f'{name}: got {type(given).__name__}; accepted is a tensor, or None')
+            raise ArgumentError(name, type(given).__name__, 'a tensor, or None', verb='is')
     if not isinstance(edge_index, Tensor):
-        raise ValueError(f'edge_index: got {type(edge_index).__name__}; accepted are int32 and int64 tensors of shape [2, E]')
+        raise ArgumentError('edge_index', type(edge_index).__name__, 'int32 and int64 tensors of shape [2, E]')
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:
-        raise ValueError(
-            f'edge_index: got shape {tuple(edge_index.shape)} of {edge_index.dtype}; accepted are int32 and int64 of shape '
-            f'[2, E]'
+        raise ArgumentError(
+            'edge_index', f'shape {tuple(edge_index.shape)} of {edge_index.dtype}', 'int32 and int64 of shape [2, E]'
         )
     if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
-        raise ValueError(f'edge_index: got nodes {int(edge_index.min())} to {int(edge_index.max())}; accepted are {accepted}')
+        raise ArgumentError('edge_index', f'nodes {int(edge_index.min())} to {int(edge_index.max())}', accepted)
     if weight is not None:
         if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-            raise ValueError(
-                f'edge_weight: got shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges; accepted '
-                f'are floating point and whole numbers of shape [E]'
+            raise ArgumentError(
+                'edge_weight',
+                f'shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges',
+                'floating point and whole numbers of shape [E]',
             )
         if not bool(weight.isfinite().all()):
             bad = int((~weight.isfinite()).nonzero()[0])
-            raise ValueError(f'edge_weight: got {float(weight[bad])} at edge {bad}; accepted are finite numbers')
+            raise ArgumentError('edge_weight', f'{float(weight[bad])} at edge {bad}', 'finite numbers')
     if batch is not None:
         if batch.shape != (num_nodes,) or batch.dtype not in _INTEGERS:
-            raise ValueError(
-                f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape [{num_nodes}]'
+            raise ArgumentError(
+                'batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{num_nodes}]'
             )
         if batch.numel() > 0 and int(batch.min()) < 0:
-            raise ValueError(f'batch: got the graph id {int(batch.min())}; accepted are graph ids from 0')
+            raise ArgumentError('batch', f'the graph id {int(batch.min())}', 'graph ids from 0')
         falls = batch[1:] < batch[:-1]
         if bool(falls.any()):
             node = int(falls.nonzero()[0])
-            raise ValueError(
-                f'batch: got a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}; accepted are '
-                f'graph ids in ascending order'
+            raise ArgumentError(
+                'batch',
+                f'a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}',
+                'graph ids in ascending order',
             )
         if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
-            raise ValueError('edge_index: got an edge between two graphs of the batch; accepted are edges within a graph')
+            raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import LowRank, Product, SparseEntries
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
 
 __all__ = ['MaskOperator']
@@ -66,9 +67,10 @@ class MaskOperator:
         fits = x.dim() == 3 and x.size(0) == self.segments.num_nodes and self.heads in (1, x.size(1))
         if not fits or not x.is_floating_point():
             heads = 'H' if self.heads == 1 else self.heads
-            raise ValueError(
-                f'x: got shape {tuple(x.shape)} of {x.dtype}; accepted are floating point numbers of shape '
-                f'[{self.segments.num_nodes}, {heads}, channels]'
+            raise ArgumentError(
+                'x',
+                f'shape {tuple(x.shape)} of {x.dtype}',
+                f'floating point numbers of shape [{self.segments.num_nodes}, {heads}, channels]',
             )
         # Sparse products know no shorter types, in which sums would stand still.
         dtype = torch.promote_types(x.dtype, torch.float32)
@@ -88,9 +90,10 @@ class MaskOperator:
     def scaled(self, scale: Tensor) -> MaskOperator:
         r"""Returns the operator times a number, or times one number per head, :obj:`[H]`."""
         if scale.dim() > 1 or (scale.numel() != 1 and self.heads not in (1, scale.numel())):
-            raise ValueError(
-                f'scale: got a tensor of shape {tuple(scale.shape)} for {self.heads} heads; accepted are a number, a tensor '
-                f'without dimensions, and a tensor of shape [heads]'
+            raise ArgumentError(
+                'scale',
+                f'a tensor of shape {tuple(scale.shape)} for {self.heads} heads',
+                'a number, a tensor without dimensions, and a tensor of shape [heads]',
             )
         return self._changed(max(self.heads, scale.numel()), 'scaled', scale)
 
@@ -111,9 +114,10 @@ class MaskOperator:
                 return self._changed(heads, 'weighted', other.low_rank)
             if self.low_rank is not None:
                 return other._changed(heads, 'weighted', self.low_rank)
-            raise ValueError(
-                f'mask: got the entrywise product of {self!r} and {other!r}; accepted are products with a mask of low '
-                f'rank, a number, or a tensor with one number per head'
+            raise ArgumentError(
+                'mask',
+                f'the entrywise product of {self!r} and {other!r}',
+                'products with a mask of low rank, a number, or a tensor with one number per head',
             )
         if isinstance(other, (int, float)):
             other = torch.tensor(float(other), dtype=self.dtype, device=self._device)
@@ -147,14 +151,12 @@ class MaskOperator:
     def _common_heads(self, other: MaskOperator) -> int:
         self._check_graphs(other)
         if self.heads != other.heads and 1 not in (self.heads, other.heads):
-            raise ValueError(f'heads: got masks with {self.heads} and {other.heads} heads; accepted are equal numbers, or 1')
+            raise ArgumentError('heads', f'masks with {self.heads} and {other.heads} heads', 'equal numbers, or 1')
         return max(self.heads, other.heads)
 
     def _check_graphs(self, other: MaskOperator) -> None:
         if not self.segments.equal(other.segments):
-            raise ValueError(
-                f'mask: {self!r} and {other!r} are bound to different graphs; accepted are masks bound to the same batch'
-            )
+            raise ArgumentError('mask', f'{self!r} and {other!r} of different graphs', 'masks bound to the same batch')
 
     @property
     def _device(self) -> torch.device | None:
@@ -177,5 +179,5 @@ class MaskOperator:
 def reciprocal(divisor: Tensor | float) -> Tensor | float:
     r"""Returns what to multiply by in order to divide a mask."""
     if not isinstance(divisor, Tensor) and divisor == 0:
-        raise ValueError(f'scale: got a division by {divisor!r}; accepted are other numbers')
+        raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
     return 1.0 / divisor

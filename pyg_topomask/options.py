@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ['options_of']
-
 T = TypeVar('T', bound=type)
 
 # The section Args of a docstring, and an entry of it: its name, its type, and the text up to the next entry.

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ['Segments', 'by_width', 'next_power_of_two']
-
 
 @dataclass(frozen=True)
 class SegmentGroup:

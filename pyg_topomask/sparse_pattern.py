@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ['SparsePattern', 'stable_argsort']
+__all__ = ['SparsePattern']
 
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:

@@ -17,15 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = [
-    'HadamardLowRankStructure',
-    'HeadsStructure',
-    'MaskStructure',
-    'ScaledStructure',
-    'SumStructure',
-    'replaced',
-    'structure_from_key',
-]
+__all__ = ['MaskStructure']
 
 _STRUCTURES: dict[str, MaskStructure] = {}
 

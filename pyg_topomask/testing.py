@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -63,8 +64,9 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     if batch is not None:
         across = batch.unsqueeze(0) != batch.unsqueeze(1)
         assert not matrix[:, across].any(), 'to_dense: the mask has entries between different graphs'
-        for index, own in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
-            block, single = matrix[:, batch == index][:, :, batch == index], mask(Graph.from_data(own)).to_dense().double()
+        for index, graph_data in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
+            block = matrix[:, batch == index][:, :, batch == index]
+            single = mask(Graph.from_data(graph_data)).to_dense().double()
             # Series that end at a tolerance may end elsewhere.
             _assert_close(f'graph {index} in the batch and alone', block, single, max(tolerance, 1e-6))
 
@@ -152,7 +154,7 @@ def assert_batch_invariant(
         >>> assert_batch_invariant(MaskedLinearAttention(4), graphs)
     """
     if not graphs:
-        raise ValueError('graphs: got none; accepted is at least one')
+        raise ArgumentError('graphs', 'none', 'at least one', verb='is')
     forwards = list(range(len(graphs)))
     alone = [_call(layer, data) for data in graphs]
     for order in orders or (forwards, forwards[::-1], forwards + forwards):

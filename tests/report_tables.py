@@ -1,11 +1,11 @@
-"""The claims of the report, and tables made up for them."""
+"""Tables made up for the report, and what its claims make of them."""
 
 import csv
 from pathlib import Path
 
-from benchmarks.report.document import SECTIONS
+from benchmarks.report.document import CHAPTERS, Claim, read_chapter
+from benchmarks.report.templates import Results
 
-CLAIMS = [claim for section in SECTIONS for claim in section.claims]
 BETTER, WORSE, UNCLEAR = '+0.200 ± 0.010', '-0.200 ± 0.010', '+0.010 ± 0.010'
 
 
@@ -19,3 +19,18 @@ def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
 
 def table(columns: str, *rows: tuple[object, ...]) -> list[dict[str, object]]:
     return [dict(zip(columns.split('|'), row, strict=True)) for row in rows]
+
+
+def claims(folder: Path, name: str = '') -> list[Claim]:
+    """The claims that a table decides, or all, in a folder that may lack tables."""
+    results = Results(folder)
+    files = [path for path in CHAPTERS if name in path.read_text()]
+    return [claim for path in files for claim in read_chapter(path, results, True).claims if not name or name in claim.tables]
+
+
+def decide(folder: Path, place: str, name: str, statement: str = '') -> tuple[str, str]:
+    """The verdict and the text of the only claim on a place in a paper that a table decides."""
+    (claim,) = (
+        claim for claim in claims(folder, name) if claim.heading.startswith(f'{place}: ') and statement in claim.heading
+    )
+    return claim.verdict, claim.text

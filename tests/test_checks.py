@@ -137,9 +137,9 @@ NAMED_OTHERWISE = {
 }
 
 
-def arguments(number: str, others: set[tuple[str, str]]) -> dict[str, tuple[Callable[..., Any], str, str]]:
+def arguments(number: str, unchecked: set[tuple[str, str]]) -> dict[str, tuple[Callable[..., Any], str, str]]:
     """The arguments of public classes and functions that are numbers of a type, with their annotation."""
-    found = {}
+    checked = {}
     for module in MODULES:
         public = importlib.import_module(f'pyg_topomask.{module}')
         for name in public.__all__:
@@ -148,9 +148,9 @@ def arguments(number: str, others: set[tuple[str, str]]) -> dict[str, tuple[Call
                 continue
             for argument in inspect.signature(made).parameters.values():
                 kind = str(argument.annotation)
-                if re.search(rf'\b{number}\b', kind.replace('Callable[[int]', '')) and (name, argument.name) not in others:
-                    found[f'{name}-{argument.name}'] = (made, argument.name, kind)
-    return found
+                if re.search(rf'\b{number}\b', kind.replace('Callable[[int]', '')) and (name, argument.name) not in unchecked:
+                    checked[f'{name}-{argument.name}'] = (made, argument.name, kind)
+    return checked
 
 
 ARGUMENTS = arguments('int', OTHERS)
@@ -231,9 +231,9 @@ def test_every_number_is_checked_by_its_name(name: str) -> None:
 @pytest.mark.parametrize('name', ARGUMENTS)
 def test_integers_of_numpy_are_whole_numbers(name: str) -> None:
     made, argument, _ = ARGUMENTS[name]
-    own = given(made)
-    value = own.get(argument, inspect.signature(made).parameters[argument].default)
+    rest = given(made)
+    value = rest.get(argument, inspect.signature(made).parameters[argument].default)
     if value is None:
         value = 4
-    value = [np.int64(part) for part in value] if isinstance(value, (tuple, list)) else np.int64(value)
-    made(**own | {argument: value})
+    value = [np.int64(number) for number in value] if isinstance(value, (tuple, list)) else np.int64(value)
+    made(**rest | {argument: value})

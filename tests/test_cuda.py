@@ -21,9 +21,12 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask import Graph, feature_maps, masks, nn, transforms
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import models
-from pyg_topomask.ops import attend_softmax, knn_graph, masked_linear_attention, masked_softmax_attention, topk_inner_product
+from pyg_topomask.ops import knn_graph, masked_linear_attention, masked_softmax_attention, topk_inner_product
+from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
-from pyg_topomask.walks import SAMPLERS, WalkSettings, sample_ensembles, sample_walks
+from pyg_topomask.walks import WalkSettings, sample_walks
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.walk import sample_ensembles
 
 pytestmark = pytest.mark.skipif(
     DEVICE.type == 'cuda' and not torch.cuda.is_available(), reason='no GPU; TOPOMASK_DEVICE=cpu runs these tests without one'

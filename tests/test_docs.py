@@ -26,9 +26,9 @@ from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
 from pyg_topomask.__main__ import _parser, main
 from pyg_topomask.graphgym import register_mask
-from pyg_topomask.graphgym.attentions import ATTENTIONS, ATTN_TYPES
-from pyg_topomask.graphgym.composed_mask import MASKS, build_mask
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.configuration import load_config
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.names.masks import MASKS, build_mask
 from pyg_topomask.recommend.options import is_recommendation
 from pyg_topomask.recommend.options import load_config as load_recommendation
 from pyg_topomask.testing import assert_mask_operator
@@ -101,7 +101,7 @@ def test_all_kinds_of_examples_are_found() -> None:
 
 def test_yaml_of_the_readme_trains(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = blocks(README, 'yaml')
-    config = yaml.safe_load((ROOT / 'graphgps_configs' / 'digits-GPS+GRF.yaml').read_text())
+    config = yaml.safe_load((ROOT / 'graphgps_configs' / 'digits.yaml').read_text())
     for group, options in yaml.safe_load(block).items():
         config.setdefault(group, {}).update(options)
     path = checkout / 'changed.yaml'
@@ -116,7 +116,7 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
     execute(document)
     for words in commands(document):
         if words[0] == 'graphgps':  # its YAMLs lie in GraphGPS, but the option is of both
-            load_config(ROOT / 'graphgps_configs' / 'digits-GPS+GRF.yaml', words[3:])
+            load_config(ROOT / 'graphgps_configs' / 'digits.yaml', words[3:])
             continue
         arguments, rest = _parser().parse_known_args(words)
         assert not any(word.startswith('--') for word in rest), words

@@ -26,6 +26,7 @@ from pyg_topomask.feature_maps import (
 )
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.segments import Segments
 
 
 @pytest.mark.parametrize(
@@ -47,9 +48,9 @@ def test_elementwise_maps(feature_map: type[FeatureMap], expected: list[float]) 
 @pytest.mark.parametrize('name', FEATURE_MAPS)
 def test_maps_keep_nodes_and_heads_and_have_gradients(name: str) -> None:
     q, k = (torch.randn(5, 2, 4, requires_grad=True) for _ in range(2))
-    features = FEATURE_MAPS[name](4)(q, k, torch.tensor([0, 0, 1, 1, 1]), 2)
-    assert all(own.shape == (5, 2, 8 if name == 'fourier' else 4) for own in features)
-    sum(own.square().sum() for own in features).backward()
+    features = FEATURE_MAPS[name](4)(q, k, Segments(5, torch.tensor([0, 0, 1, 1, 1])))
+    assert all(mapped.shape == (5, 2, 8 if name == 'fourier' else 4) for mapped in features)
+    sum(mapped.square().sum() for mapped in features).backward()
     assert q.grad.isfinite().all()
     assert k.grad.isfinite().all()
 
@@ -58,7 +59,7 @@ def test_maps_keep_nodes_and_heads_and_have_gradients(name: str) -> None:
 def test_maps_of_no_nodes(name: str) -> None:
     empty = torch.empty(0, 2, 4)
     for batch in (None, torch.empty(0, dtype=torch.long)):
-        q, k = FEATURE_MAPS[name](4)(empty, empty, batch, 0 if batch is not None else 1)
+        q, k = FEATURE_MAPS[name](4)(empty, empty, Segments(0, batch))
         assert q.shape == k.shape == (0, 2, 8 if name == 'fourier' else 4)
 
 
@@ -108,7 +109,7 @@ def test_simplex_and_independent_features_are_unbiased(random_features: type, ch
 
 def test_orthogonal_fourier_features_have_the_smaller_error() -> None:
     x = inputs(0.7, 4, 8)[0]
-    variance = [kernel_samples(FourierFeatures(8, 8, own), x, x, 500).var(0).mean() for own in (True, False)]
+    variance = [kernel_samples(FourierFeatures(8, 8, orthogonal), x, x, 500).var(0).mean() for orthogonal in (True, False)]
     assert variance[0] < variance[1]
 
 
@@ -130,7 +131,7 @@ def conformity(layer: FeatureMap, draws: int, length: float = 2.0) -> np.ndarray
 def test_simplex_features_have_the_smallest_error_and_independent_ones_the_largest(channels: int) -> None:
     # Draws share their seeds, and so their lengths: differences vary little.
     maps = (SimplexFeatures, FavorFeatures, PositiveFeatures)
-    errors = [conformity(own(channels), 400) for own in maps]
+    errors = [conformity(feature_map(channels), 400) for feature_map in maps]
     for smaller, larger in pairwise(errors):
         assert standard_scores((larger - smaller)[:, None], np.zeros(1))[0] > 4.0
 
@@ -139,7 +140,7 @@ def test_squared_error_of_the_kernel_is_smaller_with_simplex_than_with_orthogona
     x, y = inputs(0.3, 16, 4)
     kernel = softmax_kernel(x.numpy(), y.numpy())
     maps = (SimplexFeatures(4), FavorFeatures(4))
-    simplex, orthogonal = (np.square(kernel_samples(own, x, y, 500) - kernel).mean((1, 2)) for own in maps)
+    simplex, orthogonal = (np.square(kernel_samples(feature_map, x, y, 500) - kernel).mean((1, 2)) for feature_map in maps)
     assert standard_scores((orthogonal - simplex)[:, None], np.zeros(1))[0] > 5.0
 
 
@@ -180,7 +181,7 @@ def test_focused_features_are_powers_of_the_same_length(power: float) -> None:
 def test_focused_features_have_the_right_gradient_and_stay_finite() -> None:
     x = torch.tensor([[[0.3, -1.0, 2.0]], [[-0.5, -2.0, -3.0]], [[0.0, 0.0, 0.0]]], dtype=torch.float64, requires_grad=True)
     layer = FocusedFeatures(3)
-    assert torch.autograd.gradcheck(lambda own: layer(own, own)[0], x[:2])
+    assert torch.autograd.gradcheck(lambda x: layer(x, x)[0], x[:2])
     for scale in (1e-30, 1e-12, 1e2, 1e15, 1e18):
         big = (scale * x.detach().float()).requires_grad_()
         q = layer(big, big)[0]
@@ -228,10 +229,10 @@ def test_key_stabiliser_of_a_graph_ignores_the_other_graphs() -> None:
     layer, q, k = FavorFeatures(4, 8), torch.randn(5, 2, 4), torch.randn(5, 2, 4)
     k[:3] *= 30.0  # the exponents of small keys would leave nothing of these
     alone = layer(q[:3], k[:3])
-    batched = layer(q, k, torch.tensor([0, 0, 0, 1, 1]), 2)
+    batched = layer(q, k, Segments(5, torch.tensor([0, 0, 0, 1, 1])))
     assert alone[1].any()
-    for own, other in zip(alone, batched, strict=True):
-        torch.testing.assert_close(other[:3], own)
+    for single, together in zip(alone, batched, strict=True):
+        torch.testing.assert_close(together[:3], single)
 
 
 @RANDOM

@@ -31,17 +31,20 @@ LIBRARY = [
     'pyg_topomask.nn.models',
     'pyg_topomask.ops',
     'pyg_topomask.recommend',
+    'pyg_topomask.runs',
     'pyg_topomask.testing',
     'pyg_topomask.transforms',
     'pyg_topomask.walks',
 ]
 
-# Where each part stands: a part imports parts that stand below it only.
+# Modules and packages import only what stands above them here.
 ORDER = {
     name: level
     for level, names in enumerate(
         [
-            ['checks', 'flow', 'options', 'sparse_pattern', 'structures'],
+            ['errors'],
+            ['checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
+            ['capabilities'],
             ['operators'],
             ['ops'],
             ['graph'],
@@ -50,9 +53,8 @@ ORDER = {
             ['masks'],
             ['transforms', 'nn'],
             ['diagnostics', 'testing'],
-            ['datasets', 'viz'],
-            ['graphgym'],
-            ['recommend'],
+            ['datasets', 'viz', 'runs'],
+            ['graphgym', 'recommend'],
             ['__main__'],
         ]
     )
@@ -61,95 +63,6 @@ ORDER = {
 
 API = {
     'pyg_topomask': ['Graph', '__version__'],
-    'pyg_topomask.graph': ['Graph', 'check_normalization'],
-    'pyg_topomask.operators': ['Entries', 'MaskOperator'],
-    'pyg_topomask.structures': [
-        'HadamardLowRankStructure',
-        'HeadsStructure',
-        'MaskStructure',
-        'ScaledStructure',
-        'SumStructure',
-        'replaced',
-        'structure_from_key',
-    ],
-    'pyg_topomask.sparse_pattern': ['SparsePattern', 'stable_argsort'],
-    'pyg_topomask.ops': [
-        'attend_softmax',
-        'choose_route',
-        'choose_topk_backend',
-        'inner_product_features',
-        'knn_graph',
-        'masked_linear_attention',
-        'masked_softmax_attention',
-        'sddmm',
-        'spmm',
-        'topk_inner_product',
-    ],
-    'pyg_topomask.walks': [
-        'SAMPLERS',
-        'AntitheticSampler',
-        'FixedLength',
-        'GeometricLength',
-        'IIDSampler',
-        'PairLoads',
-        'PoissonLength',
-        'RepellingAntitheticSampler',
-        'RepellingSampler',
-        'SurvivalLength',
-        'WalkFeatures',
-        'WalkLength',
-        'WalkSettings',
-        'counter_uniform',
-        'sample_ensembles',
-        'sample_walks',
-    ],
-    'pyg_topomask.feature_maps': [
-        'FEATURE_MAPS',
-        'EluFeatures',
-        'FavorFeatures',
-        'FeatureMap',
-        'FocusedFeatures',
-        'FourierFeatures',
-        'IdentityFeatures',
-        'PositiveFeatures',
-        'ReLUFeatures',
-        'SimplexFeatures',
-        'SquareFeatures',
-        'feature_map_of_name',
-    ],
-    'pyg_topomask.masks': [
-        'KERNELS',
-        'AdjacencyMask',
-        'CausalMask',
-        'DenseMask',
-        'ExpanderMask',
-        'GRFMask',
-        'HadamardMask',
-        'HeatKernelMask',
-        'HypercubeMask',
-        'LearnedFeaturesMask',
-        'LowRankMask',
-        'Mask',
-        'MultiHeadMask',
-        'PackingMask',
-        'PaddingMask',
-        'PowerSeriesMask',
-        'RWGNKMask',
-        'ScaledMask',
-        'SinDegreeMask',
-        'StochasticRPEMask',
-        'SumMask',
-        'ToeplitzMask',
-        'TransposedMask',
-        'TreeMask',
-        'convolve',
-        'deconvolve',
-        'expander_edges',
-        'kernel_series',
-        'low_rank_operator',
-        'modulation',
-        'sparse_operator',
-    ],
     'pyg_topomask.nn': [
         'AsymmetricGRFAttention',
         'ExplicitAttention',
@@ -177,24 +90,65 @@ API = {
         'RandomSampling',
         'ToGridGraph',
     ],
-    'pyg_topomask.datasets': [
-        'DATASETS',
-        'CIFAR10Pixels',
-        'ClothRollouts',
-        'DigitsGrid',
-        'InducedCycles',
-        'MNISTPixels',
-        'MotifGraphs',
-        'MovingDigits',
-        'PeptidesFunctional',
-        'SceneBlocks',
-        'UrbanObjects',
-        'load_images',
-        'moving_digits',
+    'pyg_topomask.graph': ['Graph'],
+    'pyg_topomask.masks': [
+        'AdjacencyMask',
+        'CausalMask',
+        'DenseMask',
+        'ExpanderMask',
+        'GRFMask',
+        'HadamardMask',
+        'HeatKernelMask',
+        'HypercubeMask',
+        'LearnedFeaturesMask',
+        'LowRankMask',
+        'Mask',
+        'MultiHeadMask',
+        'PackingMask',
+        'PaddingMask',
+        'PowerSeriesMask',
+        'RWGNKMask',
+        'ScaledMask',
+        'SinDegreeMask',
+        'StochasticRPEMask',
+        'SumMask',
+        'ToeplitzMask',
+        'TransposedMask',
+        'TreeMask',
+        'convolve',
+        'deconvolve',
+        'kernel_series',
+        'low_rank_operator',
+        'modulation',
+        'sparse_operator',
     ],
+    'pyg_topomask.feature_maps': [
+        'EluFeatures',
+        'FavorFeatures',
+        'FeatureMap',
+        'FocusedFeatures',
+        'FourierFeatures',
+        'IdentityFeatures',
+        'PositiveFeatures',
+        'ReLUFeatures',
+        'SimplexFeatures',
+        'SquareFeatures',
+    ],
+    'pyg_topomask.walks': [
+        'FixedLength',
+        'GeometricLength',
+        'PoissonLength',
+        'SurvivalLength',
+        'WalkLength',
+        'WalkSettings',
+        'sample_walks',
+    ],
+    'pyg_topomask.ops': ['knn_graph', 'masked_linear_attention', 'masked_softmax_attention', 'topk_inner_product'],
+    'pyg_topomask.operators': ['MaskOperator'],
+    'pyg_topomask.capabilities': ['LowRank', 'Product', 'SparseEntries'],
+    'pyg_topomask.structures': ['MaskStructure'],
+    'pyg_topomask.sparse_pattern': ['SparsePattern'],
     'pyg_topomask.diagnostics': [
-        'EntryCounts',
-        'MaskError',
         'attention_degrees',
         'color_refinement',
         'compare_rows',
@@ -213,7 +167,6 @@ API = {
         'wl_equivalent',
     ],
     'pyg_topomask.viz': [
-        'neighborhood',
         'plot_attention_degrees',
         'plot_attention_graphs',
         'plot_cumulative_attention',
@@ -222,24 +175,33 @@ API = {
         'plot_mask',
         'plot_mask_rows',
     ],
+    'pyg_topomask.datasets': [
+        'CIFAR10Pixels',
+        'ClothRollouts',
+        'DigitsGrid',
+        'InducedCycles',
+        'MNISTPixels',
+        'MotifGraphs',
+        'MovingDigits',
+        'PeptidesFunctional',
+        'SceneBlocks',
+        'UrbanObjects',
+    ],
     'pyg_topomask.recommend': [
         'DirectAULoss',
         'InteractionDataset',
         'MGFormerRecommender',
         'Recommender',
-        'alignment',
-        'bipartite_data',
-        'build_recommender',
         'evaluate',
         'load_interaction_dataset',
         'load_interactions',
-        'popularity_groups',
         'rank_items',
         'read_interactions',
         'split_per_user',
-        'uniformity',
     ],
+    'pyg_topomask.graphgym': ['register_mask', 'train'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
+    'pyg_topomask.errors': ['ArgumentError'],
 }
 
 
@@ -254,7 +216,7 @@ for name in {BLOCKED!r}:
     sys.modules[name] = None
 import torch_geometric.graphgym.register as register
 def names():
-    return {{kind: sorted(map(str, own)) for kind, own in vars(register).items() if kind.endswith('_dict')}}
+    return {{kind: sorted(map(str, names)) for kind, names in vars(register).items() if kind.endswith('_dict')}}
 before = names()
 for name in {LIBRARY!r}:
     __import__(name)
@@ -266,6 +228,20 @@ from pyg_topomask.nn import GRFAttention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 data = AddGraphRandomFeatures()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
 GRFAttention(4)(torch.ones(2, 4), data.edge_index).sum().backward()
+""")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize('name', ['recommend', 'recommend.train', 'recommend.serve', 'runs.run'])
+def test_recommender_and_runs_know_nothing_of_graphgym(name: str) -> None:
+    result = run(f"""
+import sys
+import torch_geometric, torch_geometric.transforms, torch_geometric.loader
+before = {{name for name in sys.modules if 'graphgym' in name}}
+import pyg_topomask.{name}
+after = {{name for name in sys.modules if 'graphgym' in name}}
+assert after == before, after - before
+assert not {{name for name in after if name.startswith('pyg_topomask')}}
 """)
     assert result.returncode == 0, result.stderr
 
@@ -290,12 +266,25 @@ def test_public_names(name: str) -> None:
 
 
 def module_names() -> dict[str, Path]:
-    found = {}
+    modules = {}
     for path in sorted(ROOT.rglob('*.py')):
         parts = path.relative_to(ROOT).with_suffix('').parts
         parts = parts[:-1] if parts[-1] == '__init__' else parts
-        found['.'.join(('pyg_topomask', *parts))] = path
-    return found
+        modules['.'.join(('pyg_topomask', *parts))] = path
+    return modules
+
+
+def test_every_list_of_names_is_public() -> None:
+    """Files that hold nothing public have no `__all__`."""
+    for name, path in module_names().items():
+        lists = [
+            node
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == '__all__'
+        ]
+        packages = ['.'.join(name.split('.')[:length]) for length in range(1, name.count('.') + 2)]
+        public = {entry for package in packages for entry in API.get(package, ())}
+        assert {entry for node in lists for entry in ast.literal_eval(node.value)} <= public, name
 
 
 def absolute(path: Path, node: ast.ImportFrom) -> str:
@@ -317,9 +306,10 @@ def imported(path: Path, known: set[str]) -> set[str]:
     return names & known
 
 
-def part(module: str) -> str | None:
-    pieces = module.split('.')
-    return pieces[1] if len(pieces) > 1 else None
+def place(module: str) -> str | None:
+    """The name in ORDER of what a module belongs to."""
+    names = module.split('.')
+    return names[1] if len(names) > 1 else None
 
 
 def test_imports_point_one_way() -> None:
@@ -327,21 +317,24 @@ def test_imports_point_one_way() -> None:
     wrong = []
     for name, path in modules.items():
         for other in imported(path, set(modules)):
-            own, used = part(name), part(other)
-            if own is None or used is None or own == used:
+            user, used = place(name), place(other)
+            if user is None or used is None or user == used:
                 continue
-            if ORDER[used] >= ORDER[own]:
+            if ORDER[used] >= ORDER[user]:
                 wrong.append(f'{name} imports {other}')
     assert not wrong
 
 
-def test_every_part_has_a_place_in_the_order() -> None:
-    assert {part(name) for name in module_names()} - {None} <= set(ORDER)
+def test_every_module_has_a_place_in_the_order() -> None:
+    assert {place(name) for name in module_names()} - {None} <= set(ORDER)
 
 
 @pytest.mark.parametrize(
     ('name', 'below'),
-    [('structures', set()), ('operators', {'pyg_topomask.sparse_pattern', 'pyg_topomask.structures'})],
+    [
+        ('structures', {'pyg_topomask.errors'}),
+        ('operators', {'pyg_topomask.errors', 'pyg_topomask.capabilities', 'pyg_topomask.segments'}),
+    ],
 )
 def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:
     tree = ast.parse((ROOT / f'{name}.py').read_text())

@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv
 from yacs.config import CfgNode
 
 from pyg_topomask import Graph
-from pyg_topomask.graphgym.attentions import ATTENTIONS
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.operators import MaskOperator

@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from pyg_topomask import Graph
 from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, measured_entries, sparsity_bound
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.viz import neighborhood, plot_inspection
+from pyg_topomask.viz import plot_inspection
+from pyg_topomask.viz.inspection import neighborhood
 
 pytest.importorskip('matplotlib')
 
@@ -27,22 +28,22 @@ def make(**settings: Any) -> GRFMask:
 
 def distances(data: Data, node: int) -> np.ndarray:
     adjacency = (weight_matrix(Data(edge_index=data.edge_index, num_nodes=data.num_nodes), None) != 0).astype(int)
-    reached, found = np.eye(data.num_nodes, dtype=int)[node], np.full(data.num_nodes, -1)
+    reached, distance = np.eye(data.num_nodes, dtype=int)[node], np.full(data.num_nodes, -1)
     for hops in range(data.num_nodes):
-        found[(found < 0) & (reached > 0)] = hops
+        distance[(distance < 0) & (reached > 0)] = hops
         reached = reached + (adjacency + adjacency.T) @ reached
-    return found
+    return distance
 
 
 @pytest.mark.parametrize('size', [3, 100])
 @pytest.mark.parametrize('node', [0, 5])
 def test_neighborhood_holds_the_nearest_nodes_in_order(node: int, size: int) -> None:
     data = small_digraph()
-    found = neighborhood(Graph.from_data(data), node, size)
+    nodes = neighborhood(Graph.from_data(data), node, size)
     distance = distances(data, node)
-    assert found[0] == node
-    assert len(set(found.tolist())) == len(found) == min(size, (distance >= 0).sum())
-    assert distance[found].tolist() == sorted(distance[distance >= 0])[: len(found)]
+    assert nodes[0] == node
+    assert len(set(nodes.tolist())) == len(nodes) == min(size, (distance >= 0).sum())
+    assert distance[nodes].tolist() == sorted(distance[distance >= 0])[: len(nodes)]
 
 
 def test_neighborhood_starts_at_a_node_of_the_largest_degree() -> None:

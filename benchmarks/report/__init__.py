@@ -1,12 +1,10 @@
-r"""The report on all results: :obj:`REPORT.md` in a folder of results, and the README's section on them."""
+r"""The report on all results. Its sentences stand in the Markdown files of this folder and refer to cells of the tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.report.document import render_report
-from benchmarks.report.figures import draw_figures
-from benchmarks.report.readme import insert, render_results
+from benchmarks.report.document import render_readme, render_report
 
 __all__ = ['README', 'RESULTS', 'write_report']
 
@@ -15,8 +13,10 @@ README = Path(__file__).parents[2] / 'README.md'
 
 
 def write_report(folder: Path, quick: bool = False) -> None:
-    r"""Draws pictures and writes :obj:`REPORT.md` into a folder of results; for the project's own the README's section too."""
-    draw_figures(folder)
-    (folder / 'REPORT.md').write_text(render_report(folder, quick))
-    if folder.resolve() == RESULTS:
-        README.write_text(insert(README.read_text(), render_results(folder)))
+    r"""Writes :obj:`REPORT.md` into a folder of results. For the project's own folder, which must have all tables, also writes
+    the README's section.
+    """
+    ours = folder.resolve() == RESULTS
+    (folder / 'REPORT.md').write_text(render_report(folder, quick, may_lack_tables=not ours))
+    if ours:
+        README.write_text(render_readme(folder, README.read_text()))

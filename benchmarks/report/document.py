@@ -1,124 +1,125 @@
-r"""The report: statements of the papers, verdicts, tables and plots, from the files of a folder of results."""
+r"""The report and the README's section on results, from the Markdown files of this folder.
+
+A file of claims has a section for each: a heading :obj:`## place in the paper: statement`, a line :obj:`Verdict:` with a rule
+of :mod:`benchmarks.report.rules`, and sentences. A paragraph :obj:`Differs:` says what is not as in the paper, and a paragraph
+:obj:`Why:` why the claim is not reproduced.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.registry import BENCHMARKS, find_benchmark
-from benchmarks.report.claims import MEASURED, NOT_REPRODUCED, NOT_RUN, REPRODUCED, RULES, TREND, Claim, Section
-from benchmarks.report.general_theory import GENERAL_THEORY
-from benchmarks.report.grf import GRF
-from benchmarks.report.kmip import KMIP
-from benchmarks.report.mgformer import MGFORMER
-from benchmarks.report.package import PACKAGE
+from benchmarks.report import rules
+from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
-__all__ = ['SECTIONS', 'count_verdicts', 'render_report']
+__all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_readme', 'render_report']
 
-SECTIONS = (GENERAL_THEORY, GRF, MGFORMER, KMIP, PACKAGE)
-#: Words of columns that hold a paper's figures; such tables are shown, others linked.
+CHAPTERS = tuple(TEMPLATES / f'{name}.md' for name in ('general_theory', 'grf', 'mgformer', 'kmip', 'package'))
+VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.NOT_RUN)
+MARKERS = ('<!-- results: begin -->', '<!-- results: end -->')
+#: A line of a claim that may lack its tables.
+MAY_BE_MISSING = 'If missing: not run here'
+#: Words of columns that hold a paper's figures. The report shows such tables and links the unused.
 THEIRS = ('paper', 'thesis', 'Table')
-HIDDEN = ('seeds',)
-WHY = (
-    'Behind each stands what differs from the paper, of which the notes of the tables say more, and behind what is not '
-    'reproduced in full why it is not: "probably" is a guess.'
-)
 
 
-def render_report(folder: Path, quick: bool = False) -> str:
-    r"""Returns the report on the tables and plots of a folder, in Markdown.
+@dataclass(frozen=True)
+class Claim:
+    r"""A statement, its verdict, its text in Markdown, and the names of the tables that decide."""
 
-    Args:
-        folder (Path): Where :func:`~benchmarks.harness.write_table` has written.
-        quick (bool, optional): Whether by a smoke run, of which the report warns. (default: :obj:`False`)
+    heading: str
+    verdict: str
+    text: str
+    tables: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Chapter:
+    r"""The claims of a paper with its title and link, or those of the package, which has no link."""
+
+    title: str
+    link: str
+    claims: Sequence[Claim]
+
+    def count(self, verdict: str) -> int:
+        return [claim.verdict for claim in self.claims].count(verdict)
+
+
+def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = False) -> str:
+    r"""Returns the report on a folder of tables and plots. Claims whose tables may be missing, and are, were not run.
+
+    Raises:
+        ReportError: If a reference cannot be filled in.
     """
-    lines = ['# Results', '', f'Written by `python -m benchmarks report` from the tables beside it. {RULES} {WHY}', '']
-    lines += ['**A smoke run: its sizes are too small for its verdicts to mean anything.**', ''] if quick else []
-    lines += ['| paper | ' + ' | '.join((REPRODUCED, TREND, NOT_REPRODUCED, NOT_RUN)) + ' |', '|' + ' --- |' * 5]
-    for section in SECTIONS[:-1]:
-        counts = count_verdicts([section], folder)
-        cells = [str(counts[verdict]) for verdict in (REPRODUCED, TREND, NOT_REPRODUCED, NOT_RUN)]
-        lines.append(f'| [{section.heading}](#{_anchor(section.heading)}) | {" | ".join(cells)} |')
-    shown: set[str] = set()
-    for section in SECTIONS:
-        lines += ['', f'## {section.heading}', '']
-        if section.link:
-            lines += [f'<{section.link}>', '']
-        lines += _claims(section, folder)
-        tables = [name for name in dict.fromkeys(claim.table for claim in section.claims) if name and name not in shown]
-        for name in tables:
-            lines += _table(name, folder)
-        shown |= set(tables)
-    others = sorted({path.stem for path in folder.glob('*.csv') if path.with_suffix('.md').is_file()} - shown)
-    if others:
-        lines += ['', '## Other tables']
-        for name in others:
-            lines += _table(name, folder)
-    return '\n'.join(lines) + '\n'
+    results = Results(folder)
+    chapters = [read_chapter(path, results, may_lack_tables) for path in CHAPTERS]
+    shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
+    unused = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
+    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'show': partial(_show, folder)}
+    return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 
-def count_verdicts(sections: Iterable[Section], folder: Path) -> Counter[str]:
-    return Counter(claim.decide(folder).verdict for section in sections for claim in section.claims)
+def render_readme(folder: Path, readme: str) -> str:
+    r"""Returns a README with the section between its markers written anew.
+
+    Raises:
+        ReportError: If a reference cannot be filled in.
+        ValueError: If the README does not have both markers, once each and in order.
+    """
+    start, end = MARKERS
+    if readme.count(start) != 1 or readme.count(end) != 1 or readme.index(start) > readme.index(end):
+        raise ValueError(f'readme: lacks {start!r} before {end!r}; accepted is a text with each once')
+    results = Results(folder)
+    chapters = [read_chapter(path, results) for path in CHAPTERS]
+    text = results.fill(TEMPLATES / 'readme.md', values={'chapters': chapters, 'verdicts': VERDICTS}).strip()
+    return f'{readme.partition(start)[0]}{start}\n{text}\n{end}{readme.partition(end)[2]}'
 
 
-def _claims(section: Section, folder: Path) -> list[str]:
-    measured = all(claim.decide(folder).verdict in (MEASURED, NOT_RUN) for claim in section.claims)
-    heads = ('what', 'question', 'here', 'table') if measured else ('where', 'statement', 'verdict', 'here', 'why', 'table')
-    lines = ['| ' + ' | '.join(heads) + ' |', '|' + ' --- |' * len(heads)]
-    for claim in section.claims:
-        found = claim.decide(folder)
-        sentence = found.sentence if found.verdict != NOT_RUN else f'{found.sentence} {_command(claim)}'.strip()
-        link = f'[{claim.table}]({claim.table}.md)' if (folder / f'{claim.table}.md').is_file() else claim.table
-        cells = (
-            [claim.where, claim.statement, sentence, link]
-            if measured
-            else [claim.where, claim.statement, f'**{found.verdict}**', sentence, _why(claim, found.verdict), link]
-        )
-        lines.append('| ' + ' | '.join(cell.replace('|', r'\|') for cell in cells) + ' |')
-    return lines
+def read_chapter(path: Path, results: Results, may_lack_tables: bool = False) -> Chapter:
+    r"""Returns the claims of a file, judged by the tables of a folder."""
+    head, *sections = re.split(r'^(?=## )', path.read_text(), flags=re.MULTILINE)
+    title, _, link = head.strip().partition('\n')
+    line, claims = head.count('\n'), []
+    for section in sections:
+        claims.append(_read_claim(path, section, line, results, may_lack_tables or MAY_BE_MISSING in section))
+        line += section.count('\n')
+    return Chapter(title.removeprefix('# '), link.strip(), claims)
 
 
-def _why(claim: Claim, verdict: str) -> str:
-    parts = (
-        f'differs: {claim.differs}' if claim.differs and verdict in (REPRODUCED, TREND, NOT_REPRODUCED) else '',
-        claim.reason if verdict in (TREND, NOT_REPRODUCED) else '',
-    )
-    return '; '.join(filter(None, parts))
+def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_tables: bool) -> Claim:
+    heading, _, body = section.replace(MAY_BE_MISSING, '').partition('\n')
+    try:
+        text = results.fill(path, body, line + 1)
+    except ReportError as error:
+        if not may_lack_tables:
+            raise
+        command = f'python -m benchmarks --full {find_benchmark(results.tables_in(body)[0])}'
+        text = f'Verdict: {rules.NOT_RUN}\n\nThe results are missing: {error.reason}. Run `{command}`.'
+    tables = results.tables_in(body)
+    verdict, text = re.fullmatch(r'\s*(?:Verdict: (.*?)\n)?(.*)', text, re.DOTALL).groups('')  # type: ignore[union-attr]
+    if verdict not in (*VERDICTS, rules.MEASURED, ''):
+        raise ReportError(path, line + 1, heading, f'got the verdict {verdict!r}; accepted are {", ".join(VERDICTS)}')
+    links = [f'[{name}]({name}.md)' for name in tables if (results.folder / f'{name}.md').is_file()]
+    paragraphs = [' '.join([f'**{verdict.capitalize()}**' if verdict else '', *links]).strip()]
+    for paragraph in filter(None, map(str.strip, re.split(r'\n\s*\n', text))):
+        if not (paragraph.startswith('Why:') and verdict == rules.REPRODUCED):
+            paragraphs.append(paragraph if paragraph.startswith('- ') else ' '.join(paragraph.split()))
+    return Claim(heading.removeprefix('## '), verdict or rules.MEASURED, '\n\n'.join(paragraphs), tables)
 
 
-def _command(claim: Claim) -> str:
-    return f'`python -m benchmarks --full {find_benchmark(claim.table)}`' if claim.table else ''
-
-
-def _table(name: str, folder: Path) -> list[str]:
-    r"""Title, settings, plots, and the table itself where it holds figures of a paper."""
+def _show(folder: Path, name: str) -> str:
+    r"""Title, settings and plots of a table, and the table itself if it holds figures of a paper."""
     path = folder / f'{name}.md'
     if not path.is_file():
-        return []
-    title, *lines = path.read_text().rstrip().split('\n')
-    start = next(index for index, line in enumerate(lines) if line.startswith('| '))
-    heads = _cells(lines[start])
-    found = ['', f'### {title.removeprefix("# ")}', *lines[: start - 1]]
-    for plot in _plots(name, folder):
-        found += ['', f'![{plot.stem}]({plot.name})']
-    if not any(word in head for head in heads for word in THEIRS):
-        return [*found, '', f'Table: [{name}.md]({name}.md).']
-    kept = [index for index, head in enumerate(heads) if head not in HIDDEN]
-    rows = ['| ' + ' | '.join(_cells(line)[index] for index in kept) + ' |' for line in lines[start:]]
-    return [*found, '', *rows]
-
-
-def _plots(name: str, folder: Path) -> list[Path]:
-    r"""The plots that have the name of a table, or for the first table of a benchmark the benchmark's."""
-    names = {name, *(own for own, benchmark in BENCHMARKS.items() if benchmark.tables[0] == name)}
-    return [path for path in sorted(folder.glob('*.png')) if path.stem in names or path.stem.startswith(f'{name}_')]
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip('|').split(' | ')]
-
-
-def _anchor(heading: str) -> str:
-    r"""The anchor that GitHub gives a heading."""
-    return ''.join(c for c in heading.lower().replace(' ', '-') if c.isalnum() or c in '-_')
+        return ''
+    head, _, rows = path.read_text().removeprefix('# ').partition('\n| ')
+    names = {name, *(key for key, benchmark in BENCHMARKS.items() if benchmark.tables[0] == name)}
+    plots = [plot for plot in sorted(folder.glob('*.png')) if plot.stem in names or plot.stem.startswith(f'{name}_')]
+    images = ''.join(f'![{plot.stem}]({plot.name})\n\n' for plot in plots)
+    holds_theirs = any(word in rows.partition('\n')[0] for word in THEIRS)
+    return f'### {head}\n{images}' + (f'| {rows.strip()}' if holds_theirs else f'Table: [{name}.md]({name}.md).')

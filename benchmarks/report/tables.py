@@ -1,145 +1,189 @@
-r"""Tables of results as claims read them: rows by the values of their columns, numbers, and means with standard errors."""
+r"""The tables of results, as templates refer to them."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.harness import mean_error, verdict
 
-__all__ = ['Estimate', 'Missing', 'Row', 'Table', 'span', 'times']
+__all__ = ['Estimate', 'Missing', 'Row', 'Table', 'each', 'form', 'growth_rates']
 
 
-class Missing(LookupError):
-    r"""A table, a row or a number that a claim needs is not there."""
+class Missing(Exception):
+    r"""A table, a row or a number that the report refers to does not exist."""
 
 
 class Estimate(NamedTuple):
-    r"""A mean and its standard error, and of a paired difference what it shows, where a table knows that from before it rounded
-    them.
+    r"""A mean and its standard error. For a paired difference, :obj:`known` is the verdict that the table computed before it
+    rounded both.
     """
 
     mean: float
     error: float
     known: str = ''
 
-    @classmethod
-    def parse(cls, text: str) -> Estimate:
-        r"""Reads :obj:`"0.12 ± 0.03"`, with or without words behind a colon."""
-        mean, sign, error = text.partition(':')[0].partition(' ± ')
-        if not sign:
-            raise Missing(f'{text!r} is no mean with its error')
-        return cls(float(mean), float(error))
-
     @property
     def verdict(self) -> str:
-        r"""What a paired difference shows: better, worse, or not distinguishable from none."""
+        r"""What a difference shows: :obj:`"better"`, :obj:`"worse"` or :obj:`"not distinguishable"`."""
         return self.known or verdict(self.mean, self.error)
 
     def __neg__(self) -> Estimate:
         return Estimate(-self.mean, self.error, {'better': 'worse', 'worse': 'better'}.get(self.known, self.known))
 
-    def minus(self, other: Estimate) -> Estimate:
-        r"""The difference to another estimate that is independent of this one."""
-        return Estimate(self.mean - other.mean, (self.error**2 + other.error**2) ** 0.5)
+    def __sub__(self, other: Estimate) -> Estimate:
+        r"""The difference of two independent estimates."""
+        return Estimate(self.mean - other.mean, math.hypot(self.error, other.error))
+
+    def __format__(self, spec: str) -> str:
+        return f'{self.mean:{spec}} ± {self.error:{spec.lstrip("+")}}'
 
 
-class Row(dict[str, str]):
-    r"""The cells of a row by column."""
+class Row:
+    r"""A row. :obj:`row['test accuracy']` and, in templates, :obj:`row.test_accuracy` are a number, an :class:`Estimate` or a
+    text.
+    """
 
-    def __missing__(self, column: str) -> str:
-        raise Missing(f'There is no column {column!r}')
+    def __init__(self, table: str, cells: dict[str, str]) -> None:
+        # A number that could not be measured is as good as none.
+        self.cells = {_key(column): '' if cell in ('nan', 'inf') else cell for column, cell in cells.items()}
+        self.table = table
 
-    def gap(self, column: str) -> Estimate:
-        r"""The paired difference in a column, with what the row says that it shows."""
-        return Estimate.parse(self[column])._replace(known=self.get('verdict', ''))
+    def __getitem__(self, column: str) -> Any:
+        cell = self.text(column)
+        if not cell:
+            raise Missing(f'table {self.table} has no {column!r} in the row {", ".join(filter(None, self.cells.values()))}')
+        mean, is_estimate, error = cell.partition(':')[0].partition(' ± ')
+        if is_estimate:
+            return Estimate(float(mean), float(error), self.text('verdict') if 'paired' in column else '')
+        try:
+            return float(cell) if not cell.isdecimal() else int(cell)
+        except ValueError:
+            return cell
+
+    def text(self, column: str) -> str:
+        r"""The cell as a text, which is empty if there is none."""
+        return self.cells.get(_key(column), '')
+
+    def matches(self, wanted: dict[str, Any]) -> bool:
+        r"""Whether each cell is as wanted: a number, a pattern such as :obj:`'GRF*'`, a list of both, :obj:`'<5'`,
+        :obj:`'>=5'`, or :obj:`'!'` and a pattern that it must not match.
+        """
+        if unknown := wanted.keys() - self.cells.keys():
+            raise Missing(f'table {self.table} has no column {unknown.pop()!r}')
+        return all(_matches(self.cells[key], value) for key, value in wanted.items())
 
     def minus_by_seed(self, other: Row) -> Estimate:
         r"""The difference to another row, paired by the seeds of both."""
         seeds = zip(self['seeds'].split(), other['seeds'].split(), strict=True)
-        return Estimate(*mean_error([float(own) - float(its) for own, its in seeds]))
+        return Estimate(*mean_error([float(value) - float(base) for value, base in seeds]))
 
 
 class Table:
-    r"""The rows of one csv file."""
+    r"""The rows of :obj:`<folder>/<name>.csv`, which is read when they are needed."""
 
-    def __init__(self, name: str, rows: Iterable[Mapping[str, str]]) -> None:
-        self.name, self.rows = name, [Row(row) for row in rows]
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self.path = name, folder / f'{name}.csv'
 
-    @classmethod
-    def read(cls, folder: Path, name: str) -> Table:
-        path = folder / f'{name}.csv'
-        if not path.is_file():
-            raise Missing(f'There is no table {name}')
-        with path.open(newline='') as file:
-            return cls(name, csv.DictReader(file))
+    @cached_property
+    def rows(self) -> list[Row]:
+        if not self.path.is_file():
+            raise Missing(f'there is no table {self.name}')
+        with self.path.open(newline='') as file:
+            return [Row(self.name, cells) for cells in csv.DictReader(file)]
 
-    def keep(self, wanted: Callable[[Row], object]) -> Table:
-        r"""The rows that are wanted.
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
 
-        Raises:
-            Missing: If there are none.
-        """
-        rows = [row for row in self.rows if wanted(row)]
-        if not rows:
-            raise Missing(f'{self.name} lacks the rows')
-        return Table(self.name, rows)
+    def __len__(self) -> int:
+        return len(self.rows)
 
-    def where(self, values: Mapping[str, object]) -> Table:
-        r"""The rows that have these values.
+    def __call__(self, **wanted: object) -> Table:
+        r"""The rows that match, as in :obj:`motifs(model=['GCN', 'GAT'], layers='<4')`. A column :obj:`"data set"` is
+        :obj:`data_set`.
 
         Raises:
             Missing: If there are none.
         """
-        try:
-            return self.keep(lambda row: all(row[key] == str(value) for key, value in values.items()))
-        except Missing:
-            raise Missing(f'{self.name} lacks the row {", ".join(map(str, values.values()))}') from None
+        table = Table(self.path.parent, self.name)
+        table.rows = [row for row in self if row.matches(wanted)]
+        if not table.rows:
+            raise Missing(f'table {self.name} has no row with {wanted}')
+        return table
 
-    def column(self, name: str) -> list[str]:
-        return [row[name] for row in self.rows]
+    def row(self, **wanted: object) -> Row:
+        r"""The only row that matches."""
+        first, *more = self(**wanted)
+        if more:
+            raise Missing(f'table {self.name} has {1 + len(more)} rows with {wanted}; one is needed')
+        return first
 
-    def numbers(self, column: str) -> list[float]:
-        r"""The numbers of a column; empty cells and :obj:`nan` are left out.
+    def cell(self, column: str, **wanted: object) -> Any:
+        r"""A cell of the only row that matches."""
+        return self.row(**wanted)[column]
 
-        Raises:
-            Missing: If there are none.
-        """
-        found = [float(cell) for cell in self.column(column) if cell not in ('', 'nan')]
-        if not found:
-            raise Missing(f'{self.name} has no number in {column!r}')
-        return found
+    def column(self, name: str) -> list[Any]:
+        r"""The cells of a column that are not empty."""
+        return [row[name] for row in self(**{_key(name): '?*'})]
 
-    def number(self, column: str, values: Mapping[str, object]) -> float:
-        r"""The number of the one row that has these values."""
-        (found,) = self.where(values).numbers(column)
-        return found
-
-    def estimate(self, column: str, values: Mapping[str, object]) -> Estimate:
-        r"""The mean and standard error of the one row that has these values."""
-        (row,) = self.where(values).rows
-        return row.gap(column) if 'paired' in column else Estimate.parse(row[column])
-
-    def distinct(self, column: str) -> list[str]:
+    def distinct(self, column: str) -> list[Any]:
         return list(dict.fromkeys(self.column(column)))
 
+    def best(self, column: str) -> Row:
+        r"""The row with the largest mean in a column."""
+        return max(self, key=lambda row: row[column].mean)
 
-def times(value: float) -> str:
-    r"""A ratio with two digits, or as many as it has before the point.
+    @property
+    def processor(self) -> str:
+        r"""The processor that the table's Markdown file names."""
+        machine = re.search(r'^Machine: ([^,\n]*)', self.path.with_suffix('.md').read_text(), re.MULTILINE)
+        return ' '.join(machine[1].replace('(R)', '').removesuffix('Processor').split()) if machine else '?'
 
-    >>> times(153.6), times(6.29), times(0.351), times(0.0098)
-    ('154', '6.3', '0.35', '0.0098')
+
+def _key(column: str) -> str:
+    return re.sub(r'\W+', '_', column)
+
+
+def _matches(cell: str, wanted: Any) -> bool:
+    if isinstance(wanted, list):
+        return any(_matches(cell, choice) for choice in wanted)
+    sign, text = re.fullmatch(r'(>=|<|!)?(.*)', str(wanted)).groups('')  # type: ignore[union-attr]
+    if sign in ('>=', '<'):
+        return cell != '' and (float(cell) >= float(text) if sign == '>=' else float(cell) < float(text))
+    return fnmatchcase(cell, text) != (sign == '!')
+
+
+def growth_rates(points: Iterable[tuple[float, float]]) -> list[float]:
+    r"""The slopes of a curve on logarithmic axes, from point to point.
+
+    >>> growth_rates([(1, 3), (2, 12), (4, 24)])
+    [2.0, 1.0]
     """
+    return [math.log(y / before) / math.log(x / start) for (start, before), (x, y) in pairwise(points)]
+
+
+def form(value: Any, spec: str = 'short') -> str:
+    r"""Formats a number, an estimate, or the smallest and largest of a list. :obj:`"short"` has two digits, or as many as there
+    are before the point.
+
+    >>> [form(153.6), form(6.29), form(0.351), form(0.0098), form([3.49, 12.4, 5]), form(Estimate(0.5, 0.25), '+.2f')]
+    ['154', '6.3', '0.35', '0.0098', '3.5 to 12', '+0.50 ± 0.25']
+    """
+    if isinstance(value, list):
+        return ' to '.join(dict.fromkeys(form(end, spec) for end in (min(value), max(value))))
+    if spec != 'short':
+        return format(value, spec)
     return f'{value:.0f}' if abs(value) >= 10 else f'{value:.1f}' if abs(value) >= 1 else f'{float(f"{value:.2g}"):g}'
 
 
-def span(values: Sequence[float]) -> str:
-    r"""The smallest and the largest of some ratios.
-
-    >>> span([3.49, 12.4, 5]), span([0.9, 0.9])
-    ('3.5 to 12', '0.9')
-    """
-    low, high = times(min(values)), times(max(values))
-    return low if low == high else f'{low} to {high}'
+def each(rows: Iterable[Row], text: str, joint: str = ', ') -> str:
+    r"""Joins a text for each row, in which :obj:`{test accuracy:.3f}` is a cell."""
+    pattern = re.compile(r'\{([^:{}]*)(?::([^{}]*))?\}')
+    return joint.join(pattern.sub(lambda cell: form(row[cell[1]], cell[2] or ''), text) for row in rows)  # noqa: B023

@@ -5,17 +5,15 @@ from __future__ import annotations
 from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.datasets.digits import DigitsGrid
-from pyg_topomask.datasets.images import load_images
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MotifGraphs
-from pyg_topomask.datasets.moving_digits import MovingDigits, moving_digits
+from pyg_topomask.datasets.moving_digits import MovingDigits
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.datasets.peptides import PeptidesFunctional
 from pyg_topomask.datasets.pixels import CIFAR10Pixels, MNISTPixels
 from pyg_topomask.datasets.point_clouds import SceneBlocks, UrbanObjects
 
 __all__ = [
-    'DATASETS',
     'CIFAR10Pixels',
     'ClothRollouts',
     'DigitsGrid',
@@ -26,8 +24,6 @@ __all__ = [
     'PeptidesFunctional',
     'SceneBlocks',
     'UrbanObjects',
-    'load_images',
-    'moving_digits',
 ]
 
 #: Datasets by the name that :obj:`dataset.name` uses with :obj:`dataset.format: topomask`.

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import grid
 
-from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.checks import check_choice
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
-__all__ = ['DigitsGrid', 'digit_images', 'grid_graphs', 'split_digits']
+__all__ = ['DigitsGrid']
 
 
 class DigitsGrid(GeneratedDataset):
@@ -25,7 +26,7 @@ class DigitsGrid(GeneratedDataset):
 
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
@@ -38,7 +39,7 @@ class DigitsGrid(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_split(split)
+        check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
         images, labels = digit_images()
         splits = split_digits(labels)

@@ -3,31 +3,26 @@ r"""Datasets made of files that lie in their root, with fixed splits."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-__all__ = ['SPLITS', 'FileDataset', 'check_split']
+from pyg_topomask.checks import check_choice
+from pyg_topomask.errors import ArgumentError
 
 SPLITS = ('train', 'val', 'test')
 
 
-def check_split(split: str | None, splits: Sequence[str] = SPLITS) -> None:
-    r"""Raises a :obj:`ValueError` unless :obj:`split` names a split or is :obj:`None`, which stands for all."""
-    if split is not None and split not in splits:
-        raise ValueError(f'split: got {split!r}; accepted are {", ".join(splits)} and None')
-
-
 class FileDataset(InMemoryDataset):
-    r"""The graphs that :meth:`read` makes of the files :attr:`raw_file_names` in the root. What is made of them is kept in
-    :obj:`processed/<stem>` there.
+    r"""A dataset whose graphs :meth:`read` makes from the files :attr:`raw_file_names` in the root. The graphs are stored in
+    :obj:`processed/<stem>` in the root.
 
     Args:
         root (str): The folder with the files.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
@@ -44,14 +39,14 @@ class FileDataset(InMemoryDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_split(split)
+        check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
         self.load(self.processed_paths[0])
         self._split_indices: dict[str, Tensor] = torch.load(self.processed_paths[1])
         if split is not None:
             if self._split_indices[split].numel() == 0:
-                held = [name for name, index in self._split_indices.items() if index.numel() > 0]
-                raise ValueError(f'split: got {split!r}, which has no graphs; accepted are {", ".join(held)} and None')
+                with_graphs = [name for name, index in self._split_indices.items() if index.numel() > 0]
+                raise ArgumentError('split', f'{split!r}, which has no graphs', f'{", ".join(with_graphs)} and None')
             chosen = [self.get(int(index)) for index in self._split_indices[split]]
             self.data, self.slices = self.collate(chosen)
             self._data_list = None
@@ -71,7 +66,7 @@ class FileDataset(InMemoryDataset):
 
     @property
     def processed_dir(self) -> str:
-        # A folder of its own, for PyG keeps what was done to the graphs in one file of each folder.
+        # One folder per dataset, because PyG stores the transforms of the graphs in one file per folder.
         return str(Path(str(self.root)) / 'processed' / self.stem)
 
     @property

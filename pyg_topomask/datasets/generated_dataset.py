@@ -5,8 +5,6 @@ from __future__ import annotations
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
-__all__ = ['GeneratedDataset']
-
 
 class GeneratedDataset(InMemoryDataset):
     r"""Graphs that the constructor of a subclass makes and hands to :meth:`hold`; nothing is written.
@@ -20,7 +18,7 @@ class GeneratedDataset(InMemoryDataset):
     _split_indices: dict[str, Tensor]
 
     def hold(self, graphs: list[Data], split_indices: dict[str, Tensor]) -> None:
-        r"""Holds the graphs of the dataset, or of the part asked for, and the indices of each part in the whole dataset."""
+        r"""Holds the graphs of the dataset, or of the split asked for, and the indices of each split in the whole dataset."""
         graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
         self._split_indices = split_indices

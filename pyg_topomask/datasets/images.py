@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_choice
 from pyg_topomask.datasets.digits import digit_images, split_digits
 from pyg_topomask.datasets.file_dataset import SPLITS
+from pyg_topomask.errors import ArgumentError
 
-__all__ = ['Splits', 'load_images']
-
-#: Inputs and labels of the parts :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
+#: Inputs and labels of the splits :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
 Splits = dict[str, tuple[Tensor, Tensor]]
 
 FILES = {'mnist': 'mnist_subset.npz', 'cifar10': 'cifar10_subset.npz'}
@@ -48,15 +48,14 @@ def load_images(name: str, root: str | Path | None = None) -> Splits:
     """
     if name == 'digits':
         images, labels = digit_images()
-        return {part: (images[own].unsqueeze(1), labels[own]) for part, own in split_digits(labels).items()}
-    if name not in FILES:
-        raise ValueError(f'name: got {name!r}; accepted are {["digits", *FILES]}')
+        return {split: (images[index].unsqueeze(1), labels[index]) for split, index in split_digits(labels).items()}
+    check_choice(('digits', *FILES), name=name)
     if root is None:
-        raise ValueError(f'root: got None for name={name!r}; accepted is the folder that holds {FILES[name]}')
+        raise ArgumentError('root', f'None for name={name!r}', f'the folder that holds {FILES[name]}', verb='is')
     train_images, train_labels, *test = _read(Path(root) / FILES[name])
     kept = len(train_labels) - len(train_labels) // 10
-    parts = (train_images[:kept], train_labels[:kept]), (train_images[kept:], train_labels[kept:]), (test[0], test[1])
-    return dict(zip(SPLITS, parts, strict=True))
+    splits = (train_images[:kept], train_labels[:kept]), (train_images[kept:], train_labels[kept:]), (test[0], test[1])
+    return dict(zip(SPLITS, splits, strict=True))
 
 
 def _read(path: Path) -> list[Tensor]:
@@ -67,14 +66,15 @@ def _read(path: Path) -> list[Tensor]:
         with np.load(path) as file:
             arrays = {key: file[key] for key in ARRAYS}
     except (BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise ValueError(f'root: got {str(path)!r}, which does not hold the arrays {", ".join(ARRAYS)}') from error
+        raise ArgumentError('root', repr(str(path)), f'files that hold the arrays {", ".join(ARRAYS)}') from error
     tensors = []
-    for part in ('train', 'test'):
-        images, labels = arrays[f'x_{part}'], arrays[f'y_{part}']
+    for split in ('train', 'test'):
+        images, labels = arrays[f'x_{split}'], arrays[f'y_{split}']
         if images.dtype != np.uint8 or images.ndim not in (3, 4) or labels.shape != images.shape[:1]:
-            raise ValueError(
-                f'root: got {str(path)!r} with x_{part} of shape {images.shape} and {images.dtype} and y_{part} of shape '
-                f'{labels.shape}; accepted are uint8 images [n, height, width] or [n, height, width, channels] and labels [n]'
+            raise ArgumentError(
+                'root',
+                f'{str(path)!r} with x_{split} of shape {images.shape} and {images.dtype}, y_{split} of shape {labels.shape}',
+                'uint8 images [n, height, width] or [n, height, width, channels] and labels [n]',
             )
         channels_last = torch.from_numpy(images.reshape(*images.shape[:3], -1))
         tensors += [channels_last.permute(0, 3, 1, 2).float().contiguous() / 255, torch.from_numpy(labels).long()]

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
-from pyg_topomask.datasets.file_dataset import check_split
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
 
@@ -28,7 +27,7 @@ class InducedCycles(GeneratedDataset):
 
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, holds that part alone. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads that split alone. (default: :obj:`None`)
         num_pairs (int): The number of trees, each of which gives two examples. (default: :obj:`2048`)
         size (int): The number of nodes of a tree, from 5. (default: :obj:`50`)
         seed (int): The seed. (default: :obj:`0`)
@@ -53,7 +52,7 @@ class InducedCycles(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_split(split, PAIR_SPLITS)
+        check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         check_whole(5, size=size)
         check_whole(seed=seed)
@@ -67,8 +66,8 @@ class InducedCycles(GeneratedDataset):
         splits = split_pairs(num_pairs, generator)
         edges = torch.stack([parent[:, 1:], torch.arange(1, size).expand(num_pairs, -1)], dim=1)
         graphs = [
-            make_graph(torch.cat([tree, ends[own].unsqueeze(1)], dim=1), size, label)
-            for own, tree in enumerate(edges)
+            make_graph(torch.cat([tree, ends[index].unsqueeze(1)], dim=1), size, label)
+            for index, tree in enumerate(edges)
             for label, ends in enumerate((nearer, farthest))
         ]
         self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)

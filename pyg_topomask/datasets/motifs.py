@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_probability, check_whole
-from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.checks import check_choice, check_probability, check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
-__all__ = ['MOTIFS', 'MotifGraphs', 'neighbor_degrees']
+__all__ = ['MotifGraphs']
 
 PAIR_SPLITS = SPLITS[:2]
 
@@ -53,7 +53,7 @@ class MotifGraphs(GeneratedDataset):
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
         motif (str): :obj:`"caveman"`, :obj:`"circle"`, :obj:`"grid"`, :obj:`"ladder"` or :obj:`"circular_ladder"`.
             (default: :obj:`"caveman"`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, holds that part alone. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads that split alone. (default: :obj:`None`)
         num_pairs (int): The number of positive and of negative examples. (default: :obj:`2048`)
         size (int): The number of nodes of the large graphs. (default: :obj:`100`)
         connect (float): The probability of an edge between the two graphs. (default: :obj:`0.004`)
@@ -81,9 +81,8 @@ class MotifGraphs(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if motif not in MOTIFS:
-            raise ValueError(f'motif: got {motif!r}; accepted are {", ".join(MOTIFS)}')
-        check_split(split, PAIR_SPLITS)
+        check_choice(MOTIFS, motif=motif)
+        check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         check_whole(seed=seed)
         check_probability(connect=connect)
@@ -137,8 +136,8 @@ def split_pairs(num_pairs: int, generator: torch.Generator) -> dict[str, Tensor]
     r"""Splits pairs of examples, which stay together, in three parts for training and one for validation."""
     order = torch.randperm(num_pairs, generator=generator)
     cut = max(1, num_pairs // 4)
-    parts = zip(PAIR_SPLITS, (order[cut:], order[:cut]), strict=True)
-    return {name: (2 * own.sort().values.unsqueeze(1) + torch.arange(2)).flatten() for name, own in parts}
+    splits = zip(PAIR_SPLITS, (order[cut:], order[:cut]), strict=True)
+    return {name: (2 * pairs.sort().values.unsqueeze(1) + torch.arange(2)).flatten() for name, pairs in splits}
 
 
 def _random_edges(num_nodes: int, num_edges: int, generator: torch.Generator) -> Tensor:
@@ -150,8 +149,8 @@ def _random_edges(num_nodes: int, num_edges: int, generator: torch.Generator) ->
 def _look_alikes(motif: Tensor, nodes: int, count: int, generator: torch.Generator) -> list[Tensor]:
     r"""Draws random graphs of the motif's numbers of nodes and edges that are not the motif."""
     drawn = [motif]
-    found: list[Tensor] = []
-    while len(found) < count:
+    look_alikes: list[Tensor] = []
+    while len(look_alikes) < count:
         drawn[1:] = [_random_edges(nodes, motif.size(1), generator) for _ in range(count)]
         edges = torch.stack(drawn)
         adjacency = torch.zeros(len(drawn), nodes, nodes, dtype=torch.float64)
@@ -163,5 +162,5 @@ def _look_alikes(motif: Tensor, nodes: int, count: int, generator: torch.Generat
             power = power @ adjacency
         # Equal graphs have equal numbers of closed walks of every length; these are integers below 2^53.
         closed = torch.stack(walks, dim=1)
-        found += list(edges[(closed != closed[0]).any(1)])
-    return found[:count]
+        look_alikes += list(edges[(closed != closed[0]).any(1)])
+    return look_alikes[:count]

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.digits import digit_images, grid_graphs, split_digits
-from pyg_topomask.datasets.file_dataset import check_split
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.images import Splits
 
-__all__ = ['MovingDigits', 'moving_digits']
+__all__ = ['MovingDigits']
 
 TARGETS = ('digit', 'direction', 'both')
 # Rows and columns of a step down, up, right and left.
@@ -29,7 +29,7 @@ class MovingDigits(GeneratedDataset):
 
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
         size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
@@ -57,17 +57,17 @@ class MovingDigits(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_split(split)
+        check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
-        parts = moving_digits(num_frames, size, target, seed)
-        counts = [len(labels) for _, labels in parts.values()]
+        splits = moving_digits(num_frames, size, target, seed)
+        counts = [len(labels) for _, labels in splits.values()]
         graphs = [
             graph
-            for part, (videos, labels) in parts.items()
-            if split in (None, part)
+            for name, (videos, labels) in splits.items()
+            if split in (None, name)
             for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
         ]
-        self.hold(graphs, dict(zip(parts, torch.arange(sum(counts)).split(counts), strict=True)))
+        self.hold(graphs, dict(zip(splits, torch.arange(sum(counts)).split(counts), strict=True)))
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:
@@ -102,8 +102,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     check_whole(1, num_frames=num_frames)
     check_whole(smallest, size=size)  # where every first step stays inside
     check_whole(seed=seed)
-    if target not in TARGETS:
-        raise ValueError(f'target: got {target!r}; accepted are {list(TARGETS)}')
+    check_choice(TARGETS, target=target)
     generator = torch.Generator().manual_seed(int(seed))
     count, free = images.size(0), size - images.size(-1)
     start = torch.randint(MAX_SPEED, free - MAX_SPEED + 1, (count, 2), generator=generator)
@@ -112,7 +111,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     step = torch.tensor(DIRECTIONS)[direction] * speed
     videos = _render(images, _bounce(start.unsqueeze(1) + torch.arange(num_frames).view(-1, 1) * step.unsqueeze(1), free), size)
     labels = {'digit': digits, 'direction': direction, 'both': len(DIRECTIONS) * digits + direction}[target]
-    return {part: (videos[own], labels[own]) for part, own in split_digits(digits).items()}
+    return {split: (videos[index], labels[index]) for split, index in split_digits(digits).items()}
 
 
 def _bounce(position: Tensor, free: int) -> Tensor:

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
-from pyg_topomask.datasets.file_dataset import SPLITS, check_split
+from pyg_topomask.checks import check_choice, check_shape, check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.errors import ArgumentError
 
-__all__ = ['ClothRollouts', 'simulate_cloth']
+__all__ = ['ClothRollouts']
 
 HISTORY, HORIZON = 2, 6
 # A spring joins particles this far apart in rows and columns: structural, shear and bend springs.
@@ -40,7 +41,7 @@ class ClothRollouts(GeneratedDataset):
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
         split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, whose roll-outs have different seeds, holds
             that part alone. (default: :obj:`None`)
-        num_rollouts (int): The number of roll-outs of each part. (default: :obj:`64`)
+        num_rollouts (int): The number of roll-outs of each split. (default: :obj:`64`)
         num_steps (int): Frames per roll-out, at least 9; each gives :obj:`num_steps - 8` windows. (default: :obj:`32`)
         side (int): Particles along each side of the cloth. (default: :obj:`8`)
         seed (int): The seed. (default: :obj:`0`)
@@ -67,19 +68,19 @@ class ClothRollouts(GeneratedDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_split(split)
+        check_choice((*SPLITS, None), split=split)
         check_whole(1, num_rollouts=num_rollouts)
         check_whole(HISTORY + HORIZON + 1, num_steps=num_steps)
         check_whole(2, side=side)
         check_whole(seed=seed)
         super().__init__(root, transform, pre_transform)
-        parts = SPLITS if split is None else (split,)
-        seeds = [len(SPLITS) * int(seed) + SPLITS.index(part) for part in parts]
-        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(own)) for own in seeds]
-        pos, velocity, pinned, sphere = (torch.cat(own) for own in zip(*scenes, strict=True))
+        splits = SPLITS if split is None else (split,)
+        seeds = [len(SPLITS) * int(seed) + SPLITS.index(name) for name in splits]
+        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(seed)) for seed in seeds]
+        pos, velocity, pinned, sphere = (torch.cat(values) for values in zip(*scenes, strict=True))
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()
-        graphs = [window for own in zip(self._rollouts, x, strict=True) for window in _windows(*own)]
+        graphs = [window for rollout in zip(self._rollouts, x, strict=True) for window in _windows(*rollout)]
         size = num_rollouts * (num_steps - HISTORY - HORIZON)
         self.hold(graphs, dict(zip(SPLITS, torch.arange(len(SPLITS) * size).chunk(len(SPLITS)), strict=True)))
 
@@ -141,22 +142,21 @@ def simulate_cloth(
     """
     side = math.isqrt(pos.size(1)) if pos.dim() == 3 else 0
     if pos.dim() != 3 or pos.shape[1:] != (side**2, 3):
-        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [R, side ** 2, 3]')
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[R, side ** 2, 3]', verb='is')
     check_whole(2, side=side)
     check_whole(0, num_steps=num_steps)
-    if velocity.shape != pos.shape:
-        raise ValueError(f'velocity: got shape {tuple(velocity.shape)}; accepted is {list(pos.shape)}')
-    if pinned is not None and pinned.shape != pos.shape[:2]:
-        raise ValueError(f'pinned: got shape {tuple(pinned.shape)}; accepted is {list(pos.shape[:2])}')
-    if sphere is not None and sphere.shape != (len(pos), 4):
-        raise ValueError(f'sphere: got shape {tuple(sphere.shape)}; accepted is {[len(pos), 4]}')
+    check_shape(pos.shape, velocity=velocity)
+    if pinned is not None:
+        check_shape(pos.shape[:2], pinned=pinned)
+    if sphere is not None:
+        check_shape((len(pos), 4), sphere=sphere)
     for name, value, low, high in (
         ('stiffness', stiffness, 0.0, math.inf),
         ('damping', damping, 0.0, 0.3),
         ('step_size', step_size, 0.0, math.inf),
     ):
         if not low <= value <= high:
-            raise ValueError(f'{name}: got {value}; accepted are numbers from {low} to {high}')
+            raise ArgumentError(name, value, f'numbers from {low} to {high}')
 
     start, end, length = _springs(side, pos.device)
     # Particles first: gathering and adding rows is then fast.

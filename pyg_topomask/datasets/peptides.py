@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
+from pyg_topomask.errors import ArgumentError
 
 __all__ = ['PeptidesFunctional']
 
@@ -28,7 +29,7 @@ class PeptidesFunctional(FileDataset):
     Args:
         root (str): The folder with :obj:`peptide_multi_class_dataset.csv.gz` and :obj:`splits_random_stratified.npz` (indices
             :obj:`train`, :obj:`val` and :obj:`test`); what is made of them goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
@@ -61,7 +62,7 @@ def _graph(smiles: str, labels: str) -> Data:
     except ImportError as error:
         raise ImportError('PeptidesFunctional needs RDKit: install pyg_topomask with its extra [molecules]') from error
     if data.num_nodes == 0:
-        raise ValueError(f'smiles: got {smiles!r}, which RDKit cannot read')
+        raise ArgumentError('smiles', repr(smiles), 'molecules that RDKit can read')
     label = torch.tensor([ast.literal_eval(labels)]).float()
     # As real numbers: transforms append encodings to them.
     return Data(x=data.x.float(), edge_index=data.edge_index, edge_attr=data.edge_attr, y=label)

@@ -19,7 +19,7 @@ __all__ = ['CIFAR10Pixels', 'MNISTPixels']
 
 
 class _PixelGraphs(FileDataset):
-    r"""A dataset of the images of one file, with the splits of :func:`~pyg_topomask.datasets.load_images`."""
+    r"""A dataset of the images of one file, with the splits of :func:`~pyg_topomask.datasets.images.load_images`."""
 
     images: str
 
@@ -60,9 +60,9 @@ class MNISTPixels(_PixelGraphs):
     for training the last tenth is for validation.
 
     Args:
-        root (str): The folder with :obj:`mnist_subset.npz`, see :func:`~pyg_topomask.datasets.load_images`; what is made of it
-            goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        root (str): The folder with :obj:`mnist_subset.npz`, see :func:`~pyg_topomask.datasets.images.load_images`. The
+            graphs go to its folder :obj:`processed`.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
@@ -85,9 +85,9 @@ class CIFAR10Pixels(_PixelGraphs):
     the file; of those for training the last tenth is for validation.
 
     Args:
-        root (str): The folder with :obj:`cifar10_subset.npz`, see :func:`~pyg_topomask.datasets.load_images`; what is made of
-            it goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        root (str): The folder with :obj:`cifar10_subset.npz`, see :func:`~pyg_topomask.datasets.images.load_images`. The
+            graphs go to its folder :obj:`processed`.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)

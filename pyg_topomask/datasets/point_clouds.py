@@ -10,23 +10,23 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
-__all__ = ['SCENES', 'SceneBlocks', 'UrbanObjects', 'cut_into_blocks', 'stratified']
+__all__ = ['SceneBlocks', 'UrbanObjects']
 
 
 def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
     r"""Deals out the members of each stratum to the splits, by their shares and shuffled, always alike."""
     generator = torch.Generator().manual_seed(0)
-    parts: dict[str, list[Tensor]] = {name: [] for name in SPLITS}
+    splits: dict[str, list[Tensor]] = {name: [] for name in SPLITS}
     for stratum in strata.unique():
         members = (strata == stratum).nonzero().squeeze(1)
         members = members[torch.randperm(members.numel(), generator=generator)]
         first, second = (round(sum(shares[:end]) * members.numel()) for end in (1, 2))
-        for name, part in zip(SPLITS, members.tensor_split([first, second]), strict=True):
-            parts[name].append(part)
-    return {name: torch.cat(part).sort().values for name, part in parts.items()}
+        for name, share in zip(SPLITS, members.tensor_split([first, second]), strict=True):
+            splits[name].append(share)
+    return {name: torch.cat(indices).sort().values for name, indices in splits.items()}
 
 
 class UrbanObjects(FileDataset):
@@ -39,7 +39,7 @@ class UrbanObjects(FileDataset):
 
     Args:
         root (str): The folder with :obj:`urban_objects.npz`; what is made of it goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         transform (callable, optional): Called on each cloud at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each cloud once. (default: :obj:`None`)
@@ -62,7 +62,7 @@ class UrbanObjects(FileDataset):
             pos = torch.from_numpy(file['pos_cm'].astype(np.float32) / np.float32(100))
             sizes, label = np.diff(file['ptr']).tolist(), torch.from_numpy(file['y']).long()
         clouds = [
-            Data(pos=part, x=part - part.mean(0), y=own.view(1)) for part, own in zip(pos.split(sizes), label, strict=True)
+            Data(pos=cloud, x=cloud - cloud.mean(0), y=y.view(1)) for cloud, y in zip(pos.split(sizes), label, strict=True)
         ]
         return clouds, stratified(label)
 
@@ -91,7 +91,7 @@ class SceneBlocks(FileDataset):
         root (str): The folder with the files; what is made of them goes to :obj:`processed` there.
         name (str): The scene. (default: :obj:`"table"`)
         max_points (int, optional): The most points in a block, or :obj:`None` for the scene as a whole. (default: :obj:`4096`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, holds that part alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         transform (callable, optional): Called on each block at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each block once. (default: :obj:`None`)
@@ -110,8 +110,7 @@ class SceneBlocks(FileDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        if name not in SCENES:
-            raise ValueError(f'name: got {name!r}; accepted are {", ".join(SCENES)}')
+        check_choice(SCENES, name=name)
         if max_points is not None:
             check_whole(1, max_points=max_points)
         self.name = name
@@ -130,11 +129,11 @@ class SceneBlocks(FileDataset):
         blocks, strata = [], []
         for stratum, path in enumerate(self.raw_paths):
             pos, extra, label = _read_scene(self.name, Path(path))
-            parts = cut_into_blocks(pos, self.max_points or max(pos.size(0), 1))
-            for part in parts:
-                x = torch.cat([pos[part] - pos[part].mean(0), extra[part]], dim=1)
-                blocks.append(Data(pos=pos[part], x=x, y=label[part]))
-            strata += [stratum] * len(parts)
+            cuts = cut_into_blocks(pos, self.max_points or max(pos.size(0), 1))
+            for points in cuts:
+                x = torch.cat([pos[points] - pos[points].mean(0), extra[points]], dim=1)
+                blocks.append(Data(pos=pos[points], x=x, y=label[points]))
+            strata += [stratum] * len(cuts)
         return blocks, stratified(torch.tensor(strata))
 
 
@@ -149,15 +148,15 @@ def _read_scene(name: str, path: Path) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
-    r"""Cuts a cloud in two halves, of as many points, across its longest side, and these again, until no part has more than
-    :obj:`max_points`.
+    r"""Cuts a cloud into two halves of as many points, across its longest side, and each half again, until no block has more
+    than :obj:`max_points`.
 
     Args:
         pos (torch.Tensor): The positions, :obj:`[N, D]`.
-        max_points (int): The most points in a part.
+        max_points (int): The most points in a block.
 
     Returns:
-        list of torch.Tensor: The points of each part, ascending.
+        list of torch.Tensor: The points of each block, ascending.
 
     Raises:
         ValueError: If :obj:`max_points` is below 1.
@@ -167,15 +166,15 @@ def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
         [tensor([0]), tensor([1, 2])]
     """
     check_whole(1, max_points=max_points)
-    parts, done = [torch.arange(pos.size(0))], []
-    while parts:
-        part = parts.pop()
-        if part.numel() <= max_points:
-            done.append(part.sort().values)
+    large, blocks = [torch.arange(pos.size(0))], []
+    while large:
+        points = large.pop()
+        if points.numel() <= max_points:
+            blocks.append(points.sort().values)
             continue
-        own = pos[part]
-        axis = int((own.amax(0) - own.amin(0)).argmax())
-        order = own[:, axis].argsort(stable=True)
-        half = part.numel() // 2
-        parts += [part[order[half:]], part[order[:half]]]
-    return done
+        corner, opposite = pos[points].amin(0), pos[points].amax(0)
+        longest = int((opposite - corner).argmax())
+        order = pos[points, longest].argsort(stable=True)
+        half = points.numel() // 2
+        large += [points[order[half:]], points[order[:half]]]
+    return blocks

@@ -16,11 +16,9 @@ from pyg_topomask.diagnostics.bounds import (
 )
 from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
 from pyg_topomask.diagnostics.hops import mask_rows, weight_by_hops
-from pyg_topomask.diagnostics.measured import EntryCounts, MaskError, compare_rows, mask_error, measured_entries
+from pyg_topomask.diagnostics.measured import compare_rows, mask_error, measured_entries
 
 __all__ = [
-    'EntryCounts',
-    'MaskError',
     'attention_degrees',
     'color_refinement',
     'compare_rows',

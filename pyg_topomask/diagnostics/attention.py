@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_finite, check_whole, is_whole
+from pyg_topomask.checks import check_finite, check_shape, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
@@ -183,25 +184,17 @@ def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, wid
 
 
 def _check_attention(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> None:
-    check_whole(0, num_nodes=num_nodes)
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f'edge_index: got shape {tuple(edge_index.shape)}; accepted is [2, nnz]')
-    if alpha.dim() != 2 or alpha.size(0) != edge_index.size(1):
-        raise ValueError(f'alpha: got shape {tuple(alpha.shape)}; accepted is [{edge_index.size(1)}, heads]')
-    if edge_index.numel() > 0 and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        found = f'{int(edge_index.min())} to {int(edge_index.max())}'
-        raise ValueError(f'edge_index: got nodes {found}; accepted are nodes from 0 to {num_nodes - 1}')
+    check_shape((Graph.from_tensors(edge_index, num_nodes).num_edges, 'heads'), alpha=alpha)
 
 
 def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.dim() != 3 or q.shape != k.shape or q.size(2) == 0:
-        raise ValueError(
-            f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d] for both, d > 0'
+        raise ArgumentError(
+            'k', f'shape {tuple(k.shape)} for q of shape {tuple(q.shape)}', '[N, H, d] for both, d > 0', verb='is'
         )
-    if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
-        raise ValueError(f'v: got shape {tuple(v.shape)}; accepted is [{q.size(0)}, {q.size(1)}, channels]')
+    check_shape((*q.shape[:2], 'channels'), v=v)
 
 
 def _check_numbers(ks: Sequence[int]) -> None:
     if len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
-        raise ValueError(f'ks: got {list(ks)}; accepted are one or more whole numbers from 1')
+        raise ArgumentError('ks', list(ks), 'one or more whole numbers from 1')

@@ -9,7 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_above_zero, check_numbers, check_whole, is_number
-from pyg_topomask.diagnostics.accepted import check_estimates
+from pyg_topomask.diagnostics.grf_mask import check_grf_mask
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import GeometricLength
@@ -53,7 +54,7 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         >>> load_constant(GRFMask(p_halt=0.5, max_walk_length=2, modulation=torch.ones(3)), data)
         tensor([7.], dtype=torch.float64)
     """
-    check_estimates(mask)
+    check_grf_mask(mask)
     graph = Graph.of(graph)
     settings = mask.walk_settings
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
@@ -68,9 +69,9 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
             return _times(weight, growth ** torch.arange(weight.size(1), device=weight.device)).sum(1)
         # The largest sum from each node on, relative to the load there.
         rest = weight[:, -1:].expand(-1, graph.num_nodes)
-        for own in reversed(weight[:, :-1].unbind(1)):
+        for hop_weight in reversed(weight[:, :-1].unbind(1)):
             best = torch.zeros_like(rest).scatter_reduce_(1, row.expand(mask.heads, -1), _times(factor, rest[:, col]), 'amax')
-            rest = own.unsqueeze(1) + best
+            rest = hop_weight.unsqueeze(1) + best
         return rest.amax(1)
 
     query = largest(mask.f)
@@ -166,7 +167,7 @@ def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
     _check_delta(delta)
     constant = _as_constant(c)
     if constant.numel() == 0 or not bool((constant**4 / t**2).isfinite().all()):
-        raise ValueError(f'c: got {constant.tolist()} for t={t}; accepted are finite numbers, whose fourth power is finite too')
+        raise ArgumentError('c', f'{constant.tolist()} for t={t}', 'finite numbers, whose fourth power is finite too')
     largest = constant.max()
 
     def enough(num_walks: int) -> bool:
@@ -220,7 +221,7 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
         check_whole(0, max_walk_length=max_walk_length)
     if p_halt == 0:
         if max_walk_length is None:
-            raise ValueError('max_walk_length: got None for p_halt=0, where walks have no end; accepted is a number of hops')
+            raise ArgumentError('max_walk_length', 'None for p_halt=0, where walks have no end', 'a number of hops', verb='is')
         return 1 + num_walks * max_walk_length
     length = math.log(-math.expm1(math.log1p(-delta) / num_walks)) / math.log1p(-p_halt)
     hops = max(math.ceil(length) - 1, 0)
@@ -231,10 +232,10 @@ def _as_constant(c: Tensor | float) -> Tensor:
     check_numbers(c=c)
     constant = torch.as_tensor(c, dtype=torch.float64)
     if not bool((constant >= 0).all()):
-        raise ValueError(f'c: got {constant.tolist()}; accepted are numbers from 0')
+        raise ArgumentError('c', constant.tolist(), 'numbers from 0')
     return constant
 
 
 def _check_delta(delta: object) -> None:
     if not (is_number(delta) and 0 < delta < 1):
-        raise ValueError(f'delta: got {delta!r}; accepted are probabilities above 0 and below 1')
+        raise ArgumentError('delta', repr(delta), 'probabilities above 0 and below 1')

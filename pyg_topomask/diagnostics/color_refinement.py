@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_shape, check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
 
 __all__ = ['color_refinement', 'wl_equivalent']
 
@@ -55,27 +57,21 @@ def color_refinement(
         >>> color_refinement(path, num_nodes=3)
         tensor([0, 1, 0])
     """
-    check_whole(0, num_nodes=num_nodes)
-    if edge_index.dim() != 2 or edge_index.size(0) != 2:
-        raise ValueError(f'edge_index: got shape {tuple(edge_index.shape)}; accepted is [2, edges]')
-    if edge_index.numel() > 0 and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < num_nodes:
-        found = f'{int(edge_index.min())} to {int(edge_index.max())}'
-        raise ValueError(f'edge_index: got nodes {found}; accepted are nodes from 0 to {num_nodes - 1}')
-    check_whole(0, max_iterations=num_nodes if max_iterations is None else max_iterations)
-    if batch is not None and batch.shape != (num_nodes,):
-        raise ValueError(f'batch: got shape {tuple(batch.shape)}; accepted is [{num_nodes}]')
-    source, target = edge_index.long()
+    source, target = Graph.from_tensors(edge_index, num_nodes).edge_index.long()
+    max_iterations = num_nodes if max_iterations is None else max_iterations
+    check_whole(0, max_iterations=max_iterations)
     color = _first_colors('colors', colors, num_nodes, edge_index.device)
     label = _first_colors('edge_colors', edge_colors, source.numel(), edge_index.device)
     if batch is not None:
+        check_shape((num_nodes,), batch=batch)
         batch = batch.long()
         label = 2 * label + (source == target).long()
         num_graphs = int(batch.max()) + 1 if num_nodes > 0 else 0
-    for _ in range(num_nodes if max_iterations is None else max_iterations):
-        parts = [color, _number_multisets(target, _number(torch.stack([color[source], label])), num_nodes)]
+    for _ in range(max_iterations):
+        keys = [color, _number_multisets(target, _number(torch.stack([color[source], label])), num_nodes)]
         if batch is not None:
-            parts.append(_number_multisets(batch, color, num_graphs)[batch])
-        refined = _number(torch.stack(parts))
+            keys.append(_number_multisets(batch, color, num_graphs)[batch])
+        refined = _number(torch.stack(keys))
         # Numbers are in the order of the colours of before: where none was split, they are the same.
         if torch.equal(refined, color):
             break
@@ -119,17 +115,17 @@ def wl_equivalent(
         _rows(graphs, edge_attrs, 'edge_attrs', [edge.size(1) for edge in edges]),
         max_iterations=max_iterations,
     )
-    return torch.equal(*(own.sort().values for own in colors.split(sizes)))
+    return torch.equal(*(color.sort().values for color in colors.split(sizes)))
 
 
 def _rows(graphs: Sequence[Data], names: Sequence[str], argument: str, sizes: Sequence[int]) -> Tensor | None:
     columns = []
     for name in names:
         if any(name not in data for data in graphs):
-            raise ValueError(f'{argument}: got {name!r}, which a graph lacks; accepted are attributes of both')
+            raise ArgumentError(argument, f'{name!r}, which a graph lacks', 'attributes of both')
         for data, size in zip(graphs, sizes, strict=True):
             if data[name].shape[:1] != (size,):
-                raise ValueError(f'{argument}: got {name!r} of shape {tuple(data[name].shape)}; accepted is [{size}, ...]')
+                raise ArgumentError(argument, f'{name!r} of shape {tuple(data[name].shape)}', f'[{size}, ...]', verb='is')
         columns.append(torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs]))
     return torch.cat(columns, dim=1) if columns else None
 
@@ -138,7 +134,7 @@ def _first_colors(name: str, values: Tensor | None, count: int, device: torch.de
     if values is None:
         return torch.zeros(count, dtype=torch.long, device=device)
     if values.dim() not in (1, 2) or values.size(0) != count:
-        raise ValueError(f'{name}: got shape {tuple(values.shape)}; accepted are [{count}] and [{count}, features]')
+        raise ArgumentError(name, f'shape {tuple(values.shape)}', f'[{count}] and [{count}, features]')
     return _number(values.to(device).unsqueeze(0) if values.dim() == 1 else values.to(device).t())
 
 

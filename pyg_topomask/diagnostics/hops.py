@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
@@ -101,8 +102,7 @@ def _indices(nodes: Tensor, graph: Graph) -> Tensor:
         return nodes.nonzero().squeeze(1)
     whole = not (nodes.dtype == torch.bool or nodes.is_floating_point()) and nodes.dim() == 1
     if not whole or not bool(((nodes >= 0) & (nodes < graph.num_nodes)).all()):
-        raise ValueError(
-            f'nodes: got {nodes}; accepted are whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, '
-            f'[{graph.num_nodes}]'
+        raise ArgumentError(
+            'nodes', nodes, f'whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, [{graph.num_nodes}]'
         )
     return nodes.long()

@@ -14,14 +14,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
-from pyg_topomask.diagnostics.accepted import check_estimates, check_walks
+from pyg_topomask.diagnostics.grf_mask import check_grf_mask
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['EntryCounts', 'MaskError', 'compare_rows', 'mask_error', 'measured_entries']
+__all__ = ['compare_rows', 'mask_error', 'measured_entries']
 
-# Numbers of one block of rows, and pairs of features that one block may make meet.
+# Numbers of one nodes of rows, and pairs of features that one nodes may make meet.
 _ROW_BUDGET = 2**22
 _PAIR_BUDGET = 2**25
 
@@ -63,7 +63,7 @@ def measured_entries(
         >>> measured_entries(GRFMask(p_halt=0.0, asymmetric=True), data)
         EntryCounts(features=tensor([2, 2]), mask=tensor([2, 2]))
     """
-    check_walks(mask)
+    check_grf_mask(mask, estimates=False)
     graph = Graph.of(graph)
     state = mask.prepare(graph, generator)
     pattern, key_pattern = state.query.pattern, state.key.pattern
@@ -78,8 +78,8 @@ def measured_entries(
     )
     query = query if rows is None else query[rows.cpu().numpy()]
     meetings = query.astype(np.int64) @ np.diff(key_t.indptr).astype(np.int64)
-    block = meetings.cumsum() // _PAIR_BUDGET
-    bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), query.shape[0]]
+    nodes = meetings.cumsum() // _PAIR_BUDGET
+    bounds = [0, *(np.flatnonzero(np.diff(nodes)) + 1).tolist(), query.shape[0]]
     counts = [np.diff((query[first:last] @ key_t).indptr) for first, last in pairwise(bounds)]
     return EntryCounts(features, torch.from_numpy(np.concatenate(counts).astype(np.int64)).to(features.device))
 
@@ -88,7 +88,7 @@ def measured_entries(
 def compare_rows(
     mask: GRFMask, graph: Graph | Data, rows: Tensor, generator: torch.Generator | None = None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    r"""Yields rows of the mask block by block, exactly and as estimated, on graphs of any size: :math:`\mathbf{M}^{\top}
+    r"""Yields rows of the mask nodes by nodes, exactly and as estimated, on graphs of any size: :math:`\mathbf{M}^{\top}
     \mathbf{e}_i` by products with sparse matrices. Exact is what the estimate is in the limit of many walks (`"Linear
     Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_, Eq. 13, 25 and 27):
 
@@ -117,17 +117,17 @@ def compare_rows(
         >>> exact
         tensor([[[1.2500, 1.0000]]], dtype=torch.float64)
     """
-    check_estimates(mask)
+    check_grf_mask(mask)
     graph = Graph.of(graph)
     exact, estimate = _exact_transposed(mask, graph), mask(graph, generator).T.matmul
     size = max(1, _ROW_BUDGET // max(1, mask.heads * graph.num_nodes))
-    for own in rows.to(graph.device).split(size):
-        if own.numel() == 0:
+    for nodes in rows.to(graph.device).split(size):
+        if nodes.numel() == 0:
             continue
-        unit = torch.zeros(graph.num_nodes, 1, own.numel(), dtype=torch.float64, device=graph.device)
-        unit[own, 0, torch.arange(own.numel(), device=graph.device)] = 1.0
+        unit = torch.zeros(graph.num_nodes, 1, nodes.numel(), dtype=torch.float64, device=graph.device)
+        unit[nodes, 0, torch.arange(nodes.numel(), device=graph.device)] = 1.0
         unit = unit.expand(-1, mask.heads, -1)
-        yield own, exact(unit).permute(2, 1, 0), estimate(unit).permute(2, 1, 0)
+        yield nodes, exact(unit).permute(2, 1, 0), estimate(unit).permute(2, 1, 0)
 
 
 def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
@@ -210,20 +210,17 @@ def mask_error(
     """
     check_whole(1, num_rows=num_rows)
     check_whole(seed=seed)
-    check_estimates(mask)
     graph = Graph.of(graph)
     rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(int(seed)))[:num_rows]
     # Of the diagonal, and of the rest: deviations, their squares, absolute entries, their squares.
     sums = torch.zeros(2, 4, mask.heads, dtype=torch.float64, device=graph.device)
     largest = sums.new_zeros(2, mask.heads)
-    for own, exact, estimate in compare_rows(mask, graph, rows, generator):
-        parts = torch.stack([estimate - exact, exact], dim=0)
-        largest = torch.maximum(largest, parts.abs().amax((1, 3)))
-        place = own.view(1, -1, 1, 1).expand(2, -1, mask.heads, 1)
-        diagonal = parts.gather(3, place)
-        for number, part in enumerate((diagonal, parts.scatter(3, place, 0.0))):
-            deviation, entry = part
-            sums[number] += torch.stack([term.sum((0, 2)) for term in (deviation, deviation**2, entry.abs(), entry**2)])
+    for nodes, exact, estimate in compare_rows(mask, graph, rows, generator):
+        entries = torch.stack([estimate - exact, exact], dim=0)
+        largest = torch.maximum(largest, entries.abs().amax((1, 3)))
+        place = nodes.view(1, -1, 1, 1).expand(2, -1, mask.heads, 1)
+        for index, (deviation, entry) in enumerate((entries.gather(3, place), entries.scatter(3, place, 0.0))):
+            sums[index] += torch.stack([term.sum((0, 2)) for term in (deviation, deviation**2, entry.abs(), entry**2)])
     (diagonal_sums, other_sums), total = sums, sums.sum(0)
     return MaskError(
         relative=_ratio(total[1], total[3]).sqrt(),

@@ -1,37 +1,39 @@
 r"""Registers this package with GraphGym, and so with GraphGPS; importing it is all that is needed.
 
-Registered are the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, those in
-:obj:`~pyg_topomask.graphgym.models.MODELS`, one GraphGym layer for each attention
-(:obj:`grf_attention`, ...), the edge encoder :obj:`LinearEdgeAttr` and the loader hook. Names that GraphGPS registers are
-not touched, so that it may be imported before or after.
+It registers the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, the networks in
+:obj:`~pyg_topomask.graphgym.names.models.MODELS`, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
+losses, metrics and the loader hook. Names that GraphGPS registers are not touched, so that it may be imported before or after.
 """
 
 from __future__ import annotations
 
-from pyg_topomask.graphgym.extras import require_graphgym
+from importlib.util import find_spec
+
+
+def require_graphgym() -> None:
+    r"""Raises an :class:`ImportError` that names the extra if a library that GraphGym needs is missing.
+
+    GraphGym itself only warns without them, and fails later with errors that do not say why.
+    """
+    # PyG accepts either of the two names under which PyTorch Lightning is published.
+    alternatives = {'yacs': ['yacs'], 'pytorch-lightning': ['lightning', 'pytorch_lightning'], 'tqdm': ['tqdm']}
+    alternatives['scikit-learn'] = ['sklearn']
+    missing = [name for name, modules in alternatives.items() if not any(map(find_spec, modules))]
+    if missing:
+        raise ImportError(f'pyg_topomask.graphgym needs {", ".join(missing)}: install pyg_topomask with its extra [graphgym]')
+
 
 require_graphgym()
 
-import pyg_topomask.graphgym.categorical_encoders  # noqa: E402
-import pyg_topomask.graphgym.objectives  # noqa: E402, F401
-from pyg_topomask.graphgym.attentions import register_mask  # noqa: E402
-from pyg_topomask.graphgym.config import declare_config  # noqa: E402
-from pyg_topomask.graphgym.encoders import FeatureEncoder  # noqa: E402
-from pyg_topomask.graphgym.graphgps import hook_graphgps  # noqa: E402
-from pyg_topomask.graphgym.layers import AttentionLayer  # noqa: E402
-from pyg_topomask.graphgym.loader import load_dataset  # noqa: E402
-from pyg_topomask.graphgym.network import TopoGPSModel  # noqa: E402
-from pyg_topomask.graphgym.svd_encoder import SVDNodeEncoder  # noqa: E402
-from pyg_topomask.graphgym.train import train  # noqa: E402
+import pyg_topomask.graphgym.configuration  # noqa: E402
+import pyg_topomask.graphgym.data.datasets  # noqa: E402
+import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
+import pyg_topomask.graphgym.names.encoders  # noqa: E402
+import pyg_topomask.graphgym.names.layers  # noqa: E402
+import pyg_topomask.graphgym.names.networks  # noqa: E402
+import pyg_topomask.graphgym.names.svd_encoder  # noqa: E402
+import pyg_topomask.graphgym.run.objectives  # noqa: E402, F401
+from pyg_topomask.graphgym.names.attentions import register_mask  # noqa: E402
+from pyg_topomask.graphgym.run.train import train  # noqa: E402
 
-__all__ = [
-    'AttentionLayer',
-    'FeatureEncoder',
-    'SVDNodeEncoder',
-    'TopoGPSModel',
-    'declare_config',
-    'hook_graphgps',
-    'load_dataset',
-    'register_mask',
-    'train',
-]
+__all__ = ['register_mask', 'train']

@@ -1,4 +1,8 @@
-r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions."""
+r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions.
+
+In the checkout, this is ``python -m pyg_topomask.graphgym.launch main.py --cfg ...`` or
+``python -m pyg_topomask graphgps --cfg ...``.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,6 @@ import runpy
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-__all__ = ['find_main', 'launch']
 
 
 def find_main(folder: Path) -> Path:
@@ -40,8 +42,8 @@ def launch(script: Path, argv: Sequence[str]) -> None:
         ImportError: If a package that GraphGPS requires is missing.
         ValueError: If a mask is no YAML, or transforms are none.
     """
-    import pyg_topomask.graphgym.graphgps  # noqa: F401
-    from pyg_topomask.graphgym.composed_mask import yaml_overrides
+    import pyg_topomask.graphgym  # noqa: F401
+    from pyg_topomask.graphgym.names.masks import yaml_overrides
 
     sys.argv = [str(script), *yaml_overrides(argv)]
     sys.path.insert(0, str(script.parent))
@@ -52,3 +54,9 @@ def launch(script: Path, argv: Sequence[str]) -> None:
             f'{error}. GraphGPS requires it: install pyg_topomask with its extra [graphgps] and --no-build-isolation, which '
             f'compiles torch-scatter and torch-sparse where there are no wheels'
         ) from error
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit('usage: python -m pyg_topomask.graphgym.launch main.py --cfg FILE [KEY VALUE ...]')
+    launch(Path(sys.argv[1]), sys.argv[2:])

@@ -4,12 +4,12 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
-from pyg_topomask.masks.expander import ExpanderMask, expander_edges
+from pyg_topomask.masks.expander import ExpanderMask
 from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hypercube import HypercubeMask
 from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, low_rank_operator
-from pyg_topomask.masks.modulation import KERNELS, convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, modulation
 from pyg_topomask.masks.padding import PaddingMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
@@ -20,7 +20,6 @@ from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
 
 __all__ = [
-    'KERNELS',
     'AdjacencyMask',
     'CausalMask',
     'DenseMask',
@@ -46,7 +45,6 @@ __all__ = [
     'TreeMask',
     'convolve',
     'deconvolve',
-    'expander_edges',
     'kernel_series',
     'low_rank_operator',
     'modulation',

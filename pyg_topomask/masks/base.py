@@ -12,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_product
 from pyg_topomask.operators import MaskOperator, reciprocal
@@ -138,7 +139,7 @@ class _ComposedMask(Mask):
         _check_masks(masks, 1)
         heads = {mask.heads for mask in masks} - {1}
         if len(heads) > 1:
-            raise ValueError(f'heads: got masks with {sorted(heads)} heads; accepted are equal numbers, or 1')
+            raise ArgumentError('heads', f'masks with {sorted(heads)} heads', 'equal numbers, or 1')
         super().__init__(max(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
 
@@ -241,16 +242,18 @@ class ScaledMask(_ComposedMask):
         if not isinstance(scale, Tensor):
             scale = torch.tensor(float(scale))
         if scale.dim() > 1 or scale.numel() == 0 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):
-            raise ValueError(
-                f'scale: got a tensor of shape {tuple(scale.shape)} for {mask.heads} heads; accepted are a number, a tensor '
-                f'without dimensions, and a tensor of shape [heads]'
+            raise ArgumentError(
+                'scale',
+                f'a tensor of shape {tuple(scale.shape)} for {mask.heads} heads',
+                'a number, a tensor without dimensions, and a tensor of shape [heads]',
             )
         if not bool(scale.isfinite().all()):
-            raise ValueError(f'scale: got {scale.tolist()}; accepted are finite numbers')
+            raise ArgumentError('scale', scale.tolist(), 'finite numbers')
         if scale.requires_grad and not isinstance(scale, torch.nn.Parameter):
-            raise ValueError(
-                'scale: got a tensor that requires a gradient, which a mask cannot learn; accepted are a torch.nn.Parameter, '
-                'and for other tensors the product with the operator, mask(graph) * scale'
+            raise ArgumentError(
+                'scale',
+                'a tensor that requires a gradient, which a mask cannot learn',
+                'a torch.nn.Parameter, and for other tensors the product with the operator, mask(graph) * scale',
             )
         self.heads = max(mask.heads, scale.numel())
         self.initial = scale.detach().clone()
@@ -272,4 +275,4 @@ class ScaledMask(_ComposedMask):
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:
     if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
         given = [type(mask).__name__ for mask in masks]
-        raise ValueError(f'masks: got {given}; accepted are masks, {least} or more, one after the other')
+        raise ArgumentError('masks', given, f'masks, {least} or more, one after the other')

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
@@ -143,7 +144,7 @@ class CausalMask(Mask):
     def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
         super().__init__(heads)
         if not isinstance(order, str | None):
-            raise ValueError(f'order: got {order!r}; accepted are the name of an attribute of the data and None')
+            raise ArgumentError('order', repr(order), 'the name of an attribute of the data and None')
         self.order = order
         self.strict = strict
 
@@ -168,14 +169,16 @@ class CausalMask(Mask):
         value = graph.attribute(self.order, 'order')
         if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
             got = f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
-            raise ValueError(
-                f'order: got {self.order!r} with {got}; accepted is a tensor of shape [{graph.num_nodes}], one real number a '
-                f'node'
+            raise ArgumentError(
+                'order',
+                f'{self.order!r} with {got}',
+                f'a tensor of shape [{graph.num_nodes}], one real number a node',
+                verb='is',
             )
         value = value.detach().view(-1)
         if value.is_floating_point() and not bool(value.isfinite().all()):
             node = int((~value.isfinite()).nonzero()[0])
-            raise ValueError(f'order: got {self.order!r} with {float(value[node])} at node {node}; accepted are finite numbers')
+            raise ArgumentError('order', f'{self.order!r} with {float(value[node])} at node {node}', 'finite numbers')
         order = torch.argsort(value, stable=True)
         order = order[stable_argsort(graph.segments.index[order], graph.num_graphs)]
         return order, value[order]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import check_entries
@@ -59,12 +60,12 @@ class DenseMask(Mask):
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
         super().__init__(heads)
         if not isinstance(matrix, Tensor):
-            raise ValueError(f'matrix: got {matrix!r}; accepted are tensors of shape [N, N] and [heads, N, N]')
+            raise ArgumentError('matrix', repr(matrix), 'tensors of shape [N, N] and [heads, N, N]')
         shape = tuple(matrix.shape)
         if heads == 1 and len(shape) == 3:
             self.heads = heads = max(shape[0], 1)
         if len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
-            raise ValueError(f'matrix: got shape {shape} for {heads} heads; accepted are [N, N] and [heads, N, N]')
+            raise ArgumentError('matrix', f'shape {shape} for {heads} heads', '[N, N] and [heads, N, N]')
         check_entries('matrix', matrix)
         if isinstance(matrix, torch.nn.Parameter):
             self.matrix = matrix
@@ -83,7 +84,7 @@ class DenseMask(Mask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         matrix = self.matrix if self.matrix.dim() == 3 else self.matrix.unsqueeze(0)
         if matrix.size(-1) != graph.num_nodes:
-            raise ValueError(f'matrix: got {matrix.size(-1)} rows for {graph.num_nodes} nodes; accepted is one row per node')
+            raise ArgumentError('matrix', f'{matrix.size(-1)} rows for {graph.num_nodes} nodes', 'one row per node', verb='is')
         if graph.batch is not None:
             matrix = matrix * (graph.batch.unsqueeze(0) == graph.batch.unsqueeze(1))
         product = Product(DenseStructure(), (matrix.expand(self.heads, -1, -1),), cost=graph.num_nodes**2)

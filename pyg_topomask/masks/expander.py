@@ -17,7 +17,7 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.uniform import counter_uniform
 
-__all__ = ['ExpanderMask', 'expander_edges']
+__all__ = ['ExpanderMask']
 
 
 def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:

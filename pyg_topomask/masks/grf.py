@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import deconvolve, kernel_series, naming, resolve_positive, series_parameter, warn_of_cut
+from pyg_topomask.masks.modulation import named_series, resolve_positive, series_parameter
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -23,11 +24,12 @@ from pyg_topomask.ops.sparse_matmul import spmm
 from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
-from pyg_topomask.walks.features import count_pairs
+from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs
 from pyg_topomask.walks.stored import load_walks
+from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['GRFMask', 'GRFState']
+__all__ = ['GRFMask']
 
 
 @dataclass(frozen=True)
@@ -150,13 +152,11 @@ class GRFMask(LogarithmicMask):
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_whole(seed=seed)
-        if resample not in ('never', 'forward'):
-            raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
-        if asymmetric not in (False, True, 'pairs'):
-            raise ValueError(f'asymmetric: got {asymmetric!r}; accepted are False, True and "pairs"')
+        check_choice(('never', 'forward'), resample=resample)
+        check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and self.walk_settings.independent_ensembles:
-            raise ValueError('independent_ensembles: got True for asymmetric=True, whose keys do not walk; accepted is False')
+            raise ArgumentError('independent_ensembles', 'True for asymmetric=True, whose keys do not walk', 'False', verb='is')
         self.resample = resample
         self.seed = seed
         self.asymmetric = asymmetric
@@ -164,14 +164,12 @@ class GRFMask(LogarithmicMask):
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
-            warn_of_cut('modulation', 'max_walk_length', max_walk_length, modulation, features=asymmetric is not True)
-            with naming('modulation'):
-                series = kernel_series(modulation, max_walk_length)
-                modulation = series if asymmetric is True else deconvolve(series)
+            squared = asymmetric is not True
+            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', squared)
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
-                raise ValueError('share_modulation: got True for a modulation that differs between heads; accepted is False')
+                raise ArgumentError('share_modulation', 'True for a modulation that differs between heads', 'False', verb='is')
             initial = initial[:1]
         self._begin(initial, resolve_positive('modulation', initial.to(dtype), positive))
         self.modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype))

@@ -12,7 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_numbers, is_number
+from pyg_topomask.checks import check_choice, check_numbers, is_number
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -22,7 +23,7 @@ from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficien
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['HeatKernelMask', 'inverse_softplus']
+__all__ = ['HeatKernelMask']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
@@ -50,9 +51,9 @@ def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tenso
     check_numbers(lam=lam)
     given = torch.as_tensor(lam, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)):
-        raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}]')
+        raise ArgumentError('lam', f'shape {tuple(given.shape)}', f'a number and [{heads}]')
     if not bool((given > 0).all() and given.isfinite().all()):
-        raise ValueError(f'lam: got {given.tolist()}; accepted are numbers above 0')
+        raise ArgumentError('lam', given.tolist(), 'numbers above 0')
     return (given + torch.log(-torch.expm1(-given))).expand(heads).clone()
 
 
@@ -119,10 +120,9 @@ class HeatKernelMask(Mask):
         flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
-        if kind not in KINDS:
-            raise ValueError(f'kind: got {kind!r}; accepted are {list(KINDS)}')
+        check_choice(KINDS, kind=kind)
         if not (is_number(tolerance) and 1e-15 <= tolerance < 1):
-            raise ValueError(f'tolerance: got {tolerance!r}; accepted are numbers from 1e-15 to below 1')
+            raise ArgumentError('tolerance', repr(tolerance), 'numbers from 1e-15 to below 1')
         check_flow(flow)
         self.kind = kind
         self.flow = flow
@@ -152,10 +152,10 @@ class HeatKernelMask(Mask):
         asymmetric = _asymmetric(row, col, weight.detach(), graph.num_nodes)
         if asymmetric is not None and self.kind in ('laplacian', 'normalized_laplacian'):
             i, j = int(row[asymmetric]), int(col[asymmetric])
-            raise ValueError(
-                f'edge_index: got edges whose weights differ between ({i}, {j}) and ({j}, {i}) for kind={self.kind!r}; '
-                f'accepted are symmetric graphs (transforms.ToUndirected makes them), or the kinds '
-                f'"random_walk_laplacian" and "adjacency"'
+            raise ArgumentError(
+                'edge_index',
+                f'edges whose weights differ between ({i}, {j}) and ({j}, {i}) for kind={self.kind!r}',
+                'symmetric graphs (transforms.ToUndirected makes them), or the kinds "random_walk_laplacian" and "adjacency"',
             )
         degree = weight.new_zeros(graph.num_nodes).index_add(0, col, weight.abs())
         chebyshev = asymmetric is None and self.kind != 'random_walk_laplacian'
@@ -191,7 +191,7 @@ class HeatKernelMask(Mask):
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
         if not bool((lam <= limit).all()):
-            raise ValueError(f'lam: got {lam.tolist()}; accepted on this graph are numbers up to {limit:.6g}')
+            raise ArgumentError('lam', f'{lam.tolist()} on this graph', f'numbers up to {limit:.6g}')
         method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
         make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.heat_kernel import inverse_softplus
@@ -96,8 +97,8 @@ class HypercubeMask(Mask):
         wrong = ((size != 2**self.dim) & (size != 0)).nonzero()
         if wrong.numel() > 0:
             first = int(wrong[0])
-            raise ValueError(
-                f'dim: got {self.dim} for graph {first} of {int(size[first])} nodes; accepted are graphs of {2**self.dim} nodes'
+            raise ArgumentError(
+                'dim', f'{self.dim} for graph {first} of {int(size[first])} nodes', f'graphs of {2**self.dim} nodes'
             )
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:

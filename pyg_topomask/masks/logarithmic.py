@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pyg_topomask.masks.base import Mask
 
-__all__ = ['LogarithmicMask']
-
 
 class LogarithmicMask(Mask):
     r"""A mask that learns numbers as they are or, where they are to stay above 0, as their logarithms. Which of the two is part

@@ -10,12 +10,13 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import LowRank, Product
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'check_entries', 'low_rank_operator']
+__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,10 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     shapes = tuple(left.shape), tuple(right.shape)
     fit = all(len(shape) == 3 and shape[0] == graph.num_nodes for shape in shapes)
     if not fit or left.size(2) != right.size(2) or len({left.size(1), right.size(1)} - {1}) > 1:
-        raise ValueError(
-            f'left, right: got shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes; accepted are [N, heads, r] and '
-            f'[N, 1, r], with equal r'
+        raise ArgumentError(
+            'left, right',
+            f'shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes',
+            '[N, heads, r] and [N, 1, r], with equal r',
         )
     tensors = (left, right, graph.segments.index, graph.segments.ptr)
     product = Product(LowRankStructure(), tensors, cost=graph.num_nodes * left.size(-1))
@@ -82,7 +84,7 @@ def check_entries(name: str, given: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
     if not bool(given.isfinite().all()):
         at = (~given.isfinite()).nonzero()[0].tolist()
-        raise ValueError(f'{name}: got {given[tuple(at)].item()} at {at}; accepted are finite numbers')
+        raise ArgumentError(name, f'{given[tuple(at)].item()} at {at}', 'finite numbers')
 
 
 class PackingMask(Mask):
@@ -138,7 +140,7 @@ class LowRankMask(Mask):
                 self._names[name] = factor
                 continue
             if not isinstance(factor, Tensor):
-                raise ValueError(f'{name}: got {factor!r}; accepted are a tensor and the name of an attribute of the data')
+                raise ArgumentError(name, repr(factor), 'a tensor and the name of an attribute of the data')
             check_entries(name, factor)
             if isinstance(factor, torch.nn.Parameter):
                 self.register_parameter(name, factor)
@@ -158,14 +160,14 @@ class LowRankMask(Mask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         left, right = self._factor(graph, 'left'), self._factor(graph, 'right')
         if left.size(-1) != right.size(-1):
-            raise ValueError(f'right: got rank {right.size(-1)} for left of rank {left.size(-1)}; accepted are equal ranks')
+            raise ArgumentError('right', f'rank {right.size(-1)} for left of rank {left.size(-1)}', 'equal ranks')
         return low_rank_operator(graph, left, right)
 
     def _factor(self, graph: Graph, name: str) -> Tensor:
         attribute = self._names.get(name)
         factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
         if not isinstance(factor, Tensor):
-            raise ValueError(f'{name}: got {attribute!r} with {type(factor).__name__}; accepted is a tensor')
+            raise ArgumentError(name, f'{attribute!r} with {type(factor).__name__}', 'a tensor', verb='is')
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
         if (
@@ -174,9 +176,10 @@ class LowRankMask(Mask):
             or factor.size(1) not in (1, self.heads)
             or not factor.size(2)
         ):
-            raise ValueError(
-                f'{name}: got shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads; accepted are '
-                f'[N, r] and [N, heads, r] of rank r from 1'
+            raise ArgumentError(
+                name,
+                f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads',
+                '[N, r] and [N, heads, r] of rank r from 1',
             )
         return factor.expand(-1, self.heads, -1)
 
@@ -221,9 +224,10 @@ class LearnedFeaturesMask(Mask):
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         if state.numel() > 0 and int(state.max()) >= self.features.size(0):
-            raise ValueError(
-                f'num_nodes: got {self.features.size(0)} for a graph of {int(state.max()) + 1} nodes; accepted are graphs with '
-                f'at most as many'
+            raise ArgumentError(
+                'num_nodes',
+                f'{self.features.size(0)} for a graph of {int(state.max()) + 1} nodes',
+                'graphs with at most as many',
             )
         factor = self.features.index_select(0, state)
         return low_rank_operator(graph, factor, factor)

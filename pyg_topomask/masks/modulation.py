@@ -5,26 +5,16 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
 
-__all__ = [
-    'KERNELS',
-    'convolve',
-    'deconvolve',
-    'kernel_series',
-    'modulation',
-    'naming',
-    'resolve_positive',
-    'series_parameter',
-    'warn_of_cut',
-]
+__all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
 
 # A series is judged by so many terms, and cut short where more than this share of their sum is left out.
 _TERMS, _LEFT_OUT = 256, 0.1
@@ -72,12 +62,16 @@ def deconvolve(alpha: Tensor) -> Tensor:
         >>> deconvolve(torch.tensor([1.0, 2.0, 1.0]))
         tensor([1., 1., 0.])
     """
-    refusal = (
-        f'alpha: got {alpha.tolist()}; accepted are series whose first coefficient is above 0, beyond rounding, since f_0 = '
-        f'sqrt(alpha_0)'
+    return deconvolved('alpha', alpha)
+
+
+def deconvolved(argument: str, alpha: Tensor) -> Tensor:
+    r"""Returns :func:`deconvolve` of a series that an argument of another name holds."""
+    refusal = ArgumentError(
+        argument, alpha.tolist(), 'series whose first coefficient is above 0, beyond rounding, since f_0 = sqrt(alpha_0)'
     )
     if alpha.size(-1) == 0 or not bool((alpha[..., 0] > 0).all()):
-        raise ValueError(refusal)
+        raise refusal
     f = [alpha[..., 0].sqrt()]
     for k in range(1, alpha.size(-1)):
         crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
@@ -86,7 +80,7 @@ def deconvolve(alpha: Tensor) -> Tensor:
     # A first coefficient may be as small, but not f then large.
     rounding, largest = torch.finfo(series.dtype).eps, alpha.abs().amax(-1)
     if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.square().amax(-1) <= largest)).any()):
-        raise ValueError(refusal)
+        raise refusal
     return series
 
 
@@ -95,20 +89,15 @@ def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
     return list(accumulate(range(1, order + 1), lambda term, k: term * scale / k, initial=first))
 
 
-def _check_least(name: str, value: float, least: float) -> None:
-    if not least <= value < math.inf:
-        raise ValueError(f'finite numbers from {least} for its {name}')
-
-
 def _heat(order: int, scale: float = 1.0) -> list[float]:
     r"""The heat kernel :math:`\exp(-t \tilde{\mathbf{L}})` with time :math:`t` the scale."""
-    _check_least('scale', scale, 0)
+    check_not_negative(scale=scale)
     return _exponential(order, scale, math.exp(-scale))
 
 
 def _diffusion(order: int, scale: float = 1.0) -> list[float]:
     r"""The diffusion kernel :math:`\exp(-\sigma^2 \tilde{\mathbf{L}} / 2)` with :math:`\sigma` the scale."""
-    _check_least('scale', scale, 0)
+    check_not_negative(scale=scale)
     return _heat(order, scale**2 / 2)
 
 
@@ -116,18 +105,18 @@ def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> li
     r"""The d-regularised Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with :math:`\sigma` the
     scale; the series converges for spectral radii below :math:`1 + \sigma^{-2}`.
     """
-    _check_least('scale', scale, 0)
-    _check_least('d', d, 0)
+    check_not_negative(scale=scale, d=d)
     ratio = scale**2 / (1 + scale**2)
     return [(1 + scale**2) ** -d * math.prod((d + i) / (i + 1) for i in range(k)) * ratio**k for k in range(order + 1)]
 
 
 def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
     r"""The p-step random walk kernel :math:`(a \mathbf{I} - \tilde{\mathbf{L}})^p` with :math:`a \ge 2` the scale."""
-    _check_least('scale', scale, 2)
-    _check_least('p', p, 0)
+    check_not_negative(scale=scale, p=p)
+    if scale < 2:
+        raise ArgumentError('scale', scale, 'finite numbers from 2')
     if p != int(p):
-        raise ValueError('whole numbers for its p')
+        raise ArgumentError('p', p, 'whole numbers')
     p = int(p)
     return [math.comb(p, k) * (scale - 1) ** max(p - k, 0) for k in range(order + 1)]
 
@@ -136,7 +125,7 @@ def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
     r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
     cosine kernel of Smola and Kondor, who name it after its regulariser.
     """
-    _check_least('scale', scale, 0)
+    check_not_negative(scale=scale)
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
     half = (math.cos(scale), math.sin(scale))
     return [half[k % 2] * (-1) ** (k // 2) * term for k, term in enumerate(_exponential(order, scale))]
@@ -192,25 +181,28 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         tensor([2., 1., 0.], dtype=torch.float64)
     """
     check_whole(0, order=order)
-    kernel, given = _parse_kernel(name)
-    parameters |= given
+    return _series('name', name, order, parameters)
+
+
+def _series(argument: str, name: str, order: int, parameters: Mapping[str, float]) -> Tensor:
+    kernel, named_parameters = _parse_kernel(argument, name)
+    parameters = {**parameters, **named_parameters}
+    given = f'{name!r} with {parameters}'
     try:
         series = KERNELS[kernel](order, **parameters)
-    except (TypeError, ValueError) as error:
-        accepted = error if isinstance(error, ValueError) else f'the parameters {_parameters(kernel)}'
-        raise ValueError(f'name: got {name!r} with {parameters}; accepted are {accepted}') from error
+    except TypeError as error:
+        known = [parameter for parameter in inspect.signature(KERNELS[kernel]).parameters if parameter != 'order']
+        raise ArgumentError(argument, given, f'the parameters {known}') from error
+    except ArgumentError as error:
+        raise ArgumentError(argument, given, f'{error.accepted} for its {error.argument}') from error
     except ArithmeticError:
         series = [math.nan]
     if not all(map(math.isfinite, series)) or not any(series):
-        raise ValueError(f'name: got {name!r} with {parameters}; accepted are parameters whose series is finite and not zero')
+        raise ArgumentError(argument, given, 'parameters whose series is finite and not zero')
     return torch.tensor(series, dtype=torch.float64)
 
 
-def _parameters(kernel: str) -> list[str]:
-    return [name for name in inspect.signature(KERNELS[kernel]).parameters if name != 'order']
-
-
-def _parse_kernel(name: str) -> tuple[str, dict[str, float]]:
+def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
     r"""Returns the kernel and the parameters of a name as :obj:`"random_walk:2:p=3"`."""
     kernel, *words = name.split(':')
     pairs = [word.split('=') if '=' in word else ['scale', word] for word in words]
@@ -219,52 +211,53 @@ def _parse_kernel(name: str) -> tuple[str, dict[str, float]]:
     except ValueError:
         parameters = {}
     if kernel not in KERNELS or len(parameters) < len(words):
-        raise ValueError(
-            f'name: got {name!r}; accepted are {sorted(KERNELS)}, also as "<name>:<scale>" and '
-            f'"<name>:<scale>:<parameter>=<number>"'
-        )
+        forms = '"<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
+        raise ArgumentError(argument, repr(name), f'{sorted(KERNELS)}, also as {forms}')
     return kernel, parameters
 
 
-def warn_of_cut(argument: str, limit: str, order: int, name: str, features: bool = False) -> None:
-    r"""Warns where a mask has no room for the powers of a kernel: for any of a polynomial, or for more than a tenth of the sum
-    of the coefficients of a series.
+def named_series(argument: str, name: str, order: int, limit: str, squared: bool = False) -> Tensor:
+    r"""Returns the series of the kernel that an argument of a mask names, or, if the mask squares it, the :math:`f` whose
+    square it is. Warns if the mask has no room for all powers of the kernel: for any of a polynomial, or for more than a tenth
+    of the sum of the coefficients of a series.
 
     Args:
-        argument (str): The argument of the mask that is the kernel.
-        limit (str): The argument that limits the powers.
-        order (int): Its value.
+        argument (str): The argument of the mask.
         name (str): The kernel.
-        features (bool): Limited are the powers in features, of whose products the kernel is made. (default: :obj:`False`)
+        order (int): The largest power.
+        limit (str): The argument of the mask that sets it.
+        squared (bool): If set to :obj:`True`, the mask has the square of the series that is returned.
+            (default: :obj:`False`)
     """
-    with naming(argument):
-        kernel, parameters = _parse_kernel(name)
-        series = kernel_series(name, _TERMS + 2 * order)
+    series = _series(argument, name, order, {})
+    f = deconvolved(argument, series) if squared else series
+    _warn_of_cut(argument, name, order, limit, convolve(f, f) if squared else series, squared)
+    return f
+
+
+def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor, squared: bool) -> None:
+    kernel, parameters = _parse_kernel(argument, name)
     if kernel == 'random_walk':
         degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
-        needed = degree // 2 if features and degree % 2 == 0 else degree  # an odd power is not a square
+        needed = degree // 2 if squared and degree % 2 == 0 else degree  # an odd power is not a square
         if order < needed:
             warnings.warn(
-                f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}, of which the last are left out; '
+                f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}. The highest are left out; '
                 f'{needed} reaches them.',
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return
-    made = series[: order + 1]
-    if features:
-        with naming(argument):
-            own = deconvolve(made)
-        made = convolve(own, own)
-    size = series.abs()
-    share = float((series - torch.nn.functional.pad(made, (0, series.numel() - made.numel()))).abs().sum() / size.sum())
+    whole = _series(argument, name, _TERMS + 2 * order, {})
+    size = whole.abs()
+    share = float((whole - torch.nn.functional.pad(kept, (0, whole.numel() - kept.numel()))).abs().sum() / size.sum())
     if share > _LEFT_OUT:
         needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
         warnings.warn(
             f'{limit} is {order}, which leaves out {share:.0%} of the kernel {name!r}, by the sum of its coefficients; '
             f'{"more than " * bool(size[-1] > 1e-3 * size.sum())}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.',
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -285,35 +278,23 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
     return deconvolve(kernel_series(name, max_walk_length, **parameters))
 
 
-@contextmanager
-def naming(argument: str) -> Iterator[None]:
-    r"""Names the argument of a mask, not that of the functions here, where the kernel given there is refused."""
-    try:
-        yield
-    except ValueError as error:
-        _, _, refusal = str(error).partition(': ')
-        raise ValueError(f'{argument}: {refusal}') from error
-
-
 def series_parameter(
-    name: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
+    argument: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
 ) -> Tensor:
     r"""Checks the initial value of a learnable series, one number for :obj:`each` from 0, of another :obj:`dtype` where one is
     given, and returns it as floats of shape :obj:`[heads, length]`.
     """
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
-        raise ValueError(
-            f'{name}: got shape {tuple(given.shape)}; accepted are [{length}] and [{heads}, {length}], one number for each '
-            f'{each} from 0'
-        )
+        accepted = f'[{length}] and [{heads}, {length}], one number for each {each} from 0'
+        raise ArgumentError(argument, f'shape {tuple(given.shape)}', accepted)
     if not bool(given.to(dtype or given.dtype).isfinite().all()):
-        raise ValueError(f'{name}: got {given.tolist()}; accepted are finite numbers')
+        raise ArgumentError(argument, given.tolist(), 'finite numbers')
     given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
     return given.expand(heads, -1).clone()
 
 
-def resolve_positive(name: str, initial: Tensor, positive: bool | None) -> bool:
+def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
     r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
 
     Raises:
@@ -321,5 +302,5 @@ def resolve_positive(name: str, initial: Tensor, positive: bool | None) -> bool:
     """
     possible = bool((initial > 0).all())
     if positive and not possible:
-        raise ValueError(f'{name}: got {initial.tolist()} for positive=True; accepted are numbers above 0')
+        raise ArgumentError(argument, f'{initial.tolist()} for positive=True', 'numbers above 0')
     return possible if positive is None else positive

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -50,7 +51,9 @@ class PaddingMask(Mask):
         valid = graph.attribute(self.valid, 'valid')
         if not isinstance(valid, Tensor) or valid.shape != (graph.num_nodes,) or valid.dtype != torch.bool:
             got = f'shape {tuple(valid.shape)} of {valid.dtype}' if isinstance(valid, Tensor) else type(valid).__name__
-            raise ValueError(f'valid: got {self.valid!r} with {got}; accepted is a boolean tensor of shape [{graph.num_nodes}]')
+            raise ArgumentError(
+                'valid', f'{self.valid!r} with {got}', f'a boolean tensor of shape [{graph.num_nodes}]', verb='is'
+            )
         return valid.to(torch.get_default_dtype()).view(-1, 1, 1)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:

@@ -11,27 +11,19 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import (
-    convolve,
-    deconvolve,
-    kernel_series,
-    naming,
-    resolve_positive,
-    series_parameter,
-    warn_of_cut,
-)
+from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['PowerSeriesMask', 'spectral_radius', 'warn_of_growth']
+__all__ = ['PowerSeriesMask']
 
 
 @dataclass(frozen=True)
@@ -110,24 +102,21 @@ class PowerSeriesMask(LogarithmicMask):
     ) -> None:
         super().__init__(heads)
         check_whole(0, order=order)
-        if parameterization not in ('alpha', 'f'):
-            raise ValueError(f'parameterization: got {parameterization!r}; accepted are "alpha" and "f"')
+        check_choice(('alpha', 'f'), parameterization=parameterization)
         self.order = order if parameterization == 'alpha' else order // 2 * 2
         self.parameterization = parameterization
         self._adjacency = AdjacencyMask(1, None, normalization, flow)
         length = 1 + (order if parameterization == 'alpha' else order // 2)
         dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
-        if coefficients is None:
+        squared = parameterization == 'f'
+        if isinstance(coefficients, str):
+            limit = 'order // 2' if squared else 'order'
+            coefficients = named_series('coefficients', coefficients, length - 1, limit, squared)
+        elif coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
-        elif isinstance(coefficients, str):
-            limit, features = ('order', False) if parameterization == 'alpha' else ('order // 2', True)
-            warn_of_cut('coefficients', limit, length - 1, coefficients, features)
-            with naming('coefficients'):
-                coefficients = kernel_series(coefficients, length - 1)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)
-        if parameterization == 'f':
-            with naming('coefficients'):
-                initial = deconvolve(initial)
+        if squared and dtype is None:  # no kernel, whose square root it is already
+            initial = deconvolved('coefficients', initial)
         self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()

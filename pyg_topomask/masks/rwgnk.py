@@ -12,7 +12,8 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_not_negative, check_numbers, check_whole
+from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -22,8 +23,10 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 from pyg_topomask.structures import MaskStructure
-from pyg_topomask.walks import WalkFeatures, WalkSettings, sample_ensembles
+from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.stored import load_walks
+from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['RWGNKMask']
 
@@ -142,21 +145,21 @@ class RWGNKMask(Mask):
         self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
         check_whole(seed=seed)
         check_not_negative(alpha=alpha)
-        if resample not in ('never', 'forward'):
-            raise ValueError(f'resample: got {resample!r}; accepted are "never" and "forward"')
+        check_choice(('never', 'forward'), resample=resample)
         check_numbers(lam=lam)
         given = torch.as_tensor(lam, dtype=torch.float64).detach()
         if given.shape not in ((), (heads,)):
-            raise ValueError(f'lam: got shape {tuple(given.shape)}; accepted are a number and [{heads}], one for each head')
+            raise ArgumentError('lam', f'shape {tuple(given.shape)}', f'a number and [{heads}], one for each head')
         if not bool((given.isfinite() & (given >= 0)).all()) or (learnable and not bool((given > 0).all())):
-            raise ValueError(
-                f'lam: got {given.tolist()} with learnable={learnable}; accepted are finite numbers from 0, above 0 where '
-                f'their logarithm is learned'
+            raise ArgumentError(
+                'lam',
+                f'{given.tolist()} with learnable={learnable}',
+                'finite numbers from 0, above 0 where their logarithm is learned',
             )
         # Entries hold the product of two discounts.
         limit = torch.finfo(torch.get_default_dtype()).max ** (1 / (2 * max_walk_length + 2))
         if bool((given > limit).any()):
-            raise ValueError(f'lam: got {given.tolist()}; accepted for walks of {max_walk_length} hops are up to {limit:.3g}')
+            raise ArgumentError('lam', f'{given.tolist()} for walks of {max_walk_length} hops', f'numbers up to {limit:.3g}')
         self.alpha = alpha
         self.resample = resample
         self.seed = seed

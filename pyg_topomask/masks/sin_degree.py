@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -77,7 +78,7 @@ class SinDegreeMask(Mask):
         check_whole(0, max_degree=max_degree)
         check_whole(1, embedding_dim=embedding_dim)
         if flow not in (*FLOWS, None):
-            raise ValueError(f'flow: got {flow!r}; accepted are "source_to_target", "target_to_source" and None')
+            raise ArgumentError('flow', repr(flow), '"source_to_target", "target_to_source" and None')
         self.max_degree = max_degree
         self.flow = flow
         self.degree_attr = degree_attr
@@ -162,10 +163,12 @@ class SinDegreeMask(Mask):
     def _given(self, graph: Graph, name: str) -> Tensor:
         degree = getattr(graph.data, name, None)
         if degree is None:
-            raise ValueError(f'degree_attr: got {name!r}, which the data lacks; accepted are its node attributes')
+            raise ArgumentError('degree_attr', f'{name!r}, which the data lacks', 'its node attributes')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):
             got = f'of shape {tuple(degree.shape)}' if isinstance(degree, Tensor) else f'with {type(degree).__name__}'
-            raise ValueError(f'degree_attr: got {name!r} {got}; accepted is a tensor of integers of shape [{graph.num_nodes}]')
+            raise ArgumentError(
+                'degree_attr', f'{name!r} {got}', f'a tensor of integers of shape [{graph.num_nodes}]', verb='is'
+            )
         _check_degree('degree_attr', degree)
         return degree.long()
 
@@ -175,6 +178,6 @@ class SinDegreeMask(Mask):
 
 def _check_degree(name: str, degree: Tensor) -> None:
     if degree.is_floating_point() or degree.is_complex():
-        raise ValueError(f'{name}: got degrees of {degree.dtype}; accepted are integers from 0')
+        raise ArgumentError(name, f'degrees of {degree.dtype}', 'integers from 0')
     if degree.numel() > 0 and int(degree.min()) < 0:
-        raise ValueError(f'{name}: got degree {int(degree.min())}; accepted are integers from 0')
+        raise ArgumentError(name, f'degree {int(degree.min())}', 'integers from 0')

@@ -5,12 +5,13 @@ from __future__ import annotations
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['sparse_operator', 'sparse_product']
+__all__ = ['sparse_operator']
 
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
@@ -47,10 +48,11 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     """
     for operator, factor in ((left, right), (right, left)):
         if operator.entries is None:
-            raise ValueError(
-                f'mask: got the entrywise product of {factor!r} and {operator!r}; accepted are products with a mask of low '
-                f'rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, for all heads '
-                f'or each'
+            raise ArgumentError(
+                'mask',
+                f'the entrywise product of {factor!r} and {operator!r}',
+                'products with a mask of low rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or '
+                'with a number, for all heads or each',
             )
     assert left.entries is not None
     assert right.entries is not None

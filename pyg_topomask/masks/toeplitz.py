@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
@@ -82,23 +83,22 @@ class ToeplitzMask(LogarithmicMask):
     ) -> None:
         super().__init__(heads)
         check_whole(1, shape_dims=shape_dims)
-        if kind not in ('offset', 'distance'):
-            raise ValueError(f'kind: got {kind!r}; accepted are "offset" and "distance"')
-        if beyond not in ('clip', 'zero'):
-            raise ValueError(f'beyond: got {beyond!r}; accepted are "clip" and "zero"')
+        check_choice(('offset', 'distance'), kind=kind)
+        check_choice(('clip', 'zero'), beyond=beyond)
         length = shape_dims if kind == 'offset' else 1
         windows = tuple(window) if isinstance(window, Sequence) else (window,) * length
         if len(windows) != length or not all(is_whole(size, 0) for size in windows):
             accepted = f'whole numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a whole number from 0'
-            raise ValueError(f'window: got {window} for kind={kind!r}; accepted are {accepted}')
+            raise ArgumentError('window', f'{window} for kind={kind!r}', accepted)
         self.shape_dims = shape_dims
         self.kind = kind
         self.window = windows
         size = math.prod(self._table_shape())
         if size > _LARGEST:
-            raise ValueError(
-                f'window: got {window} in {shape_dims} dimensions for kind={kind!r}, a table of {size} numbers per head; '
-                f'accepted are up to {_LARGEST}'
+            raise ArgumentError(
+                'window',
+                f'{window} in {shape_dims} dimensions for kind={kind!r}, a table of {size} numbers per head',
+                f'up to {_LARGEST}',
             )
         self.beyond = beyond
         self.periodic = periodic
@@ -106,7 +106,7 @@ class ToeplitzMask(LogarithmicMask):
         if not bool(table.isfinite().all()) or (positive and not bool((table > 0).all())):
             got = repr(initial) if isinstance(initial, str) else f'numbers from {float(table.min())} to {float(table.max())}'
             accepted = f'finite numbers{" above 0" if positive else ""}'
-            raise ValueError(f'initial: got {got} for positive={positive}; accepted are {accepted}')
+            raise ArgumentError('initial', f'{got} for positive={positive}', accepted)
         self._begin(table, positive)
         self.table = torch.nn.Parameter(torch.empty_like(table))
         self.reset_parameters()
@@ -124,7 +124,7 @@ class ToeplitzMask(LogarithmicMask):
             given = torch.as_tensor(initial).detach()
             table = given.to(torch.promote_types(given.dtype, torch.float32))
         if table.shape not in (shape, (self.heads, *shape)):
-            raise ValueError(f'initial: got shape {tuple(table.shape)}; accepted are {shape} and {(self.heads, *shape)}')
+            raise ArgumentError('initial', f'shape {tuple(table.shape)}', f'{shape} and {(self.heads, *shape)}')
         return table.expand(self.heads, *shape).clone()
 
     def _distance(self, shape: tuple[int, ...]) -> Tensor:
@@ -162,27 +162,30 @@ class ToeplitzMask(LogarithmicMask):
         if shapes is None and self.shape_dims == 1:
             return size.unsqueeze(1)
         if shapes is None:
-            raise ValueError(
-                'grid_shape: got a graph without it; accepted is data that transforms.AddGridShape or transforms.ToGridGraph '
-                'has given its shape (layers take it as graph=data)'
+            raise ArgumentError(
+                'grid_shape',
+                'a graph without it',
+                'data that transforms.AddGridShape or transforms.ToGridGraph has given its shape (layers take it as '
+                'graph=data)',
+                verb='is',
             )
         if not isinstance(shapes, Tensor):
-            raise ValueError(
-                f'grid_shape: got {shapes!r}; accepted are integers [graphs, d], as transforms.AddGridShape stores them'
-            )
+            raise ArgumentError('grid_shape', repr(shapes), 'integers [graphs, d], as transforms.AddGridShape stores them')
         shapes = shapes.to(graph.device)
         if shapes.shape != (graph.num_graphs, self.shape_dims) or shapes.is_floating_point():
-            raise ValueError(
-                f'grid_shape: got shape {tuple(shapes.shape)} of {shapes.dtype} for {graph.num_graphs} graphs and '
-                f'shape_dims={self.shape_dims}; accepted are integers [{graph.num_graphs}, {self.shape_dims}], as '
-                f'transforms.AddGridShape stores them'
+            raise ArgumentError(
+                'grid_shape',
+                f'shape {tuple(shapes.shape)} of {shapes.dtype} for {graph.num_graphs} graphs and shape_dims={self.shape_dims}',
+                f'integers [{graph.num_graphs}, {self.shape_dims}], as transforms.AddGridShape stores them',
             )
         wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
         if bool(wrong.any()):
             first = int(wrong.nonzero()[0])
-            raise ValueError(
-                f'grid_shape: got {shapes[first].tolist()} for graph {first} of {int(size[first])} nodes; accepted are shapes '
-                f'whose product is the number of nodes: run transforms.AddGridShape after transforms that change the nodes'
+            raise ArgumentError(
+                'grid_shape',
+                f'{shapes[first].tolist()} for graph {first} of {int(size[first])} nodes',
+                'shapes whose product is the number of nodes: run transforms.AddGridShape after transforms that change the '
+                'nodes',
             )
         return shapes
 
@@ -209,5 +212,5 @@ def _tanh(initial: str) -> float:
     except ValueError:
         value = math.nan
     if name != 'tanh' or not value > 0:
-        raise ValueError(f'initial: got {initial!r}; accepted are a tensor, "tanh" and "tanh:<lambda>" with lambda above 0')
+        raise ArgumentError('initial', repr(initial), 'a tensor, "tanh" and "tanh:<lambda>" with lambda above 0')
     return value

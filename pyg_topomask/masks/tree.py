@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
@@ -22,7 +23,7 @@ from pyg_topomask.ops.forest import Forest
 from pyg_topomask.ops.tree_product import METHODS, choose_method, plan_distance, plan_exp
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['TreeMask', 'TreeState']
+__all__ = ['TreeMask']
 
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
@@ -97,15 +98,19 @@ class TreeState:
         if data is None or len(missing) == len(_NAMES):
             return None
         if missing:
-            raise ValueError(f'data: got a stored forest without {missing}; run AddForest again')
+            raise ArgumentError(
+                'data', f'a stored forest without {missing}', 'a complete one', 'run AddForest again', verb='is'
+            )
         index, taken, sizes = (data[name] for name in _NAMES)
         fingerprint, stored = sizes.view(-1, 4).split([3, 1], dim=1)
         total = int(stored.sum())
         if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), taken.numel()} != {total}:
-            raise ValueError(
-                f'data: got a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges '
-                f'that does not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
-                f'the forest was stored: run AddForest again, after the transforms that change it'
+            raise ArgumentError(
+                'data',
+                f'a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges',
+                f'one of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
+                'it has changed since the forest was stored: run AddForest again, after the transforms that change it',
+                verb='is',
             )
         counts = torch.stack([fingerprint[:, 0], stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
         upwards = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
@@ -184,7 +189,7 @@ class TreeMask(Mask):
             ('method', method, METHODS),
         ):
             if value not in accepted:
-                raise ValueError(f'{name}: got {value!r}; accepted are {list(accepted)}')
+                raise ArgumentError(name, repr(value), list(accepted))
         check_whole(0, max_distance=max_distance)
         _refuse_unused(kind, a, b, max_distance, f, method)
         self.kind = kind
@@ -194,9 +199,9 @@ class TreeMask(Mask):
         if kind == 'exp':
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
-                raise ValueError(f'b: got {initial[1].tolist()}; accepted are numbers from {-_LARGEST} to {_LARGEST}')
+                raise ArgumentError('b', initial[1].tolist(), f'numbers from {-_LARGEST} to {_LARGEST}')
             if learnable and not bool((initial[0] < 0).all()):
-                raise ValueError(f'a: got {initial[0].tolist()}; accepted are numbers below 0, or any with learnable=False')
+                raise ArgumentError('a', initial[0].tolist(), 'numbers below 0, or any with learnable=False')
         else:
             f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
             initial = series_parameter('f', f, heads, max_distance + 1, each='distance')
@@ -241,7 +246,7 @@ class TreeMask(Mask):
             cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
             return MaskOperator(graph.segments, self.heads, Product(structure, (self.f, *plan), cost))
         if state.shortest < 0:
-            raise ValueError(f'edge_weight: got {state.shortest:.6g}; kind="exp" accepts lengths, which are at least 0')
+            raise ArgumentError('edge_weight', f'{state.shortest:.6g} for kind="exp"', 'lengths from 0')
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(graph, state, a)
@@ -256,9 +261,11 @@ class TreeMask(Mask):
         path = state.forest.longest_path(graph.edge_index, graph.edge_weight)
         limit = float(np.log(_ACCURACY / torch.finfo(a.dtype).eps)) / 2
         if largest * path > limit:
-            raise ValueError(
-                f'a: got {largest:.6g} for trees with paths of length {path:.6g}; rounding errors of {a.dtype} would grow by '
-                f'exp(2 * a * length) and hide the result: accepted are numbers up to {limit / path:.6g}, or below 0'
+            raise ArgumentError(
+                'a',
+                f'{largest:.6g} for trees with paths of length {path:.6g}',
+                f'numbers up to {limit / path:.6g}, or below 0',
+                f'rounding errors of {a.dtype} would grow by exp(2 * a * length) and hide the result beyond that',
             )
 
     def extra_repr(self) -> str:
@@ -274,7 +281,7 @@ def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance
     for name, (given, default) in unused.items():
         if isinstance(given, Tensor) or given != default:
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
-            raise ValueError(f'{name}: got {got} for kind="{kind}"; accepted is {default!r}, or kind="{other}"')
+            raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"', verb='is')
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
@@ -282,5 +289,5 @@ def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
     check_numbers(**{name: given})
     given = torch.as_tensor(given, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):
-        raise ValueError(f'{name}: got {given.tolist()}; accepted are one finite number, and {heads} in a tensor')
+        raise ArgumentError(name, given.tolist(), f'one finite number, and {heads} in a tensor')
     return given.expand(heads)

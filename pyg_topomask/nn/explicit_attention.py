@@ -13,14 +13,15 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.typing import Adj
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_probability, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow, row_and_col
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
 from pyg_topomask.ops.sparse_matmul import entries_of
 
-__all__ = ['ExplicitAttention', 'SparseMaskAttention']
+__all__ = ['ExplicitAttention']
 
 
 class ExplicitAttention(MessagePassing, ABC):
@@ -64,12 +65,13 @@ class ExplicitAttention(MessagePassing, ABC):
         kq_dim = out_channels // heads if kq_dim is None else kq_dim
         val_dim = out_channels // heads if val_dim is None else val_dim
         check_whole(1, kq_dim=kq_dim, val_dim=val_dim)
-        if head_agg not in ('linear', 'none'):
-            raise ValueError(f'head_agg: got {head_agg!r}; accepted are "linear" and "none"')
+        check_choice(('linear', 'none'), head_agg=head_agg)
         if head_agg == 'none' and heads * val_dim != out_channels:
-            raise ValueError(
-                f'val_dim: got {val_dim} for {heads} heads and {out_channels} output channels; accepted with '
-                f'head_agg="none" is out_channels / heads'
+            raise ArgumentError(
+                'val_dim',
+                f'{val_dim} for {heads} heads and {out_channels} output channels with head_agg="none"',
+                'out_channels / heads',
+                verb='is',
             )
         self.channels = channels
         self.out_channels = out_channels

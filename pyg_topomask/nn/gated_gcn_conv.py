@@ -14,6 +14,7 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.multi_head import check_features
 
 __all__ = ['GatedGCNConv']
@@ -92,9 +93,11 @@ class GatedGCNConv(MessagePassing):
         """
         check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):
-            raise ValueError(
-                f'edge_attr: got shape {tuple(edge_attr.shape)}; accepted is {(edge_index.size(1), self.channels)}, a row for '
-                f'each edge'
+            raise ArgumentError(
+                'edge_attr',
+                f'shape {tuple(edge_attr.shape)}',
+                f'{(edge_index.size(1), self.channels)}, a row for each edge',
+                verb='is',
             )
         edge_index = edge_index.long()  # older versions of torch add up by no other
         edge = self.edge_updater(

@@ -14,6 +14,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.multi_head import check_heads
 
@@ -72,21 +73,21 @@ class TopoGPSConv(GPSConv):
         attn: Module | None = None,
     ) -> None:
         if isinstance(heads, Module):
-            raise ValueError(f'heads: got {type(heads).__name__}; accepted are whole numbers, and attentions as attn=')
+            raise ArgumentError('heads', type(heads).__name__, 'whole numbers, and attentions as attn=')
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
         if conv is not None and not isinstance(conv, Module):
-            raise ValueError(f'conv: got {conv!r}; accepted are None and a local layer, as GCNConv({channels}, {channels})')
+            raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
-            raise ValueError(f'attn: got {attn!r}; accepted is a module, as GRFAttention(channels={channels})')
+            raise ArgumentError('attn', repr(attn), f'a module, as GRFAttention(channels={channels})', verb='is')
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:
-            raise ValueError(f'attn: got {out_channels} output channels; accepted are channels={channels}')
+            raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
         replaced = attn is not None or attn_type is None
         if replaced and attn_kwargs:
-            raise ValueError(f'attn_kwargs: got {attn_kwargs!r}, which no attention of PyG takes here; accepted is None')
+            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG takes here', 'None', verb='is')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
-            raise ValueError(f'heads: got {heads} beside attn, which has {attn.heads}; accepted are those, and 1')
+            raise ArgumentError('heads', f'{heads} beside attn, which has {attn.heads}', 'those, and 1')
         if not replaced:
             check_heads(heads, channels)
         # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_even, check_not_negative, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
-from pyg_topomask.ops.topk import BACKENDS, topk_inner_product
+from pyg_topomask.ops.topk.dispatch import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.walks.uniform import generator_on
 
@@ -47,7 +47,7 @@ class KMIPAttention(ExplicitAttention):
             (default: :obj:`"linear"`)
         backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
-            :obj:`"distance"`, see :func:`~pyg_topomask.ops.inner_product_features`. (default: :obj:`"dot"`)
+            :obj:`"distance"`, see :func:`~pyg_topomask.ops.similarity.inner_product_features`. (default: :obj:`"dot"`)
         k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` backward
             passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)
@@ -114,12 +114,9 @@ class KMIPAttention(ExplicitAttention):
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
         check_whole(seed=seed)
-        if backend not in BACKENDS:
-            raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
-        if similarity not in SIMILARITIES:
-            raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
-        if extra_edges not in EXTRA_EDGES:
-            raise ValueError(f'extra_edges: got {extra_edges!r}; accepted are {EXTRA_EDGES}')
+        check_choice(BACKENDS, backend=backend)
+        check_choice(SIMILARITIES, similarity=similarity)
+        check_choice(EXTRA_EDGES, extra_edges=extra_edges)
         check_even(expander_degree=expander_degree)
         check_not_negative(random_fraction=random_fraction, diversity=diversity)
         self.k = k

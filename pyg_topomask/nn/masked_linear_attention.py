@@ -8,7 +8,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
 from torch_geometric.typing import Adj
 
-from pyg_topomask.checks import check_probability
+from pyg_topomask.checks import check_choice, check_probability
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
@@ -16,7 +17,7 @@ from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, res
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
-__all__ = ['MaskedLinearAttention', 'resolve_feature_map']
+__all__ = ['MaskedLinearAttention']
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -73,8 +74,7 @@ class MaskedLinearAttention(torch.nn.Module):
         super().__init__()
         out_channels = resolve_channels(channels, out_channels, heads)
         check_probability(dropout=dropout)
-        if route not in ROUTES:
-            raise ValueError(f'route: got {route!r}; accepted are {sorted(ROUTES)}')
+        check_choice(ROUTES, route=route)
         self.channels = channels
         self.out_channels = out_channels
         self.heads = heads
@@ -134,8 +134,8 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
     r"""Returns the feature map of a name, or the one given if its channels fit."""
     if isinstance(feature_map, FeatureMap):
         if feature_map.channels != channels:
-            raise ValueError(f'feature_map: got a map of {feature_map.channels} channels; accepted are {channels} per head')
+            raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ValueError(f'feature_map: got {feature_map!r}; accepted are names, as "relu", and a FeatureMap')
+        raise ArgumentError('feature_map', repr(feature_map), 'names, as "relu", and a FeatureMap')
     return feature_map_of_name(feature_map, channels)

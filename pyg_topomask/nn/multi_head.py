@@ -12,10 +12,9 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-
-__all__ = ['as_graph', 'check_features', 'check_heads', 'check_mask', 'resolve_channels', 'with_mask']
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
@@ -32,9 +31,9 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     """
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
-        raise ValueError('out_channels: got None for channels=-1; accepted is a number of output channels')
+        raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels', verb='is')
     if not is_whole(channels, -1) or channels == 0:
-        raise ValueError(f'channels: got {channels!r}; accepted are whole numbers from 1, and -1 for those of the first input')
+        raise ArgumentError('channels', repr(channels), 'whole numbers from 1, and -1 for those of the first input')
     check_whole(1, out_channels=out_channels, heads=heads)
     if divide:
         check_heads(heads, out_channels)
@@ -45,7 +44,7 @@ def check_heads(heads: int, channels: int) -> None:
     r"""Raises a :class:`ValueError` unless so many heads can share the channels out among them."""
     check_whole(1, heads=heads)
     if channels % heads != 0:
-        raise ValueError(f'heads: got {heads} for {channels} channels; accepted are divisors of the channels')
+        raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 
 
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
@@ -53,21 +52,23 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
     the parameters; under autocast, any data type of floating point numbers.
     """
     if not isinstance(x, Tensor):
-        raise ValueError(f'x: got {type(x).__name__}; accepted are the features of the nodes, a tensor [N, channels]')
+        raise ArgumentError('x', type(x).__name__, 'the features of the nodes, a tensor [N, channels]')
     known = x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
     if x.dim() != 2 or channels not in (-1, x.size(1)) or not known:
-        raise ValueError(
-            f'x: got shape {tuple(x.shape)} of {x.dtype}; accepted is [N, {"channels" if channels == -1 else channels}] of '
-            f'{dtype}, the data type of the parameters'
+        raise ArgumentError(
+            'x',
+            f'shape {tuple(x.shape)} of {x.dtype}',
+            f'[N, {"channels" if channels == -1 else channels}] of {dtype}, the data type of the parameters',
+            verb='is',
         )
 
 
 def check_mask(mask: Mask, heads: int) -> None:
     r"""Raises a :class:`ValueError` unless there is a mask with as many heads, or one that all share."""
     if not isinstance(mask, Mask):
-        raise ValueError(f'mask: got {mask!r}; accepted is a Mask, as GRFMask(heads={heads})')
+        raise ArgumentError('mask', repr(mask), f'a Mask, as GRFMask(heads={heads})', verb='is')
     if mask.heads not in (1, heads):
-        raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 
 
 def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
@@ -99,24 +100,27 @@ def as_graph(
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
     graph = Graph.of(graph)
     if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.segments.index):
-        raise ValueError(
-            f'batch: got another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs; '
-            f'accepted is that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+        raise ArgumentError(
+            'batch',
+            f'another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs',
+            'that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)',
+            verb='is',
         )
     # Those of the data that the graph was made from are the same objects; under torch.compile no others are looked at.
     if not torch.compiler.is_compiling():
         looked_at = edge_index is not None and edge_index is not graph.edge_index and not is_sparse(edge_index)
         if looked_at and not _equal(edge_index, graph.edge_index):
-            raise ValueError(
-                f'edge_index: got other edges than those of graph, which has {graph.num_edges}; accepted are these, and None'
+            raise ArgumentError(
+                'edge_index', f'other edges than those of graph, which has {graph.num_edges}', 'these, and None'
             )
         if edge_weight is not None and edge_weight is not graph.edge_weight and not _equal(edge_weight, graph.weight):
-            raise ValueError(
-                'edge_weight: got other weights than those of graph; accepted are these, and None, or '
-                'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+            raise ArgumentError(
+                'edge_weight',
+                'other weights than those of graph',
+                'these, and None, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)',
             )
     if x.size(0) != graph.num_nodes:
-        raise ValueError(f'x: got shape {tuple(x.shape)}; accepted is [{graph.num_nodes}, channels]')
+        raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]', verb='is')
     return graph
 
 

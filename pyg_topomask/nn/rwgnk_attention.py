@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -77,13 +78,13 @@ class RWGNKAttention(MaskedLinearAttention):
                 layer draws walks in every forward pass.
         """
         if self.mask.resample != 'never':
-            raise ValueError(f'resample: got {self.mask.resample!r}, which draws other walks anyway; accepted is "never"')
+            raise ArgumentError('resample', f'{self.mask.resample!r}, which draws other walks anyway', '"never"', verb='is')
         check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
-            raise ValueError('graph: got edge weights that require a gradient, on which no walks are kept; accepted are others')
+            raise ArgumentError('graph', 'edge weights that require a gradient, on which no walks are kept', 'others')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.prepared(self.mask.settings(), lambda: state) is not state:
-            raise ValueError('graph: got a graph that holds walks for this layer; accepted is one made anew')
+            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'one made anew', verb='is')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
@@ -104,6 +105,6 @@ class RWGNKAttention(MaskedLinearAttention):
 def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph) -> None:
     r"""Raises a :class:`ValueError` unless the graph keeps walks, and the node features fit it and the layer."""
     if not isinstance(graph, Graph):
-        raise ValueError(f'graph: got {type(graph).__name__}, which keeps no walks; accepted is Graph.from_data(data)')
+        raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)', verb='is')
     check_features(x, channels, dtype)
     as_graph(x, graph=graph)

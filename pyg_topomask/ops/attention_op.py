@@ -8,8 +8,6 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-__all__ = ['attention_op']
-
 _INPUTS = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
 
 

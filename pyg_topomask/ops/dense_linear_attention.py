@@ -8,8 +8,6 @@ from torch import Tensor
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import quotient
 
-__all__ = ['dense_linear_attention']
-
 
 def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     r"""Masked linear attention through the :math:`n \times n` matrix, one for a batch of :obj:`B` inputs of :obj:`n` tokens,

@@ -13,8 +13,6 @@ from pyg_topomask.ops.polynomial import polynomial_action
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['ExpActionStructure', 'chebyshev_coefficients', 'taylor_coefficients']
-
 
 def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
     r"""Returns the coefficients of :math:`\exp(z (t - 1)) = \sum_k c_k T_k(t)` on :math:`-1 \le t \le 1`, as many as the

@@ -13,10 +13,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.sparse_pattern import stable_argsort
-
-__all__ = ['Forest', 'Histograms']
 
 Indices = NDArray[np.int64]
 
@@ -65,9 +64,11 @@ class Forest:
         matrix = _undirected(edge_index, num_nodes)
         num_trees, tree = connected_components(matrix, directed=False)
         if matrix.nnz // 2 != num_nodes - num_trees:
-            raise ValueError(
-                f'edge_index: got a graph with a cycle through the nodes {_cycle(matrix, tree)}; accepted are forests, in '
-                f'which any two nodes are joined by at most one path'
+            raise ArgumentError(
+                'edge_index',
+                f'a graph with a cycle through the nodes {_cycle(matrix, tree)}',
+                'forests, in which any two nodes are joined by at most one path',
+                'forests come from the data set: of the transforms AddForest stores one, and none makes one',
             )
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)

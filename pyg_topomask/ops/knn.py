@@ -7,6 +7,7 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.segments import by_width
 
@@ -106,13 +107,11 @@ def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
 def check_positions(pos: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless these are positions :obj:`[N, D]` whose distances are finite."""
     if pos.dim() != 2 or pos.size(1) < 1 or not pos.is_floating_point():
-        raise ValueError(
-            f'pos: got shape {tuple(pos.shape)} of {pos.dtype}; accepted are floating point numbers of shape [N, D]'
-        )
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)} of {pos.dtype}', 'floating point numbers of shape [N, D]')
     largest = (torch.finfo(torch.promote_types(pos.dtype, torch.float32)).max / pos.size(1)) ** 0.5 / 4
     outside = ~(pos.abs() <= largest)
     if bool(outside.any()):
-        raise ValueError(f'pos: got {float(pos[outside][0])}; accepted are numbers of at most {largest:.1e} in absolute value')
+        raise ArgumentError('pos', float(pos[outside][0]), f'numbers of at most {largest:.1e} in absolute value')
 
 
 def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
@@ -120,8 +119,8 @@ def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
     check_whole(1, k=k)
     if batch is not None:
         if batch.shape != (pos.size(0),) or batch.dtype not in (torch.int32, torch.int64):
-            raise ValueError(
-                f'batch: got shape {tuple(batch.shape)} of {batch.dtype}; accepted are int32 and int64 of shape [{pos.size(0)}]'
+            raise ArgumentError(
+                'batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{pos.size(0)}]'
             )
         if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
-            raise ValueError('batch: got a vector that is not ascending; accepted are graph ids in ascending order')
+            raise ArgumentError('batch', 'a vector that is not ascending', 'graph ids in ascending order')

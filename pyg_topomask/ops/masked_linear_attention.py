@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
@@ -14,7 +15,7 @@ from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs
 from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.sparse_matmul import entries_of
 
-__all__ = ['ROUTES', 'choose_route', 'masked_linear_attention']
+__all__ = ['masked_linear_attention']
 
 ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 
@@ -80,12 +81,13 @@ def masked_linear_attention(
     """
     if rows is not None:
         if rows.dim() != 1 or q.shape != (rows.numel(), *k.shape[1:]):
-            raise ValueError(
-                f'rows: got shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}; '
-                f'accepted are [R] with [R, H, m] and [N, H, m]'
+            raise ArgumentError(
+                'rows',
+                f'shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}',
+                '[R] with [R, H, m] and [N, H, m]',
             )
         if mask.low_rank is None or mask.segments.num_graphs > 1 or route not in ('auto', 'low_rank'):
-            raise ValueError(f'rows: got rows of {mask!r} on route {route!r}; accepted are masks of low rank on one graph')
+            raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
     check_shapes(q if rows is None else k, k, v, mask)
     if mask.operators:
         heads = [operator.heads for operator in mask.operators]
@@ -145,11 +147,11 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if mask.low_rank is not None:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
-        raise ValueError(f'route: got {route!r}; this mask accepts {sorted({"auto", *offered})}')
+        raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
     segments, tracing = mask.segments, torch.compiler.is_compiling()
     numbers = segments.num_nodes * mask.heads
     if route == 'blocks' and not tracing and numbers * segments.largest > _MOST:
-        raise ValueError(f'route: got "blocks" for {mask!r}; accepted are up to {_MOST:,} numbers in the blocks of all heads')
+        raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST:,} numbers in the blocks of all heads')
     if route != 'auto':
         return route
     chosen = 'features' if mask.low_rank is None else 'low_rank'
@@ -172,11 +174,13 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
     if q.dim() != 3 or q.shape != k.shape:
-        raise ValueError(f'k: got shape {tuple(k.shape)} for q of shape {tuple(q.shape)}; accepted are equal shapes [N, H, m]')
+        raise ArgumentError('k', f'shape {tuple(k.shape)} for q of shape {tuple(q.shape)}', 'equal shapes [N, H, m]')
     if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
-        raise ValueError(f'v: got shape {tuple(v.shape)} for q of shape {tuple(q.shape)}; accepted is [N, H, d]')
+        raise ArgumentError('v', f'shape {tuple(v.shape)} for q of shape {tuple(q.shape)}', '[N, H, d]', verb='is')
     if mask.segments.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
-        raise ValueError(
-            f'mask: got {mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}; accepted is a '
-            f'mask bound to the same nodes, with 1 or {q.size(1)} heads'
+        raise ArgumentError(
+            'mask',
+            f'{mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}',
+            f'a mask bound to the same nodes, with 1 or {q.size(1)} heads',
+            verb='is',
         )

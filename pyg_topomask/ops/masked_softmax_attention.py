@@ -10,13 +10,14 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['attend_softmax', 'masked_softmax_attention']
+__all__ = ['masked_softmax_attention']
 
 
 def masked_softmax_attention(
@@ -62,7 +63,7 @@ def masked_softmax_attention(
     if route == 'dense':
         return _attend_dense(q, k, v, mask, dropout)
     if route != 'entries':
-        raise ValueError(f'route: got {route!r}; accepted are "entries" and "dense"')
+        raise ArgumentError('route', repr(route), '"entries" and "dense"')
     out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
     return out
 
@@ -88,9 +89,10 @@ def _check(mask: Tensor) -> None:
         return
     accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
     if not bool(accepted.all()):
-        raise ValueError(
-            f'mask: got the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm; accepted are masks '
-            f'without negative entries, as GRFMask(positive=True) on a graph with positive weights'
+        raise ArgumentError(
+            'mask',
+            f'the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm',
+            'masks without negative entries, as GRFMask(positive=True) on a graph with positive weights',
         )
 
 

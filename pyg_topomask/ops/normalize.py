@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ['gradients_of_sums', 'inverse_weight', 'known_positive', 'quotient', 'with_ones']
-
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
     r"""Returns the inverse of the denominators of attention, and 0 for rows that weigh nothing.

@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import torch
 
-__all__ = ['BACKENDS', 'in_threads', 'uses_numba']
+from pyg_topomask.checks import check_choice
+from pyg_topomask.errors import ArgumentError
 
 T = TypeVar('T')
 
@@ -26,10 +27,9 @@ def uses_numba(backend: str, device: torch.device) -> bool:
         ValueError: If the backend is unknown or does not serve the device.
         ImportError: If :obj:`backend="numba"` and Numba is not installed, or not made for the NumPy that is.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f'backend: got {backend!r}; accepted are {list(BACKENDS)}')
+    check_choice(BACKENDS, backend=backend)
     if backend == 'numba' and device.type != 'cpu':
-        raise ValueError(f'backend: got "numba" on {device}; accepted is "torch"')
+        raise ArgumentError('backend', f'"numba" on {device}', '"torch"', verb='is')
     if backend == 'torch' or device.type != 'cpu':
         return False
     try:

@@ -11,8 +11,6 @@ from torch import Tensor
 from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['polynomial_action']
-
 # Numbers in a block of columns that stays in the cache of a core, and in that of all.
 _NEAR, _FAR = 200_000, 2**21
 # Columns of a block in the cache of all, and a multiple that products are fast for.

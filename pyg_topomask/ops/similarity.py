@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ['SIMILARITIES', 'inner_product_features']
+from pyg_topomask.errors import ArgumentError
 
 SIMILARITIES = ('dot', 'cosine', 'distance')
 
@@ -52,4 +52,4 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
         center = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, share)[batch]
         q, k = q - center, k - center
         return torch.cat([q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, 0.5 * k.square().sum(-1, keepdim=True)], -1)
-    raise ValueError(f'similarity: got {similarity!r}; accepted are {list(SIMILARITIES)}')
+    raise ArgumentError('similarity', repr(similarity), list(SIMILARITIES))

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
-
-__all__ = ['SparseStructure', 'entries_of', 'multiply', 'product', 'sample', 'sddmm', 'spmm']
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
@@ -30,9 +29,7 @@ def entries_of(mask: MaskOperator) -> Entries:
         ValueError: If the mask has none, or perhaps more than :obj:`~pyg_topomask.capabilities.MAX_ENTRIES` per head.
     """
     if mask.entries is None:
-        raise ValueError(
-            f'mask: got {mask!r}, which has no sparse entries; accepted are sparse masks, or a route without entries'
-        )
+        raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
     return mask.entries()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-__all__ = ['splitmix']
-
 _GOLDEN = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed integer
 _FACTORS = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['ToeplitzStructure']
-
 # Numbers transformed at a time on a CPU: a block of them stays in cache.
 _BLOCK = 300_000
 # Offsets that are not zero, up to which their sum is formed as it stands on a CPU, and the data types that this is faster in.

@@ -9,8 +9,6 @@ from pyg_topomask.capabilities import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
-__all__ = ['attend_pairs', 'pattern_of_pairs', 'pattern_of_slots']
-
 
 def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
     r"""Returns the pairs that a search of the same number of keys for each query has found, as a sparse matrix of :math:`NH`

@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_choice
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.structures import MaskStructure
-
-__all__ = ['METHODS', 'TreeDistanceStructure', 'TreeExpStructure', 'choose_method', 'plan_distance', 'plan_exp']
 
 METHODS = ('auto', 'rings', 'fft')
 
@@ -173,8 +172,7 @@ def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> st
         str: :obj:`"rings"` (the nodes at each distance from all nodes, one distance after the other) or :obj:`"fft"`
         (histograms of distances from separators of the tree, whose products are convolutions).
     """
-    if method not in METHODS:
-        raise ValueError(f'method: got {method!r}; accepted are {list(METHODS)}')
+    check_choice(METHODS, method=method)
     if method != 'auto':
         return method
     num_rings = min(forest.diameter, max_distance)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.recommend.interactions import check_range
 
-__all__ = ['evaluate', 'popularity_groups', 'rank_items']
+__all__ = ['evaluate', 'rank_items']
 
 
 def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:
@@ -39,7 +40,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     """
     check_whole(1, chunk_size=chunk_size)
     if not is_whole(k, 1) or k > items.size(0):
-        raise ValueError(f'k: got {k!r}; accepted are 1 to {items.size(0)}, the size of the catalogue')
+        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the size of the catalogue')
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -92,7 +93,7 @@ def evaluate(
     """
     cutoffs = list(k) if isinstance(k, Sequence) else [k]
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
-        raise ValueError(f'k: got {k!r}; accepted are an integer, and a list of one or more')
+        raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
     check_range(targets, users.size(0), items.size(0))
     check_range(seen, users.size(0), items.size(0))
     user_index, row = targets[0].unique(return_inverse=True)
@@ -146,7 +147,7 @@ def popularity_groups(
         [2, 1, 0]
     """
     if len(shares) != 3 or min(shares) < 0 or not math.isclose(sum(shares), 1):
-        raise ValueError(f'shares: got {tuple(shares)}; accepted are three numbers of at least 0 that sum to 1')
+        raise ArgumentError('shares', tuple(shares), 'three numbers of at least 0 that sum to 1')
     order = torch.argsort(torch.bincount(train[1], minlength=num_items), stable=True)
     bounds = torch.tensor([round(num_items * shares[0]), round(num_items * (shares[0] + shares[1]))], device=order.device)
     group = torch.empty_like(order)

@@ -14,12 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import check_choice
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.interactions import InteractionDataset, split_per_user
 
-__all__ = ['INTERACTION_DATASETS', 'load_folder', 'load_interaction_dataset', 'load_interactions', 'read_interactions']
+__all__ = ['load_interaction_dataset', 'load_interactions', 'read_interactions']
 
-_LAYOUTS = ('lists', 'pairs')
 _LARGEST = torch.iinfo(torch.long).max
+_IDS = f'integer ids from 0 to {_LARGEST}'
 #: A byte order mark, as it is read with backslashes.
 _BYTE_ORDER_MARK = r'\xef\xbb\xbf'
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
@@ -54,8 +56,7 @@ def load_interaction_dataset(name: str, folder: str | Path, val_ratio: float = 0
         ValueError: If the name is unknown.
         FileNotFoundError: If a file is missing.
     """
-    if name not in INTERACTION_DATASETS:
-        raise ValueError(f'name: got {name!r}; accepted are {", ".join(INTERACTION_DATASETS)}')
+    check_choice(INTERACTION_DATASETS, name=name)
     subfolder, files = INTERACTION_DATASETS[name]
     folder = Path(folder)
     return load_folder(folder / subfolder if (folder / subfolder).is_dir() else folder, files, val_ratio, seed)
@@ -133,8 +134,7 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         ValueError: If a line is broken, with file and line number, or an archive.
     """
     path = Path(path)
-    if layout not in _LAYOUTS:
-        raise ValueError(f'layout: got {layout!r}; accepted are {", ".join(_LAYOUTS)}')
+    check_choice(('lists', 'pairs'), layout=layout)
     if path.suffix == '.npz':
         return _read_archive(path)
     users: list[int] = []
@@ -148,17 +148,14 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
-                if not ids:
-                    accepted = f'integer ids from 0 to {_LARGEST}'
-                    raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are {accepted}')
-                if layout == 'pairs' and len(ids) < 2:
-                    raise ValueError(f'{path}, line {number}: got {line.strip()[:60]!r}; accepted are a user and an item')
+                if not ids or (layout == 'pairs' and len(ids) < 2):
+                    accepted = 'a user and an item' if ids else _IDS
+                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted)
                 users += [ids[0]] * (len(ids) - 1)
                 items += ids[1:]
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            raise ValueError(
-                f'{path}, line {number + 1}: got a broken file ({error}); accepted are whole files, compressed as the name ends'
-            ) from error
+            accepted = 'whole files, compressed as the name ends'
+            raise ArgumentError(f'{path}, line {number + 1}', f'a broken file ({error})', accepted) from error
     return torch.tensor([users, items], dtype=torch.long)
 
 
@@ -177,23 +174,21 @@ def _read_archive(path: Path) -> Tensor:
             archive = np.load(file)
             arrays = {name: archive[name] for name in archive.files if name in ('row', 'col')}
         except Exception as error:  # NumPy and zipfile fail in many ways
-            raise ValueError(f'{path}: got a broken archive ({error}); accepted are archives with row and col') from error
+            raise ArgumentError(str(path), f'a broken archive ({error})', 'archives with row and col') from error
     if len(arrays) < 2:
-        raise ValueError(f'{path}: got the arrays {archive.files}; accepted are archives with row and col')
+        raise ArgumentError(str(path), f'the arrays {archive.files}', 'archives with row and col')
     row, col = arrays['row'], arrays['col']
     if row.ndim != 1 or row.shape != col.shape or not all(np.issubdtype(array.dtype, np.integer) for array in (row, col)):
-        raise ValueError(
-            f'{path}: got row of {row.dtype} and shape {row.shape}, col of {col.dtype} and shape {col.shape}; accepted are '
-            f'integers of one shape [E]'
-        )
+        given = f'row of {row.dtype} and shape {row.shape}, col of {col.dtype} and shape {col.shape}'
+        raise ArgumentError(str(path), given, 'integers of one shape [E]')
     pairs = np.stack([row.astype(np.int64), col.astype(np.int64)])
     if (pairs < 0).any():  # also after an overflow
-        raise ValueError(f'{path}: got an id below 0 or above {_LARGEST}; accepted are integer ids from 0 to {_LARGEST}')
+        raise ArgumentError(str(path), f'an id below 0 or above {_LARGEST}', _IDS)
     return torch.from_numpy(pairs)
 
 
 def _read(source: Source, layout: str) -> Tensor:
     paths = [source] if isinstance(source, (str, Path)) else source
     if len(paths) == 0:
-        raise ValueError(f'source: got {source!r}; accepted are a path, and one or more in a list')
+        raise ArgumentError('source', repr(source), 'a path, and one or more in a list')
     return torch.cat([read_interactions(path, layout) for path in paths], 1)

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-__all__ = ['InteractionDataset', 'bipartite_data', 'check_range', 'split_per_user']
+from pyg_topomask.errors import ArgumentError
+
+__all__ = ['InteractionDataset', 'split_per_user']
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class InteractionDataset:
         for name, pairs in splits.items():
             _check_pairs(name, pairs)
         if train.size(1) == 0:
-            raise ValueError('train: got no interaction; accepted is at least one')
+            raise ArgumentError('train', 'no interaction', 'at least one', verb='is')
         sizes = [pairs.size(1) for pairs in splits.values()]
         users, items = torch.cat([pairs.long() for pairs in splits.values()], 1)
         user_ids, users = users.unique(return_inverse=True)
@@ -170,7 +172,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
     """
     _check_pairs('pairs', pairs)
     if not (val_ratio >= 0 and test_ratio >= 0 and val_ratio + test_ratio < 1):
-        raise ValueError(f'val_ratio, test_ratio: got {val_ratio}, {test_ratio}; accepted are at least 0 with a sum below 1')
+        raise ArgumentError('val_ratio, test_ratio', f'{val_ratio}, {test_ratio}', 'at least 0 with a sum below 1')
     order = torch.randperm(pairs.size(1), generator=torch.Generator().manual_seed(seed))
     _, users, count = pairs[0].unique(return_inverse=True, return_counts=True)
     order = order[torch.argsort(users[order], stable=True)]
@@ -200,11 +202,11 @@ def check_range(pairs: Tensor, num_users: int, num_items: int) -> None:
     """
     for name, index, size in (('users', pairs[0], num_users), ('items', pairs[1], num_items)):
         if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < size:
-            raise ValueError(f'pairs: got {name} from {int(index.min())} to {int(index.max())}; accepted are 0 to {size - 1}')
+            raise ArgumentError('pairs', f'{name} from {int(index.min())} to {int(index.max())}', f'0 to {size - 1}')
 
 
 def _check_pairs(name: str, pairs: Tensor) -> None:
     if pairs.dim() != 2 or pairs.size(0) != 2 or pairs.is_floating_point():
-        raise ValueError(f'{name}: got {pairs.dtype} of shape {list(pairs.shape)}; accepted are integers of shape [2, E]')
+        raise ArgumentError(name, f'{pairs.dtype} of shape {list(pairs.shape)}', 'integers of shape [2, E]')
     if pairs.numel() and int(pairs.min()) < 0:
-        raise ValueError(f'{name}: got a negative id; accepted are ids of at least 0')
+        raise ArgumentError(name, 'a negative id', 'ids of at least 0')

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from pyg_topomask.checks import check_above_zero, check_not_negative
+from pyg_topomask.errors import ArgumentError
 
-__all__ = ['DirectAULoss', 'alignment', 'uniformity']
+__all__ = ['DirectAULoss']
 
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
@@ -34,7 +35,7 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
         2.0
     """
     if x.shape != y.shape:
-        raise ValueError(f'y: got shape {list(y.shape)}; accepted is that of x, {list(x.shape)}')
+        raise ArgumentError('y', f'shape {list(y.shape)}', f'that of x, {list(x.shape)}', verb='is')
     if x.size(0) == 0:
         return _unit(x).sum() + _unit(y).sum()
     return (_unit(x) - _unit(y)).square().sum(-1).mean()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 
-__all__ = ['default_config', 'is_recommendation', 'load_config']
-
+_KEYS = 'keys and their values'
 #: What YAML reads as booleans.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
 #: The models that MGFormer is compared with.
@@ -87,11 +87,11 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
         ValueError: If the file is not a YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
     if len(options) % 2:
-        raise ValueError(f'options: got {len(options)} words, {" ".join(options)}; accepted are pairs of a key and a value')
+        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
     cfg = default_config()
     tree = _parse(Path(cfg_file).read_text(), str(cfg_file))
     if not isinstance(tree, dict):
-        raise ValueError(f'{cfg_file}: got a YAML of no keys; accepted are keys and their values')
+        raise ArgumentError(str(cfg_file), 'a YAML of no keys', _KEYS)
     _merge(cfg, tree)
     for key, word in zip(options[::2], options[1::2], strict=True):
         nested: Any = str(word)
@@ -99,18 +99,19 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
             nested = {name: nested}
         _merge(cfg, nested)
     if cfg.recommend.model != 'MGFormer':
-        raise ValueError(f'recommend.model: got {cfg.recommend.model!r}; accepted is MGFormer{_where(cfg.recommend.model)}')
+        model = cfg.recommend.model
+        raise ArgumentError('recommend.model', repr(model), 'MGFormer', _remedy(model), verb='is')
     check_whole(0, seed=cfg.seed)
     for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
         check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
     return cfg
 
 
-def _where(name: str) -> str:
-    r"""Returns where a baseline is trained, for an error message."""
+def _remedy(name: str) -> str:
+    r"""Returns where the baselines are if a name is one of theirs."""
     if name not in (*_BASELINES, 'baselines'):
         return ''
-    return f'; the baselines {", ".join(_BASELINES)} are in benchmarks/recommend_baselines.py of the repository'
+    return f'the baselines {", ".join(_BASELINES)} are in benchmarks/recommend_baselines.py of the repository'
 
 
 def _parse(text: str, source: str) -> Any:
@@ -128,16 +129,15 @@ def _merge(options: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()) 
     for name, value in values.items():
         key = '.'.join((*path, name))
         if name not in options:
-            place = f'in {".".join(path)}' if path else 'at the top level'
-            accepted = f'accepted {place} are {", ".join(sorted(options))}'
-            raise ValueError(f'{key}: got an unknown option; {accepted}{_where(name) if path == ("recommend",) else ""}')
+            remedy = _remedy(name) if path == ('recommend',) else ''
+            raise ArgumentError(key, 'an unknown option', ', '.join(sorted(options)), remedy)
         default = options[name]
         if not isinstance(default, dict):
             options[name] = _converted(key, value, type(default))
         elif isinstance(value, dict):
             _merge(default, value, (*path, name))
         else:
-            raise ValueError(f'{key}: got {value!r}; accepted are keys and their values')
+            raise ArgumentError(key, repr(value), _KEYS)
 
 
 def _converted(key: str, value: Any, kind: type) -> Any:
@@ -150,4 +150,4 @@ def _converted(key: str, value: Any, kind: type) -> Any:
             return _BOOLEANS[value.lower()] if kind is bool else kind(value)
         except (KeyError, ValueError):
             pass
-    raise ValueError(f'{key}: got {value!r}; accepted are values of type {kind.__name__}')
+    raise ArgumentError(key, repr(value), f'values of type {kind.__name__}')

@@ -8,14 +8,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.losses import DirectAULoss
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
-__all__ = ['MGFormerRecommender', 'Recommender', 'build_recommender']
+__all__ = ['MGFormerRecommender', 'Recommender']
 
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
@@ -99,10 +100,9 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         ValueError: If an option is out of its range.
     """
     settings = options.MGFormer
-    if settings.mask not in _MASKS:
-        raise ValueError(f'recommend.MGFormer.mask: got {settings.mask!r}; accepted are {", ".join(_MASKS)}')
-    check_whole(0, **{'recommend.MGFormer.svd_dim': settings.svd_dim})
     try:
+        check_choice(_MASKS, mask=settings.mask)
+        check_whole(0, svd_dim=settings.svd_dim)
         data = dataset.data()
         if settings.svd_dim:
             data = AddSVDEncoding(settings.svd_dim)(data)
@@ -122,9 +122,6 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         )
         loss = DirectAULoss(settings.weight, settings.t, settings.average)
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
-    except ValueError as error:
-        argument, _, rest = str(error).partition(':')
-        option = _OPTIONS.get(argument, argument)
-        if option in settings:
-            raise ValueError(f'recommend.MGFormer.{option}:{rest}') from error
-        raise
+    except ArgumentError as error:
+        option = _OPTIONS.get(error.argument, error.argument)
+        raise error.renamed(f'recommend.MGFormer.{option}') if option in settings else error from None

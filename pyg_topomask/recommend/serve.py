@@ -12,14 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphgym.checkpoint import load_checkpoint, write_atomically
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import load_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import load_dataset, load_weights
-
-__all__ = ['export_embeddings', 'load_run', 'recommend', 'serve']
+from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.folder import write_atomically
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
@@ -38,10 +38,8 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     if not path.exists():  # without validation interactions
         path = path.with_name('last.pt')
     if not (folder / 'config.yaml').exists() or not path.exists():
-        raise ValueError(
-            f'run: got {str(run_dir)!r}; accepted is a folder that `train` wrote, such as '
-            f'results/recommend-lastfm-MGFormer/MGFormer/0'
-        )
+        accepted = 'a folder that `train` wrote, such as results/lastfm/MGFormer/0'
+        raise ArgumentError('run', repr(str(run_dir)), accepted, verb='is')
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)
     model = build_recommender(dataset, config.recommend)
@@ -69,7 +67,7 @@ def recommend(
     unknown = [user for user in user_ids if user not in known]  # before a tensor overflows
     if unknown:
         low, high = int(dataset.user_ids[0]), int(dataset.user_ids[-1])
-        raise ValueError(f'user: got {unknown}; accepted are the {dataset.num_users} users from {low} to {high}')
+        raise ArgumentError('user', unknown, f'the {dataset.num_users} users from {low} to {high}')
     wanted = torch.tensor(list(user_ids), dtype=torch.long)
     index = torch.searchsorted(dataset.user_ids, wanted)
     ranking = rank_items(users, items, index, torch.cat([dataset.train, dataset.val], 1), k)
@@ -124,9 +122,9 @@ def serve(
         ValueError: If there is nothing to do, or an argument is out of its range. Nothing is written then.
     """
     if not user_ids and embeddings is None:
-        raise ValueError('user, embeddings: got neither; accepted are users to recommend to, a file for embeddings, or both')
+        raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
     if out is not None and not user_ids:
-        raise ValueError(f'out: got {str(out)!r} without user; accepted is a file for the items of users')
+        raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users', verb='is')
     out = None if out is None else _file_path('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)
@@ -148,11 +146,11 @@ def _file_path(name: str, path: str | Path) -> Path:
     # The target of a link is replaced, not the link.
     resolved = Path(path).resolve()
     if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
-        raise ValueError(f'{name}: got {str(path)!r}; accepted are names of files in folders that exist')
+        raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
     return resolved
 
 
 def _embeddings_path(path: str | Path) -> Path:
     if Path(path).suffix != '.npz':
-        raise ValueError(f'embeddings: got {str(path)!r}; accepted are names that end in .npz')
+        raise ArgumentError('embeddings', repr(str(path)), 'names that end in .npz')
     return _file_path('embeddings', path)

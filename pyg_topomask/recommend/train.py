@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,48 +15,21 @@ import yaml  # type: ignore[import-untyped]
 from torch import Tensor
 from torch_geometric import seed_everything
 
-from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
-from pyg_topomask.graphgym.checkpoint import (
-    check_same_experiment,
-    load_best,
-    load_checkpoint,
-    remove_unfinished,
-    rng_state,
-    save_checkpoint,
-    set_rng_state,
-    write_atomically,
-)
-from pyg_topomask.graphgym.distributed import connect, num_processes
-from pyg_topomask.graphgym.metrics import Row, write_metrics
-from pyg_topomask.graphgym.run_folder import clear_run, locked
+from pyg_topomask.checks import check_above_zero, check_choice, check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import load_config
 from pyg_topomask.recommend.recommender import Recommender, build_recommender
+from pyg_topomask.runs.checkpoint import set_rng_state
+from pyg_topomask.runs.devices import connect, find_device, num_processes
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.progress import EpochBar
+from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['Training', 'find_device', 'load_dataset', 'load_weights', 'train']
-
-#: Options of the group :obj:`recommend` that may differ when a run is resumed: where and how long it runs.
-FREE_OPTIONS = ('dir', 'max_epoch', 'device', 'progress')
-#: The files of a run. The first one is what a run resumes from.
-FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'result.json', 'checkpoints/best.pt')
-
-
-def find_device(name: str) -> torch.device:
-    r"""Returns the device of an option.
-
-    Args:
-        name (str): :obj:`"auto"`, :obj:`"cpu"` or :obj:`"cuda"`.
-
-    Raises:
-        ValueError: If the name is unknown or there is no such device.
-    """
-    if name not in ('auto', 'cpu', 'cuda'):
-        raise ValueError(f'recommend.device: got {name!r}; accepted are auto, cpu, cuda')
-    if name == 'cuda' and not torch.cuda.is_available():
-        raise ValueError("recommend.device: got 'cuda', and there is no CUDA device; accepted are auto, cpu")
-    return torch.device('cuda' if name != 'cpu' and torch.cuda.is_available() else 'cpu')
+#: Options that may differ when a run is resumed: where and how long it runs.
+FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.max_epoch', 'recommend.progress')
 
 
 def load_dataset(options: Any) -> InteractionDataset:
@@ -69,15 +41,13 @@ def load_dataset(options: Any) -> InteractionDataset:
     Raises:
         ValueError: If the folder or the data set is not there.
     """
-    names = [*INTERACTION_DATASETS, 'files']
-    if options.dataset not in names:
-        raise ValueError(f'recommend.dataset: got {options.dataset!r}; accepted are {", ".join(names)}')
+    check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
-        raise ValueError(f'recommend.dir: got {options.dir!r}; accepted is the folder of the interaction files')
+        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files', verb='is')
     if options.dataset != 'files':
         return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
     if not options.files.train:
-        raise ValueError('recommend.files.train: got no file; accepted is a list of names in recommend.dir')
+        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir', verb='is')
     return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
 
 
@@ -90,7 +60,7 @@ class Training:
         run_dir (Path): The folder to write to.
         build (callable, optional): Makes the :class:`~pyg_topomask.recommend.Recommender` from the data set and the group
             :obj:`recommend` of the options, whose :obj:`model` names the group of its :obj:`lr` and :obj:`weight_decay`.
-            (default: :func:`~pyg_topomask.recommend.build_recommender`)
+            (default: :func:`~pyg_topomask.recommend.recommender.build_recommender`)
 
     Raises:
         ValueError: If an option is out of its range.
@@ -103,41 +73,30 @@ class Training:
         run_dir: Path,
         build: Callable[[InteractionDataset, Any], Recommender] = build_recommender,
     ) -> None:
-        self.config, self.dataset, self.run_dir = config.clone(), dataset, run_dir
-        self.options = options = self.config.recommend
+        config = config.clone()
+        self.dataset = dataset
+        self.options = options = config.recommend
         if options.k > dataset.num_items:
-            raise ValueError(f'recommend.k: got {options.k}; accepted are 1 to {dataset.num_items}, the size of the catalogue')
+            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the size of the catalogue')
         if dataset.test.size(1) == 0:
             option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
-            raise ValueError(
-                f'recommend.{option}: got {given!r} with no test interaction left; accepted are test interactions that neither '
-                f'training nor validation holds'
-            )
-        self.device = find_device(options.device)
+            accepted = 'test interactions that neither training nor validation holds'
+            raise ArgumentError(f'recommend.{option}', f'{given!r} with no test interaction left', accepted)
+        metric = f'val_recall@{options.k}'
+        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, files=['result.json'])
+        self.device = find_device('recommend.device', options.device)
         seed_everything(config.seed)
         self.model = build(dataset, options).to(self.device)
         settings = options[options.model]
         check_above_zero(**{f'recommend.{options.model}.lr': settings.lr})
         check_not_negative(**{f'recommend.{options.model}.weight_decay': settings.weight_decay})
         self.optimizer = torch.optim.Adam(self.model.encoder.parameters(), settings.lr, weight_decay=settings.weight_decay)
-        self.history: list[Row] = []
-
-    @property
-    def metric(self) -> str:
-        r"""The metric that selects the best epoch."""
-        return f'val_recall@{self.options.k}'
-
-    @property
-    def best(self) -> Row | None:
-        r"""The first epoch with the best validation metric, or :obj:`None` before any was validated."""
-        validated = [row for row in self.history if self.metric in row]
-        return max(validated, key=lambda row: row[self.metric]) if validated else None
 
     def is_finished(self) -> bool:
         r"""Returns :obj:`True` after the last epoch, or if the last validations were not better."""
-        best = self.best
-        stale = sum(self.metric in row and best is not None and row['epoch'] > best['epoch'] for row in self.history)
-        return bool(len(self.history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
+        history, best, metric = self.record.history, self.record.best, self.record.metric
+        stale = sum(metric in row and best is not None and row['epoch'] > best['epoch'] for row in history)
+        return bool(len(history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
 
     def run(self, resume: bool = False) -> Row:
         r"""Trains to the end and returns the metrics of the best model on the test interactions.
@@ -148,87 +107,53 @@ class Training:
         Raises:
             ValueError: If another process trains in the folder, or its checkpoint has another configuration or other data.
         """
-        with locked(self.run_dir):
-            self._prepare(resume)
-            with self._bar() as bar:
+        checkpoint = self._load() if resume else None
+        with self.record.open(checkpoint):
+            if checkpoint is not None:
+                self.optimizer.load_state_dict(checkpoint['optimizer'])
+                set_rng_state(checkpoint['rng'][0])
+            batches = math.ceil(self.dataset.train.size(1) / self.options.batch_size)
+            finished = len(self.record.history)
+            with EpochBar(
+                self.options.model, self.options.max_epoch, batches, finished, disable=not self.options.progress
+            ) as bar:
                 while not self.is_finished():
                     self._epoch(bar)
-            # Without validation interactions the last epoch counts.
-            path = self.run_dir / 'checkpoints' / ('last.pt' if self.best is None else 'best.pt')
-            self.model.encoder.load_state_dict(load_best(path, self.best, self.config.dump(), _bound)['model'])
+            self.model.encoder.load_state_dict(self.record.load_best()['model'])
             result = self._test()
             # JSON has no NaN. Groups of items without a test interaction have it.
             finite = {key: None if math.isnan(value) else value for key, value in result.items()}
-            write_atomically(self.run_dir / 'result.json', (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
+            text = json.dumps(finite, indent=1, allow_nan=False) + '\n'
+            write_atomically(self.record.folder / 'result.json', text.encode())
             return result
 
-    def _prepare(self, resume: bool) -> None:
-        text = self.config.dump()
-        remove_unfinished(self.run_dir)
-        if not resume:
-            clear_run(self.run_dir, FILES)
-        (self.run_dir / 'checkpoints').mkdir(exist_ok=True)
-        last = self.run_dir / 'checkpoints' / 'last.pt'
-        if resume and last.exists():
-            checkpoint = load_checkpoint(last)
-            check_same_experiment(last, _bound(checkpoint['config']), _bound(text))
+    def _load(self) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to continue from, if it has the same users, items and interactions."""
+        checkpoint = self.record.load()
+        if checkpoint is not None:
+            last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
-            if checkpoint.get('interactions') != self.dataset.interactions_hash:
-                raise ValueError(
-                    f'recommend.dir: got {self.options.dir!r}; accepted are the interactions that {last} was trained on'
-                )
-            self.optimizer.load_state_dict(checkpoint['optimizer'])
-            self.history = checkpoint['history']
-            set_rng_state(checkpoint['rng'])
-            write_metrics(self.run_dir / 'metrics.csv', self.history)
-        elif resume:
-            print(f'no checkpoint in {self.run_dir}: starting with the first epoch', file=sys.stderr)
-        write_atomically(self.run_dir / 'config.yaml', text.encode())
+            if checkpoint['interactions'] != self.dataset.interactions_hash:
+                accepted = f'the interactions that {last} was trained on'
+                raise ArgumentError('recommend.dir', repr(self.options.dir), accepted)
+        return checkpoint
 
-    def _bar(self) -> Any:
-        from tqdm import tqdm
-
-        batches = math.ceil(self.dataset.train.size(1) / self.options.batch_size)
-        return tqdm(
-            total=self.options.max_epoch * batches,
-            initial=len(self.history) * batches,
-            desc=self.options.model,
-            unit='batch',
-            dynamic_ncols=True,
-            disable=not self.options.progress,
-        )
-
-    def _epoch(self, bar: Any) -> None:
+    def _epoch(self, bar: EpochBar) -> None:
         start = time.perf_counter()
-        epoch = len(self.history)
+        epoch = len(self.record.history)
         row: Row = {'epoch': epoch, 'loss': self._optimize(bar), 'seconds': time.perf_counter() - start}
         last = epoch + 1 == self.options.max_epoch
         if self.dataset.val.size(1) and (last or (epoch + 1) % self.options.eval_period == 0):
-            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, [self.dataset.train]).items()}
-        self.history.append(row)
-        bar.set_postfix(
-            {'epoch': epoch + 1, 'loss': f'{row["loss"]:.4f}', **{k: f'{v:.4f}' for k, v in row.items() if k == self.metric}}
+            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, self.dataset.train).items()}
+        self.record.history.append(row)
+        bar.show(row, 'loss', self.record.metric)
+        self.record.save(
+            {'users and items': self.dataset.fingerprint, 'model': self.model.encoder.state_dict()},
+            interactions=self.dataset.interactions_hash,
+            optimizer=self.optimizer.state_dict(),
         )
-        folder = self.run_dir / 'checkpoints'
-        state = {
-            'config': self.config.dump(),
-            'users and items': self.dataset.fingerprint,
-            'model': self.model.encoder.state_dict(),
-            'best': self.best,
-        }
-        if self.best is row:
-            save_checkpoint(folder / 'best.pt', state)
-        # Written last: a run resumes after the epoch of this file.
-        rest = {
-            'interactions': self.dataset.interactions_hash,
-            'optimizer': self.optimizer.state_dict(),
-            'history': self.history,
-            'rng': rng_state(),
-        }
-        write_metrics(self.run_dir / 'metrics.csv', self.history)
-        save_checkpoint(folder / 'last.pt', {**state, **rest})
 
-    def _optimize(self, bar: Any) -> float:
+    def _optimize(self, bar: EpochBar) -> float:
         self.model.encoder.train()
         self.model.start_epoch()
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -241,7 +166,8 @@ class Training:
             bar.update()
         mean = float(total) / self.dataset.train.size(1)
         if not math.isfinite(mean):
-            raise FloatingPointError(f'{self.options.model}: the loss of epoch {len(self.history)} is {mean}; try a lower lr')
+            epoch = len(self.record.history)
+            raise FloatingPointError(f'{self.options.model}: the loss of epoch {epoch} is {mean}; try a lower lr')
         return mean
 
     def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -249,26 +175,23 @@ class Training:
         for users, items in self.dataset.train[:, order].split(self.options.batch_size, 1):
             yield users.to(self.device), items.to(self.device)
 
-    def _evaluate(self, targets: Tensor, seen: Sequence[Tensor], **options: Any) -> Row:
+    def _evaluate(self, targets: Tensor, seen: Tensor, **arguments: Any) -> Row:
         users, items = self.model.embed()
-        return evaluate(
-            users, items, targets.to(self.device), torch.cat(list(seen), 1).to(self.device), self.options.k, **options
-        )
+        return evaluate(users, items, targets.to(self.device), seen.to(self.device), self.options.k, **arguments)
 
     def _test(self) -> Row:
         groups, names = popularity_groups(self.dataset.train, self.dataset.num_items)
-        seen = [self.dataset.train, self.dataset.val]
+        seen = torch.cat([self.dataset.train, self.dataset.val], 1)
         result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
         result = {f'test_{key}': value for key, value in result.items()}
-        best = self.best
+        history, best = self.record.history, self.record.best
         if best is not None:
             result |= {key: value for key, value in best.items() if key.startswith('val_')}
-        seconds = [row['seconds'] for row in self.history]
         return {
             **result,
-            'epochs': len(self.history),
-            'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
-            'seconds_per_epoch': statistics.median(seconds),
+            'epochs': len(history),
+            'best_epoch': len(history) - 1 if best is None else int(best['epoch']),
+            'seconds_per_epoch': statistics.median(row['seconds'] for row in history),
         }
 
 
@@ -287,20 +210,11 @@ def load_weights(
     Raises:
         ValueError: If the checkpoint has other users or items.
     """
-    if checkpoint.get('users and items') != dataset.fingerprint:
+    if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
-        raise ValueError(
-            f'recommend.dir: got {folder!r} with {dataset}; accepted are the users and items that {path} was trained on, '
-            f'those of {trained!r}'
-        )
+        accepted = f'the users and items that {path} was trained on, those of {trained!r}'
+        raise ArgumentError('recommend.dir', f'{folder!r} with {dataset}', accepted)
     encoder.load_state_dict(checkpoint['model'])
-
-
-def _bound(config: str) -> str:
-    r"""Returns a configuration without the options that may differ when a run is resumed."""
-    tree = yaml.safe_load(config)
-    tree['recommend'] = {key: value for key, value in tree['recommend'].items() if key not in FREE_OPTIONS}
-    return str(yaml.safe_dump(tree))
 
 
 def train(
@@ -335,7 +249,7 @@ def train(
     check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
-        raise ValueError(f'torchrun: got {num_processes()} processes; accepted is one, for each batch needs all embeddings')
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings', verb='is')
     config = load_config(cfg_file, options)
     k = config.recommend.k
     dataset = load_dataset(config.recommend)

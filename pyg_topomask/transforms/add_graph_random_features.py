@@ -12,8 +12,9 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.options import options_of
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
-from pyg_topomask.walks import WalkSettings, sample_ensembles
+from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
+from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['AddGraphRandomFeatures']
 

@@ -11,6 +11,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_unbatched
 
@@ -101,7 +102,9 @@ class AddSVDEncoding(BaseTransform):
         if isinstance(data, HeteroData):
             return self._hetero(data)
         if self.edge_type is not None:
-            raise ValueError(f'edge_type: got {self.edge_type} for {type(data).__name__}; accepted with HeteroData alone')
+            raise ArgumentError(
+                'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type', verb='is'
+            )
         graph = Graph.from_data(data)
         check_unbatched(data)
         num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
@@ -116,20 +119,22 @@ class AddSVDEncoding(BaseTransform):
     def _hetero(self, data: HeteroData) -> HeteroData:
         check_unbatched(data)
         if self.num_users is not None:
-            raise ValueError(
-                f'num_users: got {self.num_users} for HeteroData, whose types are users and items; accepted is None'
+            raise ArgumentError(
+                'num_users', f'{self.num_users} for HeteroData, whose types are users and items', 'None', verb='is'
             )
         source, relation, target = self._edge_type(data)
         store = data[source, relation, target]
         if 'edge_index' not in store:
-            raise ValueError(f'data: got edges {(source, relation, target)} without edge_index; accepted are edges with it')
+            raise ArgumentError('data', f'edges {(source, relation, target)} without edge_index', 'edges with it')
         weight = store.get('edge_weight')
         if weight is None:
             weight = torch.ones(store.edge_index.size(1), device=store.edge_index.device)
         elif weight.shape != store.edge_index.shape[1:]:
-            raise ValueError(
-                f'edge_weight: got shape {tuple(weight.shape)} for {store.edge_index.size(1)} edges '
-                f'{(source, relation, target)}; accepted is [E]'
+            raise ArgumentError(
+                'edge_weight',
+                f'shape {tuple(weight.shape)} for {store.edge_index.size(1)} edges {(source, relation, target)}',
+                '[E]',
+                verb='is',
             )
         sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
@@ -139,9 +144,10 @@ class AddSVDEncoding(BaseTransform):
         for name, end, size in zip((source, target), store.edge_index, sizes, strict=True):
             outside = end[(end < 0) | (end >= size)]
             if outside.numel() > 0:
-                raise ValueError(
-                    f'data: got node {int(outside[0])} of {size} of type {name!r} in edges {(source, relation, target)}; '
-                    f'accepted are nodes counted from 0 within each type'
+                raise ArgumentError(
+                    'data',
+                    f'node {int(outside[0])} of {size} of type {name!r} in edges {(source, relation, target)}',
+                    'nodes counted from 0 within each type',
                 )
         row, col = store.edge_index
         joint = torch.stack([row, col + sizes[0]])
@@ -153,23 +159,24 @@ class AddSVDEncoding(BaseTransform):
         if self.edge_type is None:
             forwards = [edge_type for edge_type in types if not edge_type[1].startswith('rev_')]
             if len(forwards) != 1:
-                raise ValueError(f'edge_type: got None for data with the edge types {types}; accepted is one of them')
+                raise ArgumentError('edge_type', f'None for data with the edge types {types}', 'one of them', verb='is')
             return forwards[0]
         if tuple(self.edge_type) not in types:
-            raise ValueError(f'edge_type: got {self.edge_type}; accepted are the edge types of the data, {types}')
+            raise ArgumentError('edge_type', self.edge_type, f'the edge types of the data, {types}')
         return self.edge_type
 
     def _bipartite(self, edge_index: Tensor, weight: Tensor, num_users: int, num_items: int) -> tuple[Tensor, Tensor]:
         num_nodes = num_users + num_items
         if num_users < 0 or num_items < 0:
-            raise ValueError(f'num_users: got {num_users} for {num_nodes} nodes; accepted are 0 to {num_nodes}')
+            raise ArgumentError('num_users', f'{num_users} for {num_nodes} nodes', f'0 to {num_nodes}')
         low, high = edge_index.long().amin(0), edge_index.long().amax(0)
         within = (low >= num_users) | (high < num_users)
         if bool(within.any()):
             edge = int(within.nonzero()[0])
-            raise ValueError(
-                f'num_users: got {num_users}, but edge {edge} joins the nodes {edge_index[:, edge].tolist()}, two users or two '
-                f'items; accepted are edges between users and items'
+            raise ArgumentError(
+                'num_users',
+                f'{num_users}, but edge {edge} joins the nodes {edge_index[:, edge].tolist()}, two users or two items',
+                'edges between users and items',
             )
         pairs, slot, count = torch.unique(low * num_nodes + high, return_inverse=True, return_counts=True)
         mean = weight.new_zeros(pairs.numel()).index_add(0, slot, weight) / count

@@ -5,14 +5,14 @@ from __future__ import annotations
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
-__all__ = ['check_homogeneous', 'check_unbatched']
+from pyg_topomask.errors import ArgumentError
 
 
 def check_homogeneous(data: Data) -> None:
     r"""Raises a :class:`ValueError` for what is not :class:`~torch_geometric.data.Data`, as heterogeneous data."""
     if not isinstance(data, Data):
-        raise ValueError(
-            f'data: got {type(data).__name__}; accepted is torch_geometric.data.Data (of HeteroData, use to_homogeneous())'
+        raise ArgumentError(
+            'data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())', verb='is'
         )
 
 
@@ -21,4 +21,4 @@ def check_unbatched(data: BaseData) -> None:
     pointers do not know.
     """
     if 'batch' in data:
-        raise ValueError('data: got a batch; accepted are single graphs: apply the transform before batching')
+        raise ArgumentError('data', 'a batch', 'single graphs: apply the transform before batching')

@@ -12,6 +12,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddGridShape', 'ToGridGraph']
@@ -37,7 +38,7 @@ class AddGridShape(BaseTransform):
     def __init__(self, shape: Sequence[int]) -> None:
         sizes = shape if isinstance(shape, Sequence) else ()
         if not sizes or not all(is_whole(size, 0) for size in sizes):
-            raise ValueError(f'shape: got {shape!r}; accepted are one or more whole numbers from 0, as (3, 4)')
+            raise ArgumentError('shape', repr(shape), 'one or more whole numbers from 0, as (3, 4)')
         self.shape = tuple(sizes)
 
     def forward(self, data: Data) -> Data:
@@ -45,9 +46,10 @@ class AddGridShape(BaseTransform):
         check_unbatched(data)
         num_nodes = data.num_nodes or 0
         if math.prod(self.shape) != num_nodes:
-            raise ValueError(
-                f'shape: got {self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes; accepted '
-                f'are shapes of as many nodes'
+            raise ArgumentError(
+                'shape',
+                f'{self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes',
+                'shapes of as many nodes',
             )
         device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
         data.grid_shape = torch.tensor([self.shape], device=device)
@@ -77,7 +79,7 @@ class ToGridGraph(BaseTransform):
     def forward(self, data: Tensor) -> Data:
         if not isinstance(data, Tensor) or data.dim() not in (2, 3, 4):
             got = f'shape {tuple(data.shape)}' if isinstance(data, Tensor) else type(data).__name__
-            raise ValueError(f'data: got {got}; accepted are tensors [C, L], [C, H, W] and [T, C, H, W]')
+            raise ArgumentError('data', got, 'tensors [C, L], [C, H, W] and [T, C, H, W]')
         channels_last = data.movedim(1 if data.dim() == 4 else 0, -1)
         shape = channels_last.shape[:-1]
         nodes = torch.arange(shape.numel(), device=data.device).view(shape)

@@ -7,6 +7,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_homogeneous
@@ -49,7 +50,7 @@ class KNNGraph(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         if 'pos' not in data:
-            raise ValueError(f'data: got {data} without pos; accepted is data with positions')
+            raise ArgumentError('data', f'{data} without pos', 'data with positions', verb='is')
         data.edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
         for name in ('edge_attr', 'edge_weight'):
             if name in data:

@@ -10,7 +10,8 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import scatter
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_homogeneous
 
@@ -43,8 +44,7 @@ class AddNormals(BaseTransform):
 
     def __init__(self, k: int = 16, orient: str = 'outward', cat: bool = False) -> None:
         check_whole(3, k=k)
-        if orient not in ORIENTATIONS:
-            raise ValueError(f'orient: got {orient!r}; accepted are {", ".join(ORIENTATIONS)}')
+        check_choice(ORIENTATIONS, orient=orient)
         self.k = k
         self.orient = orient
         self.cat = cat
@@ -52,7 +52,7 @@ class AddNormals(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         if 'pos' not in data or data.pos.dim() != 2 or data.pos.size(1) < 2:
-            raise ValueError(f'data: got {data}; accepted is data with pos of two dimensions or more')
+            raise ArgumentError('data', data, 'data with pos of two dimensions or more', verb='is')
         batch = data.batch if 'batch' in data else None
         data.normal = self._normals(data.pos.detach(), batch)
         if self.cat:

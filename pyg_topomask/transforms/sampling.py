@@ -9,10 +9,11 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
-__all__ = ['FarthestSampling', 'RandomSampling', 'farthest_points']
+__all__ = ['FarthestSampling', 'RandomSampling']
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
@@ -117,7 +118,7 @@ class FarthestSampling(_Sampling):
     def forward(self, data: Data) -> Data:
         num_nodes = _check(data)
         if 'pos' not in data:
-            raise ValueError(f'data: got {data} without pos; accepted is data with positions')
+            raise ArgumentError('data', f'{data} without pos', 'data with positions', verb='is')
         if num_nodes <= self.num:
             return data
         start = int(torch.randint(num_nodes, (1,), generator=torch.Generator().manual_seed(self.seed)))

@@ -6,12 +6,11 @@ from pyg_topomask.viz.attention import (
     plot_cumulative_attention,
     plot_distance_to_full_attention,
 )
-from pyg_topomask.viz.inspection import neighborhood, plot_inspection
+from pyg_topomask.viz.inspection import plot_inspection
 from pyg_topomask.viz.mask import plot_mask
 from pyg_topomask.viz.mask_rows import plot_mask_rows
 
 __all__ = [
-    'neighborhood',
     'plot_attention_degrees',
     'plot_attention_graphs',
     'plot_cumulative_attention',

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics.attention import attention_degrees
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.viz.figure import new_figure
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def plot_attention_graphs(
     """
     _check_layers('attention', attention)
     if pos.dim() != 2 or pos.size(1) == 0:
-        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [N, dimensions]')
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[N, dimensions]', verb='is')
     check_whole(1, max_edges=max_edges)
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]
@@ -135,13 +136,13 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
         >>> len(plot_attention_degrees([torch.tensor([[3, 0], [1, 1]])]).axes)
         2
     """
-    if len(degrees) == 0 or any(own.dim() != 2 for own in degrees):
-        raise ValueError(f'degrees: got shapes {[tuple(own.shape) for own in degrees]}; accepted are one or more of [N, heads]')
+    if len(degrees) == 0 or any(degree.dim() != 2 for degree in degrees):
+        raise ArgumentError('degrees', f'shapes {[tuple(degree.shape) for degree in degrees]}', 'one or more of [N, heads]')
     check_whole(1, bins=bins)
     figure = new_figure(8, 2.4 * len(degrees))
     axes = figure.subplots(len(degrees), 2, squeeze=False, sharex='row')
-    for layer, own in enumerate(degrees):
-        values = own.detach().flatten().cpu().double()
+    for layer, degree in enumerate(degrees):
+        values = degree.detach().flatten().cpu().double()
         most = int(values.max()) if values.numel() > 0 else 0
         width = -(-(most + 1) // bins)  # whole numbers, or else some bins would hold more degrees than others
         edges = torch.arange(0, most + 1 + width, width) - 0.5
@@ -210,7 +211,7 @@ def plot_distance_to_full_attention(ks: Sequence[int], distance: Sequence[Tensor
 def _plot_curves(ks: Sequence[int], curves: Sequence[Tensor], name: str) -> Figure:
     if len(curves) == 0 or any(curve.dim() != 2 or curve.size(0) != len(ks) or curve.size(1) == 0 for curve in curves):
         shapes = [tuple(curve.shape) for curve in curves]
-        raise ValueError(f'{name}: got shapes {shapes}; accepted are one or more of [{len(ks)}, heads], for as many numbers k')
+        raise ArgumentError(name, f'shapes {shapes}', f'one or more of [{len(ks)}, heads], for as many numbers k')
     figure = new_figure(6, 4)
     axis = figure.subplots()
     for layer, curve in enumerate(curves):
@@ -227,4 +228,4 @@ def _plot_curves(ks: Sequence[int], curves: Sequence[Tensor], name: str) -> Figu
 def _check_layers(name: str, attention: Sequence[tuple[Tensor, Tensor]]) -> None:
     if len(attention) == 0 or any(alpha.dim() != 2 or alpha.size(1) == 0 for _, alpha in attention):
         shapes = [tuple(alpha.shape) for _, alpha in attention]
-        raise ValueError(f'{name}: got coefficients of shapes {shapes}; accepted are one or more of [nnz, heads]')
+        raise ArgumentError(name, f'coefficients of shapes {shapes}', 'one or more of [nnz, heads]')

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ['new_figure']
-
 
 def new_figure(width: float, height: float) -> Figure:
     r"""Returns an empty figure.

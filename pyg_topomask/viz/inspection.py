@@ -22,15 +22,16 @@ from pyg_topomask.diagnostics import (
     measured_entries,
     sparsity_bound,
 )
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.viz.figure import new_figure
-from pyg_topomask.walks import SAMPLERS
+from pyg_topomask.walks.samplers import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ['neighborhood', 'plot_inspection']
+__all__ = ['plot_inspection']
 
 # The probability with which what is drawn as a bound may be exceeded.
 _DELTA = 0.05
@@ -57,7 +58,7 @@ def neighborhood(graph: Graph, node: int | None = None, size: int = 100) -> Tens
     """
     row, col = graph.edge_index.long().cpu().numpy()
     if graph.num_nodes == 0:
-        raise ValueError('graph: got a graph without nodes; accepted are graphs with nodes')
+        raise ArgumentError('graph', 'a graph without nodes', 'graphs with nodes')
     if node is None:
         node = int(torch.bincount(graph.edge_index.flatten().long(), minlength=graph.num_nodes).argmax())
     check_whole(0, graph.num_nodes - 1, node=node)
@@ -105,7 +106,7 @@ def plot_inspection(
     """
     graph = Graph.of(graph)
     check_whole(0, mask.heads - 1, head=head)
-    check_whole(1, repeats=repeats, num_rows=num_rows)
+    check_whole(1, repeats=repeats)
     for number in num_walks:
         check_whole(1, num_walks=number)
     figure = new_figure(11, 8)
@@ -118,8 +119,8 @@ def plot_inspection(
 
 def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int | None, head: int) -> None:
     nodes = neighborhood(graph, node)
-    parts = [(exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in compare_rows(mask, graph, nodes)]
-    blocks = [torch.cat(own).cpu() for own in zip(*parts, strict=True)]
+    rows = [(exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in compare_rows(mask, graph, nodes)]
+    blocks = [torch.cat(block).cpu() for block in zip(*rows, strict=True)]
     # The diagonal would leave all other entries dark.
     apart = blocks[0] - blocks[0].diagonal().diag()
     largest = float(apart.abs().max()) or float(blocks[0].abs().max()) or 1.0

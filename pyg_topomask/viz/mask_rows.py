@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.diagnostics import mask_rows
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.viz.figure import new_figure
@@ -53,11 +54,10 @@ def plot_mask_rows(
     """
     graph = Graph.of(graph)
     if not masks:
-        raise ValueError('masks: got none; accepted are one or more')
+        raise ArgumentError('masks', 'none', 'one or more')
     check_whole(0, graph.num_nodes - 1, node=node)
     check_whole(1, columns=columns)
-    if pos.shape != (graph.num_nodes, 2):
-        raise ValueError(f'pos: got shape {tuple(pos.shape)}; accepted is [{graph.num_nodes}, 2]')
+    check_shape((graph.num_nodes, 2), pos=pos)
     rows = {title: mask_rows(mask, graph, torch.tensor([node], device=graph.device))[:, 0] for title, mask in masks.items()}
     check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
@@ -75,14 +75,14 @@ def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tenso
     from matplotlib.collections import LineCollection
 
     x, y = pos.unbind(1)
-    others = torch.arange(row.numel()) != node
-    largest = float(row[others].abs().max()) if bool(others.any()) else 0.0
-    signed = bool((row[others] < 0).any())
+    elsewhere = torch.arange(row.numel()) != node
+    largest = float(row[elsewhere].abs().max()) if bool(elsewhere.any()) else 0.0
+    signed = bool((row[elsewhere] < 0).any())
     axis.add_collection(LineCollection(list(pos[edge_index.t()].numpy()), colors='0.55', linewidths=0.8, zorder=1))
-    empty = others & (row == 0)
+    empty = elsewhere & (row == 0)
     axis.scatter(x[empty], y[empty], s=22, facecolors='white', edgecolors='0.7', linewidths=0.8, zorder=2)
     # The largest entries on top, where nodes overlap.
-    seen = (others & (row != 0)).nonzero().squeeze(1)
+    seen = (elsewhere & (row != 0)).nonzero().squeeze(1)
     seen = seen[row[seen].abs().argsort()]
     axis.scatter(
         x[seen],

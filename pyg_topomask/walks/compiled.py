@@ -13,14 +13,13 @@ from numba import njit
 from numpy.typing import DTypeLike
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import in_threads
 from pyg_topomask.walks.samplers import APART, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import seed_offset
-
-__all__ = ['walk']
 
 # Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
 # piece of memory that is given back.
@@ -297,9 +296,10 @@ def walk(
     width = 1 + settings.num_walks * longest
     bits, places = longest.bit_length(), width.bit_length()
     if graph.num_nodes.bit_length() + bits + places > 63:
-        raise ValueError(
-            f'num_walks: got {settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes; accepted are numbers '
-            f'with fewer than 2**63 nodes times hops times visits of a node'
+        raise ArgumentError(
+            'num_walks',
+            f'{settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes',
+            'numbers with fewer than 2**63 nodes times hops times visits of a node',
         )
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
     # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.

@@ -15,8 +15,6 @@ from torch import Tensor
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
-__all__ = ['PairLoads', 'WalkFeatures']
-
 # Meetings of walks that are sorted at a time: few enough for the cache of a CPU, and for the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_whole, is_number
+from pyg_topomask.errors import ArgumentError
 
-__all__ = ['WALK_LENGTHS', 'FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'walk_length']
+__all__ = ['FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength']
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class GeometricLength(WalkLength):
 
     def __post_init__(self) -> None:
         if not (is_number(self.p_halt) and 0 <= self.p_halt < 1):
-            raise ValueError(f'p_halt: got {self.p_halt!r}; accepted are numbers in [0, 1)')
+            raise ArgumentError('p_halt', repr(self.p_halt), 'numbers in [0, 1)')
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (1.0 - self.p_halt) ** hops
@@ -134,7 +135,7 @@ class SurvivalLength(WalkLength):
     def __post_init__(self) -> None:
         given = tuple(self.given) if isinstance(self.given, Iterable) else ()
         if given[:1] != (1,) or not all(map(is_number, given)) or any(not 0 <= b <= a for a, b in pairwise(given)):
-            raise ValueError(f'given: got {self.given!r}; accepted are probabilities that start at 1 and do not ascend')
+            raise ArgumentError('given', repr(self.given), 'probabilities that start at 1 and do not ascend')
         object.__setattr__(self, 'given', tuple(map(float, given)))
 
     def probabilities(self, hops: Tensor) -> Tensor:
@@ -178,7 +179,8 @@ def walk_length(given: WalkLength | str) -> WalkLength:
     try:
         return WALK_LENGTHS[name](*map(float, numbers.split(',')))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ValueError(
-            f'walk_length: got {given!r}; accepted are "geometric:<p_halt>", "fixed:<hops>", "poisson:<mean>", '
-            f'"survival:1,<probability>,..." and WalkLength objects'
+        raise ArgumentError(
+            'walk_length',
+            repr(given),
+            '"geometric:<p_halt>", "fixed:<hops>", "poisson:<mean>", "survival:1,<probability>,..." and WalkLength objects',
         ) from error

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pyg_topomask.walks.uniform import Uniform
 
-__all__ = ['APART', 'SAMPLERS', 'AntitheticSampler', 'IIDSampler', 'RepellingAntitheticSampler', 'RepellingSampler']
-
 # Streams of random numbers: 0 for lengths, t for the t-th hop, -t for going on after t - 1 hops, and further ones apart.
 APART = 1 << 32
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import check_normalization
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
@@ -29,7 +30,7 @@ class WalkSettings:
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.SAMPLERS`.
+        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.samplers.SAMPLERS`.
             (default: :obj:`"iid"`)
         transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
             probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
@@ -66,20 +67,19 @@ class WalkSettings:
 
     def __post_init__(self) -> None:
         check_whole(1, num_walks=self.num_walks)
-        if self.sampler not in SAMPLERS:
-            raise ValueError(f'sampler: got {self.sampler!r}; accepted are {sorted(SAMPLERS)}')
-        if self.transition not in TRANSITIONS:
-            raise ValueError(f'transition: got {self.transition!r}; accepted are {list(TRANSITIONS)}')
+        check_choice(SAMPLERS, sampler=self.sampler)
+        check_choice(TRANSITIONS, transition=self.transition)
         sampler = SAMPLERS[self.sampler]
         if sampler.antithetic and self.num_walks % 2 == 1:
-            raise ValueError(
-                f'num_walks: got {self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs; accepted are even '
-                f'numbers'
+            raise ArgumentError(
+                'num_walks', f'{self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs', 'even numbers'
             )
         if sampler.repelling and self.transition != 'uniform':
-            raise ValueError(
-                f'transition: got {self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly; '
-                f'accepted is "uniform"'
+            raise ArgumentError(
+                'transition',
+                f'{self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly',
+                '"uniform"',
+                verb='is',
             )
         check_normalization(self.normalization)
         check_flow(self.flow)
@@ -96,9 +96,10 @@ class WalkSettings:
         if longest is None:
             return
         if longest > self.max_walk_length:
-            raise ValueError(
-                f'max_walk_length: got {self.max_walk_length}, which cuts walks of {self.walk_length}; accepted are numbers of '
-                f'hops from {longest}'
+            raise ArgumentError(
+                'max_walk_length',
+                f'{self.max_walk_length}, which cuts walks of {self.walk_length}',
+                f'numbers of hops from {longest}',
             )
         # Counted visits are those of the walks that there are, however short.
         if self.importance and longest < self.max_walk_length:

@@ -8,12 +8,11 @@ import torch
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
-
-__all__ = ['load_walks', 'store_walks']
 
 # The attributes grf_index, ... of the queries' walks and grf_key_index, ... of the keys', if these have walks of their own.
 _ENSEMBLES = ('grf', 'grf_key')
@@ -73,14 +72,18 @@ def load_walks(
     walks = [_load(graph, data, ensemble, settings, transform) for ensemble in ensembles]
     longest = min(features.max_walk_length for features in walks)
     if longest < hops:
-        raise ValueError(
-            f'max_walk_length: got {hops}, but the stored walks end after {longest} hops; accepted are at most {longest}, or '
-            f'walks that {transform} stored with a larger max_walk_length'
+        raise ArgumentError(
+            'max_walk_length',
+            f'{hops}, but the stored walks end after {longest} hops',
+            f'at most {longest}, or walks that {transform} stored with a larger max_walk_length',
         )
     if settings.independent_ensembles and len(walks) == 1:
-        raise ValueError(
-            f'independent_ensembles: got True, but the data stores one ensemble; run {transform} again with '
-            f'independent_ensembles=True'
+        raise ArgumentError(
+            'independent_ensembles',
+            'True for data that stores one ensemble',
+            'False',
+            f'run {transform} again with independent_ensembles=True',
+            verb='is',
         )
     query = walks[0].truncate(hops)
     return query, walks[1].truncate(hops) if settings.independent_ensembles else query
@@ -89,30 +92,35 @@ def load_walks(
 def _load(graph: Graph, data: Data, ensemble: str, settings: WalkSettings, transform: str) -> WalkFeatures:
     missing = [f'{ensemble}_{attribute}' for attribute in _ATTRIBUTES if f'{ensemble}_{attribute}' not in data]
     if missing:
-        raise ValueError(f'data: got stored walks without {missing}; run {transform} again')
+        raise ArgumentError('data', f'stored walks without {missing}', 'complete ones', f'run {transform} again')
     index, length, load, sizes = (data[f'{ensemble}_{attribute}'] for attribute in _ATTRIBUTES)
     if sizes.dim() != 2 or sizes.size(1) != sum(_COLUMNS):
-        raise ValueError(
-            f'data: got walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}; accepted is '
-            f'[graphs, {sum(_COLUMNS)}]: run {transform} again'
+        raise ArgumentError(
+            'data',
+            f'walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}',
+            f'[graphs, {sum(_COLUMNS)}]: run {transform} again',
+            verb='is',
         )
     fingerprint, stored, used, longest, codes = sizes.split(_COLUMNS, dim=1)
     total = int(stored.sum())
     if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
-        raise ValueError(
-            f'data: got stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} '
-            f'visits that do not fit this graph of {graph.num_nodes} nodes and {graph.num_edges} edges; it has changed since '
-            f'they were stored: run {transform} again, after the transforms that change it'
+        raise ArgumentError(
+            'data',
+            f'stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} visits',
+            f'those of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
+            f'it has changed since they were stored: run {transform} again, after the transforms that change it',
         )
     differing = codes[(codes != codes.new_tensor(_code(settings))).any(1)]
     if len(differing) > 0:
         normalization, flow, counted = differing[0].tolist()
-        raise ValueError(
-            f'data: got walks stored with normalization={_NORMALIZATIONS[normalization]!r}, flow={FLOWS[flow]!r} and '
-            f'importance={counted == 0}; accepted are normalization={settings.normalization!r}, flow={settings.flow!r}, '
-            f'importance={settings.importance} and, for walks that are counted, p_halt={settings.p_halt}, '
-            f'walk_length={settings.walk_length} and transition={settings.transition!r}: run {transform} again with these, or '
-            f'store no walks, which every mask then draws for itself'
+        raise ArgumentError(
+            'data',
+            f'walks stored with normalization={_NORMALIZATIONS[normalization]!r}, flow={FLOWS[flow]!r} and '
+            f'importance={counted == 0}',
+            f'normalization={settings.normalization!r}, flow={settings.flow!r}, importance={settings.importance} and, for '
+            f'walks that are counted, p_halt={settings.p_halt}, walk_length={settings.walk_length} and '
+            f'transition={settings.transition!r}: run {transform} again with these, or store no walks, which every mask then '
+            'draws for itself',
         )
     if not torch.equal(stored, used):
         stored, used = stored.squeeze(1), used.squeeze(1)

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from pyg_topomask.graph import Graph
 
-__all__ = ['TRANSITIONS', 'Transitions', 'as_factor']
-
 TRANSITIONS = ('uniform', 'weight')
 
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.splitmix import splitmix
 
-__all__ = ['Uniform', 'counter_uniform', 'draw_seed', 'generator_on', 'seed_offset']
-
 # (stream, walkers) -> one number in [0, 1) for each walker; a stream is any integer, for all walkers or for each
 Uniform = Callable[['int | Tensor', Tensor], Tensor]
 

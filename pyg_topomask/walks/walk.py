@@ -14,7 +14,7 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
-__all__ = ['sample_ensembles', 'sample_walks', 'walk']
+__all__ = ['sample_walks']
 
 # Visits that a chunk of start nodes may hold.
 _BUDGET = 2**25

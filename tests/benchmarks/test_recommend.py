@@ -51,7 +51,7 @@ def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.Monk
         if len(epochs) == 2:
             epochs.append(-1)
             raise KeyboardInterrupt
-        epochs.append(len(self.history))
+        epochs.append(len(self.record.history))
         epoch(self, bar)
 
     monkeypatch.setattr(recommend.Training, '_epoch', interrupted)

@@ -15,9 +15,9 @@ def write(folder: Path, name: str = 'mnist_subset.npz', **changes: object) -> Pa
     generator = np.random.default_rng(0)
     shape = (28, 28) if name.startswith('mnist') else (32, 32, 3)
     arrays = {}
-    for part, count in (('train', 25), ('test', 7)):
-        arrays[f'x_{part}'] = generator.integers(0, 256, (count, *shape), dtype=np.uint8)
-        arrays[f'y_{part}'] = generator.integers(0, 10, count, dtype=np.uint8)
+    for split, count in (('train', 25), ('test', 7)):
+        arrays[f'x_{split}'] = generator.integers(0, 256, (count, *shape), dtype=np.uint8)
+        arrays[f'y_{split}'] = generator.integers(0, 10, count, dtype=np.uint8)
     np.savez(folder / name, **{key: value for key, value in (arrays | changes).items() if value is not None})
     return folder
 
@@ -25,8 +25,8 @@ def write(folder: Path, name: str = 'mnist_subset.npz', **changes: object) -> Pa
 def test_digits_are_those_of_the_grid_graphs() -> None:
     pytest.importorskip('sklearn')
     splits = load_images('digits')
-    for part, (images, labels) in splits.items():
-        dataset = DigitsGrid(split=part)
+    for split, (images, labels) in splits.items():
+        dataset = DigitsGrid(split=split)
         assert torch.equal(images.flatten(), dataset._data.x[:, 0])
         assert torch.equal(labels, dataset._data.y)
         assert images.shape[1:] == (1, 8, 8)
@@ -36,7 +36,7 @@ def test_digits_are_those_of_the_grid_graphs() -> None:
 def test_files_are_read_as_they_are(tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
     splits = load_images(name, write(tmp_path, f'{name}_subset.npz'))
     raw = np.load(tmp_path / f'{name}_subset.npz')
-    assert {part: images.shape for part, (images, _) in splits.items()} == {
+    assert {split: images.shape for split, (images, _) in splits.items()} == {
         'train': (23, *shape), 'val': (2, *shape), 'test': (7, *shape)
     }  # fmt: skip
     images, labels = splits['val']
@@ -82,7 +82,7 @@ def test_files_of_other_contents_are_refused(tmp_path: Path, changes: dict[str, 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     (tmp_path / 'mnist_subset.npz').write_text('no archive')
-    with pytest.raises(ValueError, match='does not hold the arrays x_train, y_train, x_test, y_test'):
+    with pytest.raises(ValueError, match='accepted are files that hold the arrays x_train, y_train, x_test, y_test'):
         load_images('mnist', tmp_path)
 
 

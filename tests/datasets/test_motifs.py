@@ -86,14 +86,14 @@ def test_sets_are_a_function_of_their_seed() -> None:
 
 def test_splits_keep_pairs_together() -> None:
     whole = MotifGraphs(num_pairs=16, size=20)
-    parts = {split: MotifGraphs(num_pairs=16, size=20, split=split) for split in ('train', 'val')}
-    assert {name: len(part) for name, part in parts.items()} == {'train': 24, 'val': 8}
+    datasets = {split: MotifGraphs(num_pairs=16, size=20, split=split) for split in ('train', 'val')}
+    assert {name: len(dataset) for name, dataset in datasets.items()} == {'train': 24, 'val': 8}
     indices = whole.split_indices()
     assert torch.cat(list(indices.values())).sort().values.tolist() == list(range(32))
     for name, index in indices.items():
         assert index.view(-1, 2)[:, 1].equal(index.view(-1, 2)[:, 0] + 1)
         assert index.view(-1, 2)[:, 0].remainder(2).eq(0).all()
-        assert torch.equal(parts[name][3].edge_index, whole[int(index[3])].edge_index)
+        assert torch.equal(datasets[name][3].edge_index, whole[int(index[3])].edge_index)
 
 
 def test_transforms() -> None:

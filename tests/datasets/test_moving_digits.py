@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from pyg_topomask.datasets import MovingDigits, moving_digits
+from pyg_topomask.datasets import MovingDigits
+from pyg_topomask.datasets.moving_digits import moving_digits
 
 load_digits = pytest.importorskip('sklearn.datasets').load_digits
 
@@ -14,20 +15,20 @@ def images() -> torch.Tensor:
 
 def place(frame: torch.Tensor, image: torch.Tensor) -> list[tuple[int, int]]:
     """Every place where the frame holds exactly the image, and nothing beside it."""
-    found = []
+    places = []
     for row in range(frame.size(0) - 7):
         for column in range(frame.size(1) - 7):
             patch = frame[row : row + 8, column : column + 8]
             if torch.equal(patch, image) and patch.sum() == frame.sum():
-                found.append((row, column))
-    return found
+                places.append((row, column))
+    return places
 
 
 def test_each_video_is_one_digit_that_moves_and_bounces() -> None:
     size, known = 13, {image.numpy().tobytes(): image for image in images()}
     videos, labels = moving_digits(num_frames=12, size=size)['val']
     for video, label in zip(videos[:20, :, 0], labels[:20].tolist(), strict=True):
-        # The digit is the part of the first frame that is one of the images.
+        # The digit is the dataset of the first frame that is one of the images.
         starts = [
             (row, column)
             for row in range(size - 7)
@@ -98,17 +99,17 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 
 def test_graphs_hold_the_frames_of_each_pixel() -> None:
-    parts = moving_digits(num_frames=3, size=12, target='digit', seed=4)
+    splits = moving_digits(num_frames=3, size=12, target='digit', seed=4)
     dataset = MovingDigits(num_frames=3, size=12, target='digit', seed=4)
     for split, indices in dataset.split_indices().items():
-        videos, labels = parts[split]
+        videos, labels = splits[split]
         assert dataset[indices].y.tolist() == labels.tolist()
-        part = MovingDigits(split=split, num_frames=3, size=12, target='digit', seed=4)
-        for data, video in zip(part[:3], videos, strict=False):
+        subset = MovingDigits(split=split, num_frames=3, size=12, target='digit', seed=4)
+        for data, video in zip(subset[:3], videos, strict=False):
             for row, column in ((0, 5), (7, 11)):
                 assert data.x[12 * row + column].tolist() == video[:, 0, row, column].tolist()
-        source, target = part[0].edge_index
-        assert part[0].num_edges == 2 * 2 * 12 * 11
+        source, target = subset[0].edge_index
+        assert subset[0].num_edges == 2 * 2 * 12 * 11
         assert ((target - source).abs() == 1).logical_or((target - source).abs() == 12).all()
 
 

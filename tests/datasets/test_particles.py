@@ -27,13 +27,13 @@ def scene(num: int = 2, seed: int = 0) -> tuple[Tensor, Tensor]:
 
 def springs() -> list[tuple[int, int, float]]:
     """Both ends and the length at rest, from the definition of structural, shear and bend springs."""
-    found = []
+    springs = []
     for first in range(NODES):
         for second in range(first + 1, NODES):
             rows, columns = abs(first // SIDE - second // SIDE), abs(first % SIDE - second % SIDE)
             if (rows, columns) in ((0, 1), (1, 0), (1, 1), (0, 2), (2, 0)):
-                found.append((first, second, float(np.hypot(rows, columns)) / (SIDE - 1)))
-    return found
+                springs.append((first, second, float(np.hypot(rows, columns)) / (SIDE - 1)))
+    return springs
 
 
 def energy(pos: Any, velocity: Any, stiffness: float, gravity: float = 0.0) -> float:
@@ -77,11 +77,11 @@ def test_a_step_is_the_equations() -> None:
     # So many sub-steps as keep the step of the stiffest mode, of frequency sqrt(24 k / m), at 1/2 at most.
     substeps = int(np.ceil(0.02 * 2 * np.sqrt(24 * 200 * NODES)))
     for cloth in range(3):
-        own = pos[cloth].numpy(), velocity[cloth].numpy()
+        state = pos[cloth].numpy(), velocity[cloth].numpy()
         for step in (1, 2):
-            own = oracle(*own, pinned[cloth].numpy(), sphere[cloth].numpy(), 0.02, substeps)
-            np.testing.assert_allclose(positions[cloth, step], own[0], atol=1e-10)
-            np.testing.assert_allclose(velocities[cloth, step], own[1], atol=1e-8)
+            state = oracle(*state, pinned[cloth].numpy(), sphere[cloth].numpy(), 0.02, substeps)
+            np.testing.assert_allclose(positions[cloth, step], state[0], atol=1e-10)
+            np.testing.assert_allclose(velocities[cloth, step], state[1], atol=1e-8)
 
 
 @pytest.mark.parametrize('gravity', [0.0, 9.81])
@@ -177,17 +177,17 @@ def test_same_seed_same_rollouts_and_splits_differ() -> None:
     first = rollouts()
     torch.manual_seed(2)
     assert torch.equal(first, rollouts())
-    others = [rollouts(split=split, seed=seed) for seed in (0, 1) for split in ('train', 'val', 'test')]
-    scenes = torch.cat(others)[:, 0].flatten(1)
+    splits = [rollouts(split=split, seed=seed) for seed in (0, 1) for split in ('train', 'val', 'test')]
+    scenes = torch.cat(splits)[:, 0].flatten(1)
     assert scenes.unique(dim=0).shape == scenes.shape
 
 
 def test_all_splits_are_the_parts_one_after_the_other() -> None:
     whole = ClothRollouts(**SMALL | {'split': None})
     for split, indices in whole.split_indices().items():
-        part = ClothRollouts(**SMALL | {'split': split})
-        assert len(indices) == len(part) == 3 * 4
-        for index, data in zip(indices.tolist(), part, strict=True):
+        dataset = ClothRollouts(**SMALL | {'split': split})
+        assert len(indices) == len(dataset) == 3 * 4
+        for index, data in zip(indices.tolist(), dataset, strict=True):
             torch.testing.assert_close(whole[index].target, data.target)
             assert torch.equal(whole[index].x, data.x)
 

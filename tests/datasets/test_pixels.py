@@ -20,9 +20,9 @@ CLASSES = {'mnist': (MNISTPixels, (28, 28)), 'cifar10': (CIFAR10Pixels, (32, 32,
 def write(root: Path, name: str) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(0)
     arrays = {}
-    for part, count in (('train', 20), ('test', 3)):
-        arrays[f'x_{part}'] = generator.integers(0, 256, (count, *CLASSES[name][1]), dtype=np.uint8)
-        arrays[f'y_{part}'] = generator.integers(0, 10, count, dtype=np.uint8)
+    for split, count in (('train', 20), ('test', 3)):
+        arrays[f'x_{split}'] = generator.integers(0, 256, (count, *CLASSES[name][1]), dtype=np.uint8)
+        arrays[f'y_{split}'] = generator.integers(0, 10, count, dtype=np.uint8)
     np.savez(root / f'{name}_subset.npz', **arrays)
     return arrays
 
@@ -47,10 +47,10 @@ def test_nodes_are_means_of_squares(tmp_path: Path, name: str, pool: int) -> Non
 def test_edges_are_steps_to_the_four_neighbors(tmp_path: Path) -> None:
     write(tmp_path, 'mnist')
     data = MNISTPixels(str(tmp_path))[5]
-    found = {tuple(edge) for edge in data.edge_index.t().tolist()}
+    edges = {tuple(edge) for edge in data.edge_index.t().tolist()}
     place = np.stack(np.divmod(np.arange(196), 14), 1)
     distance = np.abs(place[:, None] - place[None]).sum(-1)
-    assert found == set(zip(*map(np.ndarray.tolist, np.nonzero(distance == 1)), strict=True))
+    assert edges == set(zip(*map(np.ndarray.tolist, np.nonzero(distance == 1)), strict=True))
     source, target = data.edge_index.numpy()
     np.testing.assert_array_equal(data.edge_attr.numpy(), place[target] - place[source])
 
@@ -58,13 +58,13 @@ def test_edges_are_steps_to_the_four_neighbors(tmp_path: Path) -> None:
 def test_splits_are_those_of_the_images(tmp_path: Path) -> None:
     write(tmp_path, 'cifar10')
     dataset = CIFAR10Pixels(str(tmp_path))
-    assert {part: index.tolist() for part, index in dataset.split_indices().items()} == {
+    assert {split: index.tolist() for split, index in dataset.split_indices().items()} == {
         'train': [*range(18)], 'val': [18, 19], 'test': [20, 21, 22]
     }  # fmt: skip
-    for part, (images, labels) in load_images('cifar10', tmp_path).items():
-        own = CIFAR10Pixels(str(tmp_path), split=part, pool=1)
-        assert torch.equal(own._data.y, labels)
-        assert torch.equal(own[1].x[:, :3].t().reshape(3, 32, 32), images[1])
+    for split, (images, labels) in load_images('cifar10', tmp_path).items():
+        subset = CIFAR10Pixels(str(tmp_path), split=split, pool=1)
+        assert torch.equal(subset._data.y, labels)
+        assert torch.equal(subset[1].x[:, :3].t().reshape(3, 32, 32), images[1])
 
 
 def test_pre_transform_is_applied_once(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r'^CIFAR10Pixels: no cifar10_subset.npz in '):
         CIFAR10Pixels(str(tmp_path))
     write(tmp_path, 'mnist')
-    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test and None"):
+    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test, None"):
         MNISTPixels(str(tmp_path), split='dev')
     for pool in (0, 15, 2.5):
         with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted are whole numbers from 1 to 14'):

@@ -88,9 +88,9 @@ def test_scenes(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(whole._data.x[:, 3:].numpy(), np.concatenate([color(file) for file in files]), rtol=1e-6)
 
     # Every point is in one block, with its label.
-    found = np.concatenate([np.concatenate([data.pos, data.y[:, None]], axis=1) for data in dataset])
+    points = np.concatenate([np.concatenate([data.pos, data.y[:, None]], axis=1) for data in dataset])
     expected = np.concatenate([np.concatenate([data.pos, data.y[:, None]], axis=1) for data in whole])
-    np.testing.assert_array_equal(found[np.lexsort(found.T)], expected[np.lexsort(expected.T)])
+    np.testing.assert_array_equal(points[np.lexsort(points.T)], expected[np.lexsort(expected.T)])
     np.testing.assert_allclose(dataset[3].x[:, :3].mean(0), np.zeros(3), atol=1e-6)
     blocks = len(dataset) // len(files)
     check_splits(dataset.split_indices(), torch.arange(len(files)).repeat_interleave(blocks))

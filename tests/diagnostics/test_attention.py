@@ -71,9 +71,9 @@ def test_full_attention(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, v, batch = vectors([5, 0, 1, 8])
     cumulated, distance = np.zeros((len(KS), 2, 14)), np.zeros((len(KS), 2, 14))
     for node in range(14):
-        own = (batch == batch[node]).numpy()
+        same_graph = (batch == batch[node]).numpy()
         for head in range(2):
-            keys, values = k[own, head].numpy(), v[own, head].numpy()
+            keys, values = k[same_graph, head].numpy(), v[same_graph, head].numpy()
             (weight,) = full_attention(q[node : node + 1, head].numpy(), keys)
             for index, number in enumerate(KS):
                 best = np.argsort(-weight)[:number]

@@ -51,15 +51,15 @@ def constant_of_walks(data: Data, f: Array, survival: Array, normalization: str 
     edges, entry, probability, num_nodes = hop_probabilities(data, normalization, transition)
 
     def follow(node: int, hops: int, load: float) -> float:
-        own = abs(f[hops]) * load / survival[hops]
+        weight = abs(f[hops]) * load / survival[hops]
         if hops == len(f) - 1:
-            return float(own)
+            return float(weight)
         onwards = [
             follow(edges[1, e], hops + 1, load * abs(entry[e]) / probability[e])
             for e in range(len(entry))
             if edges[0, e] == node and probability[e] > 0
         ]
-        return float(own + max(onwards, default=0.0))
+        return float(weight + max(onwards, default=0.0))
 
     return max((follow(node, 0, 1.0) for node in range(num_nodes)), default=0.0)
 
@@ -71,13 +71,13 @@ def test_load_constant(name: str, transition: str, normalization: str | None) ->
     data, f = GRAPHS[name](), np.array([[0.5, -2.0, 0.7], [0.0, 1.0, 0.0]])
     mask = make(heads=2, modulation=torch.tensor(f), transition=transition, normalization=normalization)
     survival = 0.7 ** np.arange(3)
-    found = load_constant(mask, data)
-    expected = [constant(data, own, survival, normalization, transition) for own in f]
-    np.testing.assert_allclose(found.detach(), expected, rtol=1e-6)
+    largest = load_constant(mask, data)
+    expected = [constant(data, series, survival, normalization, transition) for series in f]
+    np.testing.assert_allclose(largest.detach(), expected, rtol=1e-6)
     if name not in ('batch', 'trailing_empty_graph'):
-        expected = [constant_of_walks(data, own, survival, normalization, transition) for own in f]
+        expected = [constant_of_walks(data, series, survival, normalization, transition) for series in f]
         np.testing.assert_allclose(load_constant(mask, data, walkwise=True), expected, rtol=1e-6)
-    assert (load_constant(mask, data, walkwise=True) <= found * (1 + 1e-12)).all()
+    assert (load_constant(mask, data, walkwise=True) <= largest * (1 + 1e-12)).all()
 
 
 def test_load_constant_with_other_lengths_of_walks() -> None:
@@ -90,13 +90,13 @@ def test_load_constant_with_other_lengths_of_walks() -> None:
 @pytest.mark.filterwarnings('ignore:max_walk_length is:UserWarning')
 @pytest.mark.parametrize('walkwise', [False, True])
 def test_load_constant_is_infinite_where_a_power_counts_that_no_walk_reaches(walkwise: bool) -> None:
-    def found(data: Data, **settings: Any) -> float:
+    def constant_of(data: Data, **settings: Any) -> float:
         return load_constant(make(walk_length='fixed:1', **settings), data, walkwise).item()
 
-    assert found(small_graph()) == float('inf')
-    assert found(small_graph(), modulation=torch.tensor([1.0, 2.0, 0.0])) < float('inf')
-    assert found(Data(num_nodes=3)) == 1.0
-    assert found(small_graph(), modulation=torch.zeros(3)) == 0.0
+    assert constant_of(small_graph()) == float('inf')
+    assert constant_of(small_graph(), modulation=torch.tensor([1.0, 2.0, 0.0])) < float('inf')
+    assert constant_of(Data(num_nodes=3)) == 1.0
+    assert constant_of(small_graph(), modulation=torch.zeros(3)) == 0.0
     assert load_constant(make(), Data(num_nodes=0), walkwise).shape == (1,)
 
 
@@ -127,19 +127,21 @@ def test_a_walk_deposits_at_most_the_constant_and_some_walk_does(graph: Any, tra
 
 def test_deviation_bound() -> None:
     c = torch.tensor([0.5, 1.0, 20.0, float('inf')])
-    expected = [2 * np.exp(-(0.7**2) * 5**3 / (2 * 9**2 * own**4)) for own in (0.5, 1.0, 20.0)]
-    found = deviation_bound(0.7, 5, c)
-    np.testing.assert_allclose(found, [*np.minimum(expected, 1.0), 1.0])
-    assert found[1] == 1.0  # clipped
+    expected = [2 * np.exp(-(0.7**2) * 5**3 / (2 * 9**2 * value**4)) for value in (0.5, 1.0, 20.0)]
+    bound = deviation_bound(0.7, 5, c)
+    np.testing.assert_allclose(bound, [*np.minimum(expected, 1.0), 1.0])
+    assert bound[1] == 1.0  # clipped
     assert deviation_bound(1e-3, 1, 0.0) == 0.0
     t = guaranteed_deviation(5, 0.05, c[:3])
-    np.testing.assert_allclose([deviation_bound(own.item(), 5, one) for own, one in zip(t, c[:3], strict=True)], 0.05)
+    np.testing.assert_allclose(
+        [deviation_bound(deviation.item(), 5, constant) for deviation, constant in zip(t, c[:3], strict=True)], 0.05
+    )
 
 
 @pytest.mark.parametrize(('t', 'delta', 'c'), itertools.product([0.3, 1.0, 3.0], [0.01, 0.5], [0.3, 0.9, 1.1, 2.0]))
 def test_suggested_walks_are_the_fewest_that_the_bound_allows(t: float, delta: float, c: float) -> None:
-    found = suggest_num_walks(t, delta, torch.tensor([c, c / 2]))
-    within = [2 * np.exp(-(t**2) * n**3 / (2 * (2 * n - 1) ** 2 * c**4)) <= delta for n in range(1, min(found, 20_000) + 1)]
+    suggested = suggest_num_walks(t, delta, torch.tensor([c, c / 2]))
+    within = [2 * np.exp(-(t**2) * n**3 / (2 * (2 * n - 1) ** 2 * c**4)) <= delta for n in range(1, min(suggested, 20_000) + 1)]
     assert within[-1]
     assert not any(within[:-1])
 

@@ -38,13 +38,13 @@ def refined_by_hand(edges: np.ndarray, colors: list[Any], labels: list[Any], gra
     colors = list(colors)
     for _ in range(len(colors) + 1):
         new = []
-        for v, own in enumerate(colors):
+        for v, color in enumerate(colors):
             into = [(repr(colors[u]), repr(e)) for (u, w), e in zip(edges.T, labels, strict=True) if w == v]
             if graph is not None:
                 pairs = {(int(u), int(w)): e for (u, w), e in zip(edges.T, labels, strict=True)}
                 members = np.flatnonzero(graph == graph[v])
                 into = [(repr(colors[u]), repr(((u, v) in pairs, u == v, pairs.get((u, v))))) for u in members]
-            new.append((own, tuple(sorted(into))))
+            new.append((color, tuple(sorted(into))))
         names = {key: number for number, key in enumerate(dict.fromkeys(new))}
         colors = [names[key] for key in new]
     return colors
@@ -64,9 +64,9 @@ def test_colors_are_those_of_the_definition(whole: bool, seed: int) -> None:
     edges = edges[:, batch[edges[0]] == batch[edges[1]]] if whole else edges
     colors = torch.randint(2, (12,), generator=generator)
     labels = torch.randint(2, (edges.size(1), 2), generator=generator)
-    found = color_refinement(edges, 12, colors, labels, batch if whole else None)
+    actual = color_refinement(edges, 12, colors, labels, batch if whole else None)
     expected = refined_by_hand(edges.numpy(), colors.tolist(), labels.tolist(), batch.numpy() if whole else None)
-    assert same_partition(found, expected)
+    assert same_partition(actual, expected)
 
 
 @pytest.mark.parametrize('seed', range(4))
@@ -108,7 +108,7 @@ def test_classic_pairs_are_equivalent_until_encodings_come(pair: str) -> None:
     assert wl_equivalent(first, second)
     graph = Batch.from_data_list([first, second])
     colors = color_refinement(graph.edge_index, graph.num_nodes, batch=graph.batch)
-    assert torch.equal(*(own.sort().values for own in colors.split(first.num_nodes)))
+    assert torch.equal(*(color.sort().values for color in colors.split(first.num_nodes)))
     walk = T.AddRandomWalkPE(6)
     first, second = walk(first), walk(second)
     for data in (first, second):

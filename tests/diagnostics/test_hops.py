@@ -42,8 +42,8 @@ def test_rows_and_shares_are_those_of_the_matrix(name: str, graph: str) -> None:
     nodes = list(range(data.num_nodes))[::2]
     np.testing.assert_allclose(mask_rows(mask, data, torch.tensor(nodes, dtype=torch.long)), matrix[:, nodes], atol=1e-6)
     for max_hops in (0, 2):
-        found = weight_by_hops(mask, data, max_hops, torch.tensor(nodes, dtype=torch.long))
-        np.testing.assert_allclose(found, expected_shares(matrix, data, nodes, max_hops), atol=1e-5)
+        actual = weight_by_hops(mask, data, max_hops, torch.tensor(nodes, dtype=torch.long))
+        np.testing.assert_allclose(actual, expected_shares(matrix, data, nodes, max_hops), atol=1e-5)
     whole = weight_by_hops(mask, data, 2)
     np.testing.assert_allclose(whole, expected_shares(matrix, data, list(range(data.num_nodes)), 2), atol=1e-5)
 
@@ -86,6 +86,6 @@ def test_a_boolean_mask_names_nodes() -> None:
 @pytest.mark.parametrize('nodes', [torch.tensor([0, 6]), torch.tensor([-1]), torch.tensor([0.0]), torch.tensor([True])])
 def test_nodes_that_do_not_exist_are_refused(nodes: torch.Tensor) -> None:
     data = Data(edge_index=ring(6), num_nodes=6)
-    for call in (mask_rows, lambda *own: weight_by_hops(*own[:2], 2, own[2])):
+    for call in (mask_rows, lambda *arguments: weight_by_hops(*arguments[:2], 2, arguments[2])):
         with pytest.raises(ValueError, match=r'^nodes: got'):
             call(PackingMask(), data, nodes)

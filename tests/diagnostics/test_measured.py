@@ -16,7 +16,8 @@ from torch_geometric.data import Batch, Data
 
 import pyg_topomask.diagnostics.measured as measured
 from pyg_topomask import Graph
-from pyg_topomask.diagnostics import MaskError, compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics import compare_rows, load_constant, mask_error, measured_entries
+from pyg_topomask.diagnostics.measured import MaskError
 from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 
@@ -40,12 +41,12 @@ def test_measured_entries(name: str, budget: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(measured, '_PAIR_BUDGET', budget)
     data = GRAPHS[name]()
     features = visited(make(), data)
-    found = measured_entries(make(), data)
-    np.testing.assert_array_equal(found.features, features.sum(1))
-    np.testing.assert_array_equal(found.mask, (features @ features.T > 0).sum(1))
+    counts = measured_entries(make(), data)
+    np.testing.assert_array_equal(counts.features, features.sum(1))
+    np.testing.assert_array_equal(counts.mask, (features @ features.T > 0).sum(1))
     if data.num_nodes > 3:
         rows = torch.tensor([2, 0])
-        np.testing.assert_array_equal(measured_entries(make(), data, rows).mask, found.mask[rows])
+        np.testing.assert_array_equal(measured_entries(make(), data, rows).mask, counts.mask[rows])
     one_hot = measured_entries(make(asymmetric=True), data)
     np.testing.assert_array_equal(one_hot.mask, features.sum(1))
     two = make(independent_ensembles=True)(data).to_dense()[0].detach().numpy() != 0
@@ -93,7 +94,7 @@ def test_mask_error_is_that_of_the_dense_matrices(
             mask.key_modulation.copy_(torch.tensor([[0.3, -0.6, 0.4]]))
     exact, estimate = exact_mask(mask, data), mask(data).to_dense().detach().double().numpy()
     deviation, diagonal = estimate - exact, np.eye(data.num_nodes)
-    found = mask_error(mask, data, num_rows=10_000)
+    error = mask_error(mask, data, num_rows=10_000)
     expected = {
         'relative': ratio(norm(deviation), norm(exact)),
         'max_abs': np.abs(deviation).max((1, 2)),
@@ -103,30 +104,30 @@ def test_mask_error_is_that_of_the_dense_matrices(
         'off_diagonal_error': ratio(norm(deviation * (1 - diagonal)), norm(exact * (1 - diagonal))),
         'largest': np.abs(exact).max((1, 2)),
     }
-    assert found.num_rows == data.num_nodes
+    assert error.num_rows == data.num_nodes
     for key, value in expected.items():
-        np.testing.assert_allclose(getattr(found, key), value, rtol=1e-4, atol=1e-6, err_msg=key)
+        np.testing.assert_allclose(getattr(error, key), value, rtol=1e-4, atol=1e-6, err_msg=key)
     assert not (exact * (1 - same_graph(data))).any()
 
 
 def test_rows_are_those_asked_for() -> None:
     data, mask, rows = small_digraph(), make(), torch.tensor([4, 1])
-    parts = list(compare_rows(mask, data, rows))
-    assert torch.equal(torch.cat([own for own, _, _ in parts]), rows)
-    exact, estimate = (torch.cat([part[place] for part in parts]) for place in (1, 2))
+    blocks = list(compare_rows(mask, data, rows))
+    assert torch.equal(torch.cat([nodes for nodes, _, _ in blocks]), rows)
+    exact, estimate = (torch.cat([block[place] for block in blocks]) for place in (1, 2))
     np.testing.assert_allclose(exact[:, 0], exact_mask(mask, data)[0][rows], atol=1e-6)
     torch.testing.assert_close(estimate[:, 0], mask(data).to_dense()[0, rows].detach().double(), rtol=1e-5, atol=1e-6)
     some = mask_error(mask, data, num_rows=2, seed=3)
     chosen = torch.randperm(6, generator=torch.Generator().manual_seed(3))[:2]
-    (part,) = compare_rows(mask, data, chosen)
-    torch.testing.assert_close(some.max_abs, (part[2] - part[1]).abs().amax((0, 2)))
+    (block,) = compare_rows(mask, data, chosen)
+    torch.testing.assert_close(some.max_abs, (block[2] - block[1]).abs().amax((0, 2)))
 
 
 def test_generator_draws_other_walks_than_the_mask_has() -> None:
     data, mask = small_graph(), make()
-    own, drawn = mask_error(mask, data), mask_error(mask, data, generator=torch.Generator().manual_seed(1))
-    assert torch.equal(own.relative, mask_error(mask, data).relative)
-    assert not torch.equal(own.relative, drawn.relative)
+    stored, drawn = mask_error(mask, data), mask_error(mask, data, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(stored.relative, mask_error(mask, data).relative)
+    assert not torch.equal(stored.relative, drawn.relative)
 
 
 def test_bias_is_on_the_diagonal_of_one_ensemble_and_nowhere_else() -> None:
@@ -146,8 +147,8 @@ def test_bias_is_on_the_diagonal_of_one_ensemble_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize('data', [Data(num_nodes=0), Data(num_nodes=1), Batch.from_data_list(trailing_empty_graphs())])
 def test_degenerate_graphs_give_finite_numbers(data: Data) -> None:
-    found = mask_error(make(heads=2), data)
-    assert all(value.isfinite().all() for value in vars(found).values() if isinstance(value, Tensor))
+    error = mask_error(make(heads=2), data)
+    assert all(value.isfinite().all() for value in vars(error).values() if isinstance(value, Tensor))
 
 
 def test_estimate_without_an_exact_counterpart_has_infinite_relative_error() -> None:
@@ -165,11 +166,11 @@ def test_large_graph_without_the_dense_matrix(settings: dict[str, Any], monkeypa
     monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
     nodes = 200_000
     graph, mask = Graph.from_tensors(ring(nodes), nodes), make(**settings)
-    found = mask_error(mask, graph, num_rows=8)
+    error = mask_error(mask, graph, num_rows=8)
     small = mask_error(mask, Graph.from_tensors(ring(50), 50), num_rows=50)
-    assert isinstance(found, MaskError)
-    torch.testing.assert_close(found.largest, small.largest)
-    assert 0 < found.relative < 2
+    assert isinstance(error, MaskError)
+    torch.testing.assert_close(error.largest, small.largest)
+    assert 0 < error.relative < 2
     assert measured_entries(mask, graph).mask.max() <= 9
     assert load_constant(mask, graph, walkwise=True) > 0
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask import feature_maps
 from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.segments import Segments
 
 FEATURES = {
     'EluFeatures': st.just({}),
@@ -46,14 +47,15 @@ def test_features_are_finite_and_separate_and_overwrite_nothing(name: str, data:
     q, k = queries_and_keys(data, data.draw(st.sampled_from(DTYPES)))
     before = q.detach().clone(), k.detach().clone()
     batch = torch.arange(q.size(0)) // 2
-    out = features(q, k, batch, 4)
-    assert torch.equal(torch.cat(out), torch.cat(features(q, k, batch, 4)))
+    segments = Segments(q.size(0), batch, 4)
+    out = features(q, k, segments)
+    assert torch.equal(torch.cat(out), torch.cat(features(q, k, segments)))
     assert torch.equal(q, before[0])
     assert torch.equal(k, before[1])
     assert_finite(torch.cat(out), q, k)
-    for own in range(int(batch.max()) + 1 if batch.numel() > 0 else 0):
-        alone = features(q[batch == own], k[batch == own])
-        assert_same(torch.cat(alone), torch.cat([whole[batch == own] for whole in out]))
+    for graph in batch.unique():
+        alone = features(q[batch == graph], k[batch == graph])
+        assert_same(torch.cat(alone), torch.cat([whole[batch == graph] for whole in out]))
 
 
 @pytest.mark.parametrize('name', FEATURES)

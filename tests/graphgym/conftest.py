@@ -14,15 +14,15 @@ from graphgps_layers import CHECKOUTS, imported
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.datasets import digits as digits_module
-from pyg_topomask.graphgym.settings import load_config
+from pyg_topomask.graphgym.configuration import load_config
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
-DIGITS = CONFIGS / 'digits-GPS+GRF.yaml'
+DIGITS = CONFIGS / 'digits.yaml'
 
 #: Makes the digits' run small enough for a test.
 SMALL = """
 gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gt.dropout 0.1 gnn.dim_inner 8 train.batch_size 256
-optim.max_epoch 3 optim.num_warmup_epochs 0 topomask.progress False
+optim.max_epoch 3 optim.num_warmup_epochs 0 topomask.progress False topomask.transforms ['AddGraphRandomFeatures']
 """
 
 

@@ -15,8 +15,8 @@ from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask
 from pyg_topomask.__main__ import main
-from pyg_topomask.graphgym.catalog import catalog, first_sentence
-from pyg_topomask.graphgym.composed_mask import MASKS
+from pyg_topomask.graphgym.inspect.catalog import catalog, first_sentence
+from pyg_topomask.graphgym.names.masks import MASKS
 
 ROOT = Path(pyg_topomask.__file__).parents[1]
 
@@ -57,7 +57,6 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
         'samplers',
         'kernels',
         'data sets',
-        'data sets in Python',
         'models',
     }
     assert set(sections['masks']) == set(MASKS)
@@ -125,8 +124,8 @@ def test_bad_input_is_one_line(
 
 @pytest.mark.parametrize('content', ['- 1\n', '3'])
 def test_yaml_without_keys_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
-    (tmp_path / 'own.yaml').write_text(content)
-    assert main(['train', '--cfg', str(tmp_path / 'own.yaml')]) == 2
+    (tmp_path / 'mine.yaml').write_text(content)
+    assert main(['train', '--cfg', str(tmp_path / 'mine.yaml')]) == 2
     assert 'got a YAML of no keys' in capsys.readouterr().err
 
 
@@ -154,11 +153,11 @@ def test_the_command_to_go_on_is_one_for_a_shell(
         sys.modules['__main__'], '__file__', script or str(ROOT / 'pyg_topomask' / '__main__.py'), raising=False
     )
     monkeypatch.setattr(sys, 'argv', [script])
-    own = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
-    assert main(['train', *resume, *own]) == 130
+    words = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
+    assert main(['train', *resume, *words]) == 130
     command = capsys.readouterr().err.partition('last finished epoch: ')[2]
     program = ['-m', 'pyg_topomask'] if script is None else [script]
-    assert shlex.split(command) == ['python', *program, 'train', '--resume', *own]
+    assert shlex.split(command) == ['python', *program, 'train', '--resume', *words]
 
 
 def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) -> None:
@@ -166,7 +165,7 @@ def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str]) ->
     arguments = ['train', '--cfg', str(digits), '--out', str(tmp_path), *small]
     arguments[arguments.index('topomask.progress') + 1] = 'True'
     process = start(*arguments)
-    metrics = tmp_path / 'digits-GPS+GRF' / '0' / 'metrics.csv'
+    metrics = tmp_path / 'digits' / '0' / 'metrics.csv'
     deadline = time.monotonic() + 120
     while not metrics.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)

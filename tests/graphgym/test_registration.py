@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,8 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 
 import pyg_topomask.graphgym
-from pyg_topomask.graphgym import extras
-from pyg_topomask.graphgym.loader import load_dataset
-from pyg_topomask.graphgym.registry import lookup
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.names.lookup import lookup
 
 
 def test_our_names_are_registered() -> None:
@@ -103,7 +103,7 @@ def test_either_import_order(order: tuple[str, str], tmp_path: Path) -> None:
 
 
 def test_registering_twice_is_harmless() -> None:
-    names = ['config', 'encoders', 'layers', 'network']
+    names = ['configuration', 'names.encoders', 'names.layers', 'names.networks']
     registries = [register.config_dict, register.edge_encoder_dict, register.layer_dict, register.network_dict]
     before = [dict(registry) for registry in registries]
     for name in names:
@@ -119,9 +119,9 @@ def test_lookup() -> None:
 
 
 def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, 'find_spec', lambda name: None if 'lightning' in name else object())
+    monkeypatch.setattr(pyg_topomask.graphgym, 'find_spec', lambda name: None if 'lightning' in name else object())
     with pytest.raises(ImportError, match=r'needs pytorch-lightning: install pyg_topomask with its extra \[graphgym\]'):
-        extras.require_graphgym()
+        pyg_topomask.graphgym.require_graphgym()
 
 
 def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
@@ -131,3 +131,26 @@ def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
     data, slices = torch.load(tmp_path / 'stored.pt')
     assert data.x.shape == (4, 3)
     assert slices['x'].tolist() == [0, 2, 4]
+
+
+#: What a folder or a file of graphgym/ imports of the others.
+IMPORTS = {
+    'names': set(),
+    'configuration': {'names'},
+    'data': {'names', 'configuration'},
+    'graphgps': {'names', 'configuration'},
+    'run': {'names', 'configuration', 'data'},
+    'inspect': {'names', 'configuration', 'data'},
+    'launch': {'names'},
+}
+
+
+def test_folders_import_one_way() -> None:
+    root = Path(pyg_topomask.graphgym.__file__).parent
+    imports: dict[str, set[str]] = {}
+    for path in root.rglob('*.py'):
+        folder = path.relative_to(root).parts[0].removesuffix('.py')
+        modules = re.findall(r'^ *(?:from|import) pyg_topomask\.graphgym\.(\w+)', path.read_text(), re.MULTILINE)
+        imports.setdefault(folder, set()).update(set(modules) - {folder})
+    del imports['__init__']
+    assert imports == IMPORTS

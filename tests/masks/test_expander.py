@@ -9,7 +9,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose, VirtualNode
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask, expander_edges
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask
+from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 

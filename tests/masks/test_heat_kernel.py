@@ -362,13 +362,13 @@ def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
 def test_lam_that_training_has_ruined_is_named() -> None:
     mask = HeatKernelMask()
     torch.nn.init.constant_(mask.raw_lam, torch.nan)
-    with pytest.raises(ValueError, match=r'^lam: got \[nan\]; accepted'):
+    with pytest.raises(ValueError, match=r'^lam: got \[nan\] on this graph; accepted'):
         mask(small_graph())
 
 
 @pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian'])
 def test_lam_that_needs_too_many_terms_is_named(kind: str) -> None:
-    with pytest.raises(ValueError, match=r'^lam: got .*; accepted on this graph are numbers up to'):
+    with pytest.raises(ValueError, match=r'^lam: got .* on this graph; accepted are numbers up to'):
         HeatKernelMask(kind=kind, lam=1e30)(small_graph())
 
 

@@ -11,7 +11,8 @@ from oracles import power_series
 from scipy.linalg import cosm, expm, fractional_matrix_power, inv
 from torch import Tensor
 
-from pyg_topomask.masks import KERNELS, convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks import convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.modulation import KERNELS
 
 Matrix = NDArray[np.float64]
 
@@ -145,7 +146,7 @@ DENSE: dict[str, list[tuple[dict[str, float], Callable[[Matrix], Matrix]]]] = {
         ({'scale': 0.4}, lambda lap: cosm(0.4 * lap)),
     ],
 }
-CASES = [(name, parameters, dense) for name, own in DENSE.items() for parameters, dense in own]
+CASES = [(name, parameters, dense) for name, variants in DENSE.items() for parameters, dense in variants]
 
 
 def test_every_kernel_is_compared() -> None:
@@ -161,8 +162,8 @@ def test_series_of_high_order_is_the_dense_kernel(
     series = kernel_series(name, order=110, **parameters)
     assert series.dtype == torch.float64
     assert series.shape == (111,)
-    found = power_series(np.eye(len(matrix)) - matrix, series.numpy())
-    np.testing.assert_allclose(found, dense(matrix), rtol=0, atol=1e-10)
+    actual = power_series(np.eye(len(matrix)) - matrix, series.numpy())
+    np.testing.assert_allclose(actual, dense(matrix), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize('name', KERNELS)

@@ -18,7 +18,7 @@ from pyg_topomask.masks import rwgnk
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
-from pyg_topomask.walks import counter_uniform
+from pyg_topomask.walks.uniform import counter_uniform
 
 Matrix = NDArray[np.float64]
 LAM = torch.tensor([0.7, 1.3], dtype=torch.float64)

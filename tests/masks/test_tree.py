@@ -302,7 +302,7 @@ def test_a_cycle_is_refused_and_named(kind: str) -> None:
 def test_negative_lengths_are_refused_where_lengths_count() -> None:
     data = messy()
     data.edge_weight[2] = -0.5
-    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5; kind="exp" accepts lengths, which are at least 0'):
+    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for kind="exp"; accepted are lengths from 0'):
         TreeMask()(data)
     assert TreeMask(kind='distance')(data).to_dense().isfinite().all()
 

@@ -13,7 +13,8 @@ from pyg_topomask.capabilities import Product
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops import choose_route, masked_linear_attention
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.masked_linear_attention import choose_route
 from pyg_topomask.segments import Segments
 
 
@@ -28,7 +29,7 @@ def test_routes_that_a_mask_does_not_offer_are_refused() -> None:
     for mask, route in ((PackingMask(), 'edges'), (GRFMask(), 'low_rank'), (AdjacencyMask() + PackingMask(), 'edges')):
         with pytest.raises(ValueError, match=r'^route: got'):
             choose_route(bound(mask), 4, 4, route)
-    with pytest.raises(ValueError, match=r"^route: got 'unknown'; .*auto.*edges.*features"):
+    with pytest.raises(ValueError, match=r"^route: got 'unknown' for this mask; .*auto.*edges.*features"):
         choose_route(bound(GRFMask()), 4, 4, 'unknown')
 
 

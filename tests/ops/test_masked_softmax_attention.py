@@ -17,7 +17,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
-from pyg_topomask.ops import attend_softmax, masked_softmax_attention
+from pyg_topomask.ops import masked_softmax_attention
+from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern
 
 

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from pyg_topomask.ops import sddmm, spmm
-from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
+from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyg_topomask.ops.similarity import inner_product_features
-from pyg_topomask.ops.topk import BACKENDS, choose_topk_backend, dispatch, rank, select, topk_inner_product
+from pyg_topomask.ops.topk import dispatch, rank, select
+from pyg_topomask.ops.topk.dispatch import BACKENDS, choose_topk_backend, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')
@@ -309,7 +310,7 @@ def test_missing_package_names_the_extra(name: str, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize('name', ['faiss', 'tree'])
 def test_backend_that_cannot_do_the_device(name: str) -> None:
     q = torch.ones(2, 1, 1, device='meta')
-    with pytest.raises(ValueError, match=rf"^backend: got '{name}' with tensors on meta; accepted there are"):
+    with pytest.raises(ValueError, match=rf"^backend: got '{name}' with tensors on meta; accepted are"):
         topk_inner_product(q, q, 1, backend=name)
 
 

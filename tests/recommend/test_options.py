@@ -83,8 +83,8 @@ def test_yaml_without_keys(tmp_path: Path, text: str) -> None:
     ('key', 'word', 'message'),
     [
         ('recommend.model', 'LightGCN', "recommend.model: got 'LightGCN'; accepted is MGFormer; "),
-        ('recommend.baselines', '[BPRMF]', 'recommend.baselines: got an unknown option; accepted in recommend are MGFormer, '),
-        ('recommend.SGL.weight', '0.1', 'recommend.SGL: got an unknown option; accepted in recommend are MGFormer, '),
+        ('recommend.baselines', '[BPRMF]', 'recommend.baselines: got an unknown option; accepted are MGFormer, '),
+        ('recommend.SGL.weight', '0.1', 'recommend.SGL: got an unknown option; accepted are MGFormer, '),
     ],
 )
 def test_baselines_are_elsewhere(tmp_path: Path, key: str, word: str, message: str) -> None:

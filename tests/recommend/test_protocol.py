@@ -79,9 +79,9 @@ def dense_metrics(weights: dict[str, Tensor], targets: Tensor, seen: list[Tensor
 def test_result_is_that_of_the_best_model_without_what_the_user_knows(run_cfg: Path) -> None:
     run = training(run_cfg, 'recommend.max_epoch', '12', 'recommend.MGFormer.lr', '0.1')
     run.run()
-    result = json.loads((run.run_dir / 'result.json').read_text())
+    result = json.loads((run.record.folder / 'result.json').read_text())
     dataset = run.dataset
-    best, last = (torch.load(run.run_dir / 'checkpoints' / f'{name}.pt')['model'] for name in ('best', 'last'))
+    best, last = (torch.load(run.record.folder / 'checkpoints' / f'{name}.pt')['model'] for name in ('best', 'last'))
     expected = dense_metrics(best, dataset.test, [dataset.train, dataset.val], 5)
     assert (result['test_recall@5'], result['test_ndcg@5']) == pytest.approx(expected, rel=1e-6)
     chosen = dense_metrics(best, dataset.val, [dataset.train], 5)

@@ -12,11 +12,11 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 from pyg_topomask.__main__ import main
-from pyg_topomask.graphgym.run_folder import locked
 from pyg_topomask.recommend.interaction_files import read_interactions
 from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.serve import load_run, recommend
-from pyg_topomask.recommend.train import find_device, train
+from pyg_topomask.recommend.train import train
+from pyg_topomask.runs.folder import locked
 
 CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 
@@ -206,7 +206,7 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
         (
             ['train', 'recommend.MGFormer.layer', '2'],
-            'layer: got an unknown option; accepted in recommend.MGFormer are average',
+            'recommend.MGFormer.layer: got an unknown option; accepted are average',
         ),
         (['train', 'recommend.k'], 'accepted are pairs of a key'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),
@@ -314,7 +314,7 @@ def test_what_is_a_recommendation(tmp_path: Path, text: str, expected: bool) -> 
 
 def test_broken_yaml(run_cfg: Path) -> None:
     run_cfg.write_text(run_cfg.read_text() + '  nonsense: 1\n')
-    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted in recommend are MGFormer'):
+    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted are MGFormer'):
         load_config(run_cfg)
     run_cfg.write_text('recommend: [\n')
     with pytest.raises(ValueError, match='is not YAML'):
@@ -328,12 +328,12 @@ def test_diverging_run_fails(run_cfg: Path) -> None:
 
 
 def test_shipped_configurations() -> None:
-    shipped = sorted(CONFIGS.glob('recommend-*.yaml'))
-    assert [path.stem for path in shipped] == [f'recommend-{name}-MGFormer' for name in ('beauty', 'gowalla', 'lastfm', 'yelp')]
+    shipped = sorted(CONFIGS.glob('recommend/*.yaml'))
+    assert [path.stem for path in shipped] == ['beauty', 'gowalla', 'lastfm', 'yelp']
     for path in shipped:
         assert is_recommendation(path)
-        assert load_config(path).recommend.dataset == path.stem.split('-')[1]
-    assert not is_recommendation(CONFIGS / 'digits-GPS+GRF.yaml')
+        assert load_config(path).recommend.dataset == path.stem
+    assert not is_recommendation(CONFIGS / 'digits.yaml')
     assert not is_recommendation(CONFIGS / 'absent.yaml')
 
 
@@ -342,4 +342,3 @@ def test_api(run_cfg: Path) -> None:
     dataset, users, items = load_run(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3')
     assert (users.shape, items.shape) == ((40, 12), (30, 12))
     assert recommend(dataset, users, items, [], k=3) == []
-    assert find_device('cpu') == torch.device('cpu')

@@ -51,8 +51,8 @@ def test_nodes_are_coloured_by_their_out_degree() -> None:
     degrees = attention_degrees(PAIRS, ALPHA, 4)
     for head in range(2):
         (points,) = (collection for collection in figure.axes[head].collections if not hasattr(collection, 'get_segments'))
-        found = {tuple(place): degree for place, degree in zip(points.get_offsets().tolist(), points.get_array(), strict=True)}
-        assert found == {tuple(place): degree for place, degree in zip(POS.tolist(), degrees[:, head].tolist(), strict=True)}
+        drawn = {tuple(place): degree for place, degree in zip(points.get_offsets().tolist(), points.get_array(), strict=True)}
+        assert drawn == {tuple(place): degree for place, degree in zip(POS.tolist(), degrees[:, head].tolist(), strict=True)}
         assert points.get_clim() == (0, degrees.max())
 
 

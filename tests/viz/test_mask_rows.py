@@ -20,7 +20,7 @@ NODE = 4
 
 def panel(axis: Axes) -> tuple[Any, Any, Any]:
     """The hollow nodes, the coloured ones and the star."""
-    empty, seen, star = (part for part in axis.collections if not isinstance(part, LineCollection))
+    empty, seen, star = (collection for collection in axis.collections if not isinstance(collection, LineCollection))
     return empty, seen, star
 
 
@@ -29,11 +29,11 @@ def test_row_is_that_of_the_matrix() -> None:
     row = weight_matrix(data, None)[NODE]
     (axis,) = plot_mask_rows({'edges': AdjacencyMask()}, data, NODE, POS).axes
     empty, seen, star = panel(axis)
-    others = np.arange(6) != NODE
-    np.testing.assert_allclose(empty.get_offsets(), POS[others & (row == 0)])
+    elsewhere = np.arange(6) != NODE
+    np.testing.assert_allclose(empty.get_offsets(), POS[elsewhere & (row == 0)])
     np.testing.assert_allclose(star.get_offsets(), POS[[NODE]])
     colours = {tuple(place): value for place, value in zip(seen.get_offsets().tolist(), seen.get_array(), strict=True)}
-    wanted = {tuple(POS[i].tolist()): row[i] / np.abs(row[others]).max() for i in np.flatnonzero(others & (row != 0))}
+    wanted = {tuple(POS[i].tolist()): row[i] / np.abs(row[elsewhere]).max() for i in np.flatnonzero(elsewhere & (row != 0))}
     assert len(wanted) == 2
     assert colours == pytest.approx(wanted)
 
@@ -49,7 +49,7 @@ def test_edges_and_panels() -> None:
     figure = plot_mask_rows(dict.fromkeys('abcde', AdjacencyMask()), data, NODE, POS, columns=2)
     assert [axis.get_title() for axis in figure.axes] == list('abcde')
     assert figure.axes[0].get_subplotspec().get_gridspec().get_geometry() == (3, 2)
-    (lines,) = (part for part in figure.axes[0].collections if isinstance(part, LineCollection))
+    (lines,) = (collection for collection in figure.axes[0].collections if isinstance(collection, LineCollection))
     assert len(lines.get_segments()) == data.num_edges
 
 

@@ -5,8 +5,9 @@ from graphs import GRAPHS, small_digraph
 
 import pyg_topomask.walks.features as features_module
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import PairLoads, WalkFeatures, WalkSettings, sample_ensembles
-from pyg_topomask.walks.features import count_pairs
+from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs
+from pyg_topomask.walks.walk import sample_ensembles
 
 SETTINGS = WalkSettings(4, 0.3, 3, independent_ensembles=True)
 MODULATION = torch.tensor([[1.0, 0.5, 0.3, -0.2], [-0.5, 2.0, 0.0, 1.0]], dtype=torch.float64)

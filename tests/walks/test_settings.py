@@ -5,7 +5,9 @@ import torch
 from graphs import small_graph
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import SAMPLERS, PoissonLength, WalkSettings, sample_ensembles
+from pyg_topomask.walks import PoissonLength, WalkSettings
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.walk import sample_ensembles
 
 
 @pytest.mark.parametrize(

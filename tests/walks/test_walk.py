@@ -14,7 +14,10 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.walks import SAMPLERS, SurvivalLength, WalkFeatures, WalkSettings, counter_uniform, sample_walks
+from pyg_topomask.walks import SurvivalLength, WalkSettings, sample_walks
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.uniform import counter_uniform
 from pyg_topomask.walks.walk import walk as visits
 
 

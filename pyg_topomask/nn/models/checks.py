@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ['check_dtype']
+from pyg_topomask.errors import ArgumentError
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
@@ -14,4 +14,4 @@ def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
     """
     for name, value in given.items():
         if value.dtype != dtype and not (value.is_floating_point() and torch.is_autocast_enabled(value.device.type)):
-            raise ValueError(f'{name}: got {value.dtype}; accepted is {dtype}, the data type of the parameters')
+            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters', verb='is')

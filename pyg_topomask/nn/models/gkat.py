@@ -12,7 +12,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.typing import Adj
 
-from pyg_topomask.checks import check_probability, check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_probability, check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import RWGNKMask
@@ -90,21 +91,20 @@ class GKAT(torch.nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):
-            raise ValueError(f'heads: got {heads}; accepted are numbers of heads from 1, one for each layer, as (8, 1)')
+            raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, as (8, 1)')
         check_whole(1, in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         check_whole(1, lin_channels=in_channels if lin_channels is None else lin_channels)
-        if readout is not None and readout not in READOUTS:
-            raise ValueError(f'readout: got {readout!r}; accepted are {list(READOUTS)} and None')
+        check_choice((*READOUTS, None), readout=readout)
         if readout_channels is not None and readout not in ('mf', 'dm'):
-            raise ValueError(f'readout_channels: got {readout_channels} for readout={readout!r}; accepted is None')
+            raise ArgumentError('readout_channels', f'{readout_channels} for readout={readout!r}', 'None', verb='is')
         readout_channels = 32 if readout_channels is None else readout_channels
         check_whole(1, readout_channels=readout_channels)
         if num_features is not None and feature_map != 'favor':
-            raise ValueError(f'num_features: got {num_features} for feature_map={feature_map!r}; accepted is None')
+            raise ArgumentError('num_features', f'{num_features} for feature_map={feature_map!r}', 'None', verb='is')
         direct = readout is None and not project
         if direct and heads[-1] != 1:
-            raise ValueError(
-                f'heads: got {tuple(heads)} with readout=None and project=False; accepted is 1 head in the last layer'
+            raise ArgumentError(
+                'heads', f'{tuple(heads)} with readout=None and project=False', '1 head in the last layer', verb='is'
             )
         check_probability(dropout=dropout)
         self.in_channels = in_channels
@@ -191,7 +191,7 @@ class GKAT(torch.nn.Module):
                 :meth:`RWGNKAttention.resample`.
         """
         if not self.dynamic:
-            raise ValueError('dynamic: got False, with which all layers share walks; accepted by resample is True')
+            raise ArgumentError('dynamic', 'False for resample, where all layers share walks', 'True', verb='is')
         check_resampling(x, self.in_channels, next(self.parameters()).dtype, graph)
         modes = {module: module.training for module in self.modules()}  # parts of a model may be frozen
         self.eval()

@@ -8,7 +8,8 @@ from torch.nn import LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
 from torch_geometric.nn.inits import reset
 from torch_geometric.utils import scatter
 
-from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.checks import check_above_zero, check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -82,8 +83,7 @@ class Interlacer(Module):
         super().__init__()
         check_whole(1, in_channels=in_channels, channels=channels, out_channels=out_channels, num_layers=num_layers)
         check_whole(1, num_neighbors=num_neighbors, num_walks=num_walks, num_hops=num_hops)
-        if local not in ('grf', 'message_passing', None):
-            raise ValueError(f'local: got {local!r}; accepted are "grf", "message_passing" and None')
+        check_choice(('grf', 'message_passing', None), local=local)
         check_above_zero(max_step=max_step, step_scale=step_scale)
         self.in_channels = in_channels
         self.channels = channels
@@ -135,7 +135,7 @@ class Interlacer(Module):
         """
         for name, value, size in (('x', x, self.in_channels), ('pos', pos, self.out_channels)):
             if value.shape != (pos.size(0), size):
-                raise ValueError(f'{name}: got shape {tuple(value.shape)}; accepted is [{pos.size(0)}, {size}]')
+                raise ArgumentError(name, f'shape {tuple(value.shape)}', f'[{pos.size(0)}, {size}]', verb='is')
         check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
         if self.local is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
@@ -168,9 +168,11 @@ class Interlacer(Module):
         check_dtype(self.lin_in.weight.dtype, pos=pos, history=history, **({} if x is None else {'x': x}))
         remaining = self.in_channels - sum(value.size(-1) for value in constant)
         if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:
-            raise ValueError(
-                f'history: got shape {tuple(history.shape)} for pos of shape {tuple(pos.shape)}; accepted is [N, h, '
-                f'{self.out_channels}] with {remaining} numbers per particle, so that these and x fill in_channels'
+            raise ArgumentError(
+                'history',
+                f'shape {tuple(history.shape)} for pos of shape {tuple(pos.shape)}',
+                f'[N, h, {self.out_channels}] with {remaining} numbers per particle, so that these and x fill in_channels',
+                verb='is',
             )
         positions = []
         for _ in range(steps):

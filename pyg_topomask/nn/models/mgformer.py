@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -130,9 +131,7 @@ class MGFormer(torch.nn.Module):
         """
         graph = Graph.of(graph)
         if graph.num_nodes != self.num_users + self.num_items:
-            raise ValueError(
-                f'graph: got {graph.num_nodes} nodes; accepted are {self.num_users} users and then {self.num_items} items'
-            )
+            raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
         if nodes is not None:
             _check_nodes(nodes, graph.num_nodes)
         x: Tensor = self.embedding
@@ -161,9 +160,12 @@ class MGFormer(torch.nn.Module):
             got = 'data without a tensor svd_encoding'
             if isinstance(encoding, Tensor):
                 got = f'svd_encoding of shape {tuple(encoding.shape)}'
-            raise ValueError(
-                f'svd_dim: got {self.svd_dim} for {got}; accepted is one of shape {list(shape)}, which '
-                f'AddSVDEncoding(rank={self.svd_dim}, num_users={self.num_users}) stores, and svd_dim=0'
+            raise ArgumentError(
+                'svd_dim',
+                f'{self.svd_dim} for {got}',
+                f'one of shape {list(shape)}, which AddSVDEncoding(rank={self.svd_dim}, num_users={self.num_users}) stores, '
+                'and svd_dim=0',
+                verb='is',
             )
         return encoding
 
@@ -205,9 +207,9 @@ class _KernelAttention(torch.nn.Module):
 
 def _check_nodes(nodes: Tensor, num_nodes: int) -> None:
     if nodes.dim() != 1 or nodes.dtype not in (torch.int32, torch.int64):
-        raise ValueError(f'nodes: got {nodes.dtype} of shape {tuple(nodes.shape)}; accepted are integers of shape [n]')
+        raise ArgumentError('nodes', f'{nodes.dtype} of shape {tuple(nodes.shape)}', 'integers of shape [n]')
     if nodes.numel() > 0 and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        raise ValueError(f'nodes: got {int(nodes.min())} to {int(nodes.max())}; accepted are 0 to {num_nodes - 1}')
+        raise ArgumentError('nodes', f'{int(nodes.min())} to {int(nodes.max())}', f'0 to {num_nodes - 1}')
 
 
 def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:
@@ -219,4 +221,4 @@ def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:
         return SinDegreeMask(heads, max_degree)
     if mask == 'adjacency':
         return AdjacencyMask(heads)
-    raise ValueError(f"mask: got {mask!r}; accepted are 'sin_degree', 'adjacency', None and Mask modules")
+    raise ArgumentError('mask', repr(mask), "'sin_degree', 'adjacency', None and Mask modules")

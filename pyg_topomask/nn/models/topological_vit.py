@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_probability, check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_probability, check_whole, is_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
@@ -21,7 +22,7 @@ from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.segments import Segments
 
-__all__ = ['GridEncoder', 'LayerMask', 'PatchEmbedding', 'TopologicalViT']
+__all__ = ['TopologicalViT']
 
 #: Makes the mask of a layer from the layer's index, counted from 0.
 LayerMask = Callable[[int], Mask | None]
@@ -139,9 +140,7 @@ class PatchEmbedding(torch.nn.Module):
         height, width = _pair('image_size', image_size)
         rows, columns = _pair('patch_size', patch_size)
         if height % rows != 0 or width % columns != 0:
-            raise ValueError(
-                f'patch_size: got {patch_size} for image_size={image_size}; accepted are sizes that divide the images'
-            )
+            raise ArgumentError('patch_size', f'{patch_size} for image_size={image_size}', 'sizes that divide the images')
         check_whole(1, in_channels=in_channels, channels=channels)
         self.shape = (in_channels, height, width)
         self.grid: tuple[int, int] = (height // rows, width // columns)
@@ -153,7 +152,7 @@ class PatchEmbedding(torch.nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
         if images.shape[1:] != self.shape:
-            raise ValueError(f'images: got shape {tuple(images.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+            raise ArgumentError('images', f'shape {tuple(images.shape)}', f'[B, {", ".join(map(str, self.shape))}]', verb='is')
         check_dtype(self.conv.weight.dtype, images=images)
         tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
         return tokens
@@ -191,7 +190,7 @@ class GridEncoder(torch.nn.Module):
         check_whole(0, dense_limit=dense_limit)
         check_probability(dropout=dropout)
         if isinstance(mask, Mask):
-            raise ValueError('mask: got a Mask; accepted is a function that makes one for each layer, or None')
+            raise ArgumentError('mask', 'a Mask', 'a function that makes one for each layer, or None', verb='is')
         self.shape = (height, width)
         self.register_buffer('edge_index', _grid_edges(height, width), persistent=False)
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
@@ -258,14 +257,13 @@ class GridAttention(torch.nn.Module):
     ) -> None:
         super().__init__()
         check_heads(heads, channels)
-        if attention not in ('linear', 'softmax'):
-            raise ValueError(f'attention: got {attention!r}; accepted are "linear" and "softmax"')
+        check_choice(('linear', 'softmax'), attention=attention)
         if mask is not None:
             if mask.heads not in (1, heads):
-                raise ValueError(f'mask: got a mask of {mask.heads} heads for heads={heads}; accepted are 1 and {heads}')
+                raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
             # What is prepared on the fixed grid stays.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
-                raise ValueError('mask: got a mask that draws walks anew; accepted are masks with resample="never"')
+                raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')
         self.heads = heads
         self.attention = attention
         self.dense_limit = dense_limit
@@ -297,8 +295,8 @@ class GridAttention(torch.nn.Module):
         assert self.feature_map is not None
         assert self.mask is not None
         images, nodes = v.shape[:2]
-        batch = torch.arange(images, device=v.device).repeat_interleave(nodes)
-        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), Segments(images * nodes, batch, images))
+        segments = Segments.from_ptr(torch.arange(images + 1, device=v.device) * nodes, images * nodes)
+        q, k = self.feature_map(q.flatten(0, 1), k.flatten(0, 1), segments)
         dense = nodes <= self.dense_limit
         if not (dense or self.one_grid):
             out: Tensor = masked_linear_attention(q, k, v.flatten(0, 1), self.mask(graph(images)))
@@ -318,9 +316,10 @@ class GridAttention(torch.nn.Module):
         # Entries below the rounding of their row are as those that are not there.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
-            raise ValueError(
-                f'mask: got entries down to {matrix.min().item():.3g}; accepted by attention="softmax" are masks without '
-                f'negative entries, such as GRFMask(positive=True), which stays so in training'
+            raise ArgumentError(
+                'mask',
+                f'entries down to {matrix.min().item():.3g} for attention="softmax"',
+                'masks without negative entries, such as GRFMask(positive=True), which stays so in training',
             )
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
@@ -370,5 +369,5 @@ def _grid_edges(height: int, width: int) -> Tensor:
 def _pair(name: str, size: int | tuple[int, int]) -> tuple[int, int]:
     pair = size if isinstance(size, Sequence) else (size, size)
     if len(pair) != 2 or not all(is_whole(size, 1) for size in pair):
-        raise ValueError(f'{name}: got {size!r}; accepted are a whole number from 1, and height and width')
+        raise ArgumentError(name, repr(size), 'a whole number from 1, and height and width')
     return pair

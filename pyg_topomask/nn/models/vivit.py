@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
@@ -82,8 +83,8 @@ class ViViT(torch.nn.Module):
         check_whole(1, num_frames=num_frames, tubelet_frames=tubelet_frames, in_channels=in_channels)
         check_whole(1, num_classes=num_classes, temporal_depth=temporal_depth)
         if num_frames % tubelet_frames != 0:
-            raise ValueError(
-                f'tubelet_frames: got {tubelet_frames} for num_frames={num_frames}; accepted are numbers that divide the frames'
+            raise ArgumentError(
+                'tubelet_frames', f'{tubelet_frames} for num_frames={num_frames}', 'numbers that divide the frames'
             )
         self.num_indices = num_frames // tubelet_frames
         # A tubelet is a patch of an image whose channels are those of its frames.
@@ -111,7 +112,7 @@ class ViViT(torch.nn.Module):
     def forward(self, videos: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
         if videos.shape[1:] != self.shape:
-            raise ValueError(f'videos: got shape {tuple(videos.shape)}; accepted is [B, {", ".join(map(str, self.shape))}]')
+            raise ArgumentError('videos', f'shape {tuple(videos.shape)}', f'[B, {", ".join(map(str, self.shape))}]', verb='is')
         check_dtype(self.head.weight.dtype, videos=videos)
         images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
         frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))

@@ -13,8 +13,6 @@ from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_o
 from pyg_topomask.segments import SegmentGroup, groups_of_constants
 from pyg_topomask.structures import replaced, structure_from_key
 
-__all__ = ['attend_blocks']
-
 
 def _units(groups: list[SegmentGroup], num_nodes: int, heads: int, like: Tensor) -> Tensor:
     r"""Returns unit vectors, :obj:`[N, heads, n]` for :math:`n` nodes in the largest graph. A mask of :obj:`heads` heads

@@ -12,8 +12,6 @@ from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_
 from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['attend_entries']
-
 # Rows that are computed at a time.
 _ROWS = 2**15
 

@@ -12,8 +12,6 @@ from pyg_topomask.ops.attention_op import attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.structures import replaced, structure_from_key
 
-__all__ = ['attend_features', 'outer']
-
 # Numbers in the block of mask inputs that is held at a time.
 _BLOCK = 2**21
 

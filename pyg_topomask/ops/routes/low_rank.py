@@ -11,8 +11,6 @@ from torch import Tensor
 
 from pyg_topomask.ops.normalize import known_positive, quotient, with_ones
 
-__all__ = ['attend_low_rank', 'scale_of_shared', 'weigh']
-
 
 def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""

@@ -12,8 +12,6 @@ from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_
 from pyg_topomask.ops.routes.low_rank import weigh
 from pyg_topomask.segments import groups_of_constants
 
-__all__ = ['attend_low_rank_batch', 'graphs_at_a_time']
-
 # Numbers in the sums that are held at a time: those of many small graphs are more than their queries and values.
 _SUMS = 2**22
 

@@ -11,8 +11,6 @@ from pyg_topomask.capabilities import Product
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.features import outer
 
-__all__ = ['attend_products']
-
 
 @torch.compiler.disable  # the compiler traces no sparse products but those within a custom operator
 def attend_products(q: Tensor, k: Tensor, v: Tensor, mask: Product) -> Tensor:

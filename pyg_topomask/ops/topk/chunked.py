@@ -7,8 +7,6 @@ from torch import Tensor
 
 from pyg_topomask.ops.topk.select import select_top
 
-__all__ = ['search']
-
 # Queries that a block should hold at least, for the matrix product to be worth it.
 _QUERIES = 32
 

@@ -8,8 +8,6 @@ from torch import Tensor
 from pyg_topomask.ops.topk.select import select_top
 from pyg_topomask.segments import by_width
 
-__all__ = ['search']
-
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.

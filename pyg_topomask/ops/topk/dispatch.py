@@ -12,10 +12,11 @@ import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
 import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 
-__all__ = ['BACKENDS', 'choose_topk_backend', 'topk_inner_product']
+__all__ = ['topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 _SEARCH = {
@@ -48,7 +49,7 @@ def topk_inner_product(
 
     No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
     choice: recompute the scores of the keys found. For cosines and distances, search with
-    :func:`~pyg_topomask.ops.inner_product_features`.
+    :func:`~pyg_topomask.ops.similarity.inner_product_features`.
 
     .. list-table::
         :header-rows: 1
@@ -193,38 +194,40 @@ def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tenso
 def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None) -> None:
     for name, tensor in (('q', q), ('k', k)):
         if tensor.dim() != 3 or tensor.size(2) < 1 or not tensor.is_floating_point():
-            raise ValueError(
-                f'{name}: got shape {tuple(tensor.shape)} of {tensor.dtype}; accepted are floating point numbers of shape '
-                f'[N, H, d] with d from 1'
+            raise ArgumentError(
+                name,
+                f'shape {tuple(tensor.shape)} of {tensor.dtype}',
+                'floating point numbers of shape [N, H, d] with d from 1',
             )
     if k.shape != q.shape or k.dtype != q.dtype or k.device != q.device:
-        raise ValueError(
-            f'k: got shape {tuple(k.shape)} of {k.dtype} on {k.device}; accepted is what q has, {tuple(q.shape)} of {q.dtype} '
-            f'on {q.device}'
+        raise ArgumentError(
+            'k',
+            f'shape {tuple(k.shape)} of {k.dtype} on {k.device}',
+            f'what q has, {tuple(q.shape)} of {q.dtype} on {q.device}',
+            verb='is',
         )
     check_whole(1, num=num)
     if memory is not None:
         check_whole(1, memory=memory)
-    if backend not in BACKENDS:
-        raise ValueError(f'backend: got {backend!r}; accepted are {", ".join(BACKENDS)}')
+    check_choice(BACKENDS, backend=backend)
     if backend in ('faiss', 'tree') and q.device.type != 'cpu':
-        raise ValueError(f'backend: got {backend!r} with tensors on {q.device}; accepted there are auto, dense, chunked, keops')
+        raise ArgumentError('backend', f'{backend!r} with tensors on {q.device}', 'auto, dense, chunked, keops')
     if backend in _LOAD and not torch.compiler.is_compiling():
         _LOAD[backend]()
 
 
 def _check_ptr(ptr: Tensor, q: Tensor) -> None:
     if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in (torch.int32, torch.int64) or ptr.device != q.device:
-        raise ValueError(
-            f'ptr: got shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}; accepted are int32 and int64 of shape [B + 1] '
-            f'on {q.device}'
+        raise ArgumentError(
+            'ptr', f'shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}'
         )
     if torch.compiler.is_compiling():
         return
     if int(ptr[0]) != 0 or int(ptr[-1]) != q.size(0) or bool((ptr[1:] < ptr[:-1]).any()):
-        raise ValueError(
-            f'ptr: got {ptr.tolist() if ptr.numel() <= 10 else f"{int(ptr[0])}, ..., {int(ptr[-1])}"}; accepted are numbers '
-            f'in ascending order from 0 to N = {q.size(0)}'
+        raise ArgumentError(
+            'ptr',
+            ptr.tolist() if ptr.numel() <= 10 else f'{int(ptr[0])}, ..., {int(ptr[-1])}',
+            f'numbers in ascending order from 0 to N = {q.size(0)}',
         )
 
 
@@ -234,4 +237,4 @@ def _check_finite(name: str, value: Tensor) -> None:
     # Maxima are NaN where a number is.
     largest, limit = float(value.abs().amax()), (torch.finfo(value.dtype).max / value.size(2)) ** 0.5 / 4
     if not largest <= limit:
-        raise ValueError(f'{name}: got {largest}; accepted are numbers of at most {limit:.1e} in absolute value')
+        raise ArgumentError(name, largest, f'numbers of at most {limit:.1e} in absolute value')

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ['load', 'search']
-
 
 def load() -> Any:
     r"""Imports faiss, or says how to install it."""

@@ -9,8 +9,6 @@ from torch import Tensor
 from pyg_topomask.ops.topk.rank import EXTRA
 from pyg_topomask.ops.topk.select import select_top
 
-__all__ = ['search']
-
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`.

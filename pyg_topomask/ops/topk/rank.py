@@ -8,8 +8,6 @@ from torch import Tensor
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.segments import by_width
 
-__all__ = ['EXTRA', 'rank_found']
-
 # Candidates beyond those asked for: fewer rows are in doubt.
 EXTRA = 4
 

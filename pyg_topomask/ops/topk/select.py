@@ -7,8 +7,6 @@ import math
 import torch
 from torch import Tensor
 
-__all__ = ['select_in_order', 'select_top']
-
 # The most scores of which the first pass keeps the maximum.
 _GROUP = 16
 

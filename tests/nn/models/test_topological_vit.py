@@ -397,7 +397,7 @@ def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
 
 
 def test_softmax_refuses_negative_masks() -> None:
-    with pytest.raises(ValueError, match='mask: got entries down to -1; accepted by attention="softmax" are'):
+    with pytest.raises(ValueError, match='mask: got entries down to -1 for attention="softmax"; accepted are'):
         TopologicalViT(4, 2, 1, 2, 8, 1, 2, 8, lambda layer: -PackingMask(), attention='softmax')(torch.rand(1, 1, 4, 4))
 
 

@@ -1,0 +1,16 @@
+r"""The masks that the diagnostics of graph random features accept."""
+
+from __future__ import annotations
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.masks import GRFMask
+
+
+def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
+    r"""Raises an error for another mask than a :class:`~pyg_topomask.masks.GRFMask`. If :obj:`estimates` is set to
+    :obj:`True`, it also refuses features that count visits, because they estimate no function of the adjacency matrix.
+    """
+    if not isinstance(mask, GRFMask):
+        raise ArgumentError('mask', type(mask).__name__, 'a GRFMask', verb='is')
+    if estimates and not mask.walk_settings.importance:
+        raise ArgumentError('mask', 'importance=False, which counts visits', 'masks with importance=True')

@@ -1,0 +1,265 @@
+r"""The options: :obj:`cfg.topomask`, a stand-in for the options of GraphGPS that the shipped YAMLs use, and how a YAML and
+overrides set them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
+from yacs.config import CfgNode
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
+from pyg_topomask.graphgym.names.masks import yaml_overrides
+from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
+
+#: Options that GraphGPS declares, with its defaults, by the name under which it registers the function that does so.
+GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
+    'cfg_gt': {
+        'gt.layer_type': 'GINE+GRF',
+        'gt.layers': 3,
+        'gt.n_heads': 8,
+        'gt.dim_hidden': 64,
+        'gt.full_graph': True,
+        'gt.gamma': 1e-5,
+        'gt.pna_degrees': [],
+        'gt.dropout': 0.0,
+        'gt.attn_dropout': 0.0,
+        'gt.layer_norm': False,
+        'gt.batch_norm': True,
+        'gt.residual': True,
+        'gt.sparse.k': 10,
+        'gt.sparse.kq_dim': None,
+        'gt.sparse.val_dim': None,
+        'gt.sparse.head_agg': 'Linear',
+        'gt.sparse.random_attention': False,
+        'gt.sparse.random_fraction': 0.1,
+    },
+    'extended_optim': {
+        'optim.batch_accumulation': 1,
+        'optim.reduce_factor': 0.1,
+        'optim.schedule_patience': 10,
+        'optim.min_lr': 0.0,
+        'optim.num_warmup_epochs': 50,
+        'optim.clip_grad_norm': False,
+        'optim.clip_grad_norm_value': 1.0,
+    },
+    'dataset_cfg': {
+        'dataset.node_encoder_num_types': 0,
+        'dataset.edge_encoder_num_types': 0,
+    },
+    'split': {
+        'dataset.split_mode': 'standard',
+        'dataset.split_index': 0,
+        'dataset.split_dir': './splits',
+        'run_multiple_splits': [],
+    },
+    'overwrite_defaults': {'train.mode': 'standard'},
+    'extended_cfg': {'name_tag': '', 'train.ckpt_best': False},
+    'custom_gnn': {'gnn.residual': False},
+    'cfg_wandb': {'wandb.use': False, 'wandb.entity': '', 'wandb.project': '', 'wandb.name': ''},
+}
+
+#: Options that say where and how long to run rather than what; a run may be resumed with others.
+FREE_OPTIONS = (
+    'accelerator',
+    'cfg_dest',
+    'dataset.dir',
+    'devices',
+    'num_threads',
+    'num_workers',
+    'optim.max_epoch',
+    'out_dir',
+    'params',
+    'print',
+    'run_dir',
+    'tensorboard_agg',
+    'tensorboard_each_run',
+    'topomask.progress',
+    'train.auto_resume',
+)
+
+#: Groups of the arguments of what other options name.
+_ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
+
+
+def _declare(node: CfgNode, options: dict[str, Any]) -> None:
+    for key, default in options.items():
+        *groups, name = key.split('.')
+        target = node
+        for group in groups:
+            target = target.setdefault(group, CfgNode())
+        # A list is copied, or else a run's changes would become the next run's defaults.
+        target[name] = list(default) if isinstance(default, list) else default
+
+
+def declare_config(node: CfgNode) -> None:
+    r"""Declares the options of this package in a configuration of GraphGym.
+
+    * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
+    * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, or of a vision Transformer, see
+      :func:`~pyg_topomask.graphgym.names.masks.build_mask`; on the command line it is one line of YAML,
+      ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
+      by itself, it is to be called :obj:`topomask.Masked.mask`);
+    * :obj:`topomask.model` holds the arguments of the model where :obj:`model.type` is one of
+      :obj:`~pyg_topomask.graphgym.names.models.MODELS`, but for the sizes that the data set;
+    * :obj:`topomask.dataset` holds the arguments of the data set where :obj:`dataset.format` is :obj:`topomask`;
+    * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
+      name or ``{name: {argument: value}}``, on the command line in one line of YAML as well; those that store walks are left
+      out if no attention of a GPS model reads walks;
+    * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
+      :class:`~pyg_topomask.graphgym.names.svd_encoder.SVDNodeEncoder`;
+    * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;
+      :obj:`0` keeps them;
+    * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
+      where these take some ten milliseconds a graph, as :obj:`AddSVDEncoding` does, and not for walks;
+    * :obj:`topomask.progress` shows progress bars;
+    * :obj:`share.dim_edge` and :obj:`share.dim_history` are set by the loader to the sizes of the edge features and of the
+      steps that led to where particles are.
+
+    Where GraphGPS is not imported, its options that our configurations use are declared as well, so that one YAML runs
+    in both. Those that GraphGPS declares are left alone.
+
+    Args:
+        node (yacs.config.CfgNode): The configuration.
+    """
+    node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
+    node.topomask.mask = CfgNode(new_allowed=True)
+    node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
+    node.topomask.model = CfgNode(new_allowed=True)
+    node.topomask.dataset = CfgNode(new_allowed=True)
+    node.topomask.transforms = []
+    node.topomask.redraw_period = 0
+    node.topomask.num_workers = 0
+    node.topomask.progress = True
+    node.share.dim_edge = 0
+    node.share.dim_history = 0
+    for declarer, options in GRAPHGPS_SCHEMA.items():
+        if declarer not in register.config_dict:
+            _declare(node, options)
+
+
+register.config_dict.setdefault('topomask', declare_config)
+# GraphGym set its defaults when it was imported, before this registration: without this, `cfg.topomask` would exist
+# only after the next `set_cfg`.
+if 'topomask' not in cfg:
+    declare_config(cfg)
+
+
+def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
+    r"""Sets GraphGym's global configuration from its defaults, a YAML file and overrides.
+
+    Values have the type of the default, where an integer may stand for a float; options of attentions have any of the types
+    that their argument has. GraphGPS's own :obj:`main.py` accepts the type of the default alone.
+
+    Args:
+        cfg_file (str or Path): The file.
+        options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
+
+    Raises:
+        ValueError: If the file is no YAML of options, or an option is unknown or of another type.
+    """
+    if len(options) % 2:
+        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
+    options = yaml_overrides(options)
+    set_cfg(cfg)
+    try:
+        with open(cfg_file) as file:
+            cfg.merge_from_other_cfg(_adapted(CfgNode.load_cfg(file), cfg))
+        for key, value in zip(options[::2], options[1::2], strict=True):
+            *groups, name = key.split('.')
+            if groups in _ARGUMENTS:
+                _group(groups)[name] = None  # which a value of any type may replace
+            if name not in _group(groups):
+                if key.startswith('topomask.mask.'):
+                    whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
+                    raise ArgumentError(key, 'an unknown option', whole, verb='is')
+                raise _unknown_option(key)
+            cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+        assert_cfg(cfg)
+    except KeyError as error:
+        # yacs says "Non-existent config key: gt.layer".
+        raise _unknown_option(error.args[0].split()[-1]) from error
+    except ValueError as error:
+        mismatch = re.search(r"<class '(\w+)'> vs\. .* vs\. (.*)\) for config key: (\S+)", str(error), re.DOTALL)
+        if mismatch is None:
+            raise
+        accepted, given, key = mismatch.groups()
+        raise ArgumentError(key, repr(given), f'values of type {accepted}') from error
+    except AttributeError as error:  # yacs asks a list or a number for its items
+        raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
+    except yaml.YAMLError as error:
+        raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def run_name(cfg_file: str | Path) -> str:
+    r"""Returns the name of the folder for the results of a configuration: that of its YAML, and :obj:`cfg.name_tag`.
+
+    Args:
+        cfg_file (str or Path): The YAML, which has been loaded.
+    """
+    return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
+
+
+def defaults() -> CfgNode:
+    r"""Returns the configuration before a YAML is read."""
+    node = CfgNode()
+    set_cfg(node)
+    return node
+
+
+def option(path: str, node: CfgNode = cfg) -> Any:
+    r"""Returns the value of an option.
+
+    Args:
+        path (str): The option, such as :obj:`"gt.layers"`.
+        node (yacs.config.CfgNode): The configuration. (default: the global one)
+    """
+    return reduce(CfgNode.__getitem__, path.split('.'), node)
+
+
+def _group(path: Sequence[str]) -> CfgNode:
+    r"""Returns the group of options at a path, empty where there is none."""
+    node = cfg
+    for name in path:
+        node = node.get(name) if isinstance(node, CfgNode) else None
+    return node if isinstance(node, CfgNode) else CfgNode()
+
+
+def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = ()) -> CfgNode:
+    r"""Returns the options given as yacs accepts them, which compares their types with those of the options known."""
+    adapted = CfgNode()
+    for name, text in given.items():
+        value, default = CfgNode._decode_cfg_value(text), known.get(name)
+        if (*path, name) == ('topomask', 'mask') and isinstance(value, str):
+            value = CfgNode({value: CfgNode()})  # a mask by its name alone
+        types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
+        if isinstance(value, CfgNode) and isinstance(default, CfgNode):
+            value = _adapted(value, default, (*path, name))
+        elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
+            value = float(value)
+        if len(types) > 1 and type(value) is not type(default):
+            if type(value) not in types:
+                accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
+                raise ArgumentError(str('.'.join((*path, name))), repr(value), f'values of type {accepted}')
+            known[name] = value  # of the type that yacs then finds
+        adapted[name] = value
+    return adapted
+
+
+def _unknown_option(key: str) -> ArgumentError:
+    # The keys beside an unknown one are what its user is after.
+    path, node = [], cfg
+    for group in key.split('.')[:-1]:
+        if not isinstance(node.get(group), CfgNode):
+            break
+        path.append(group)
+        node = node[group]
+    place = '.'.join(path) if path else 'the top level'
+    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)))

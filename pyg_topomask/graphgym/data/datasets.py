@@ -1,0 +1,140 @@
+r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every dataset."""
+
+from __future__ import annotations
+
+import os.path as osp
+import sys
+import warnings
+from typing import Any
+
+from torch_geometric.data import InMemoryDataset
+from torch_geometric.datasets import Planetoid
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
+from torch_geometric.transforms import Compose
+from yacs.config import CfgNode
+
+from pyg_topomask.datasets import DATASETS
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import defaults, option
+from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
+from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
+from pyg_topomask.graphgym.names.lookup import construct, lookup
+from pyg_topomask.graphgym.names.models import MODELS, takes_mask
+from pyg_topomask.transforms import AddGraphRandomFeatures
+
+#: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
+UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
+FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)
+
+
+def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
+    # GraphGPS keeps these below `<dir>/Planetoid`; a folder with the raw files directly below `<dir>` works as well.
+    direct = osp.isdir(osp.join(dataset_dir, name, 'raw'))
+    return Planetoid(dataset_dir if direct else osp.join(dataset_dir, 'Planetoid'), name)
+
+
+def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
+    kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
+    fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
+    dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
+    for split, index in dataset.split_indices().items():
+        set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
+    return dataset
+
+
+def _load_any(format: str, name: str, dataset_dir: str) -> Any:
+    if format == 'topomask':
+        return _load_topomask(name, dataset_dir)
+    if format in UNKNOWN_TO_GRAPHGPS:
+        return load_pyg_dataset(format, name, dataset_dir)
+    for loader in register.loader_dict.values():
+        if loader is not load_dataset and (dataset := loader(format, name, dataset_dir)) is not None:
+            return dataset
+    if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:
+        return dataset
+    if format == 'PyG-Planetoid':
+        return _load_planetoid(name, dataset_dir)
+    if format == 'PyG':
+        return load_pyg(name, dataset_dir)
+    if format == 'OGB':
+        return load_ogb(name.replace('_', '-'), dataset_dir)
+    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS))
+
+
+def _warn_of_unused_options() -> None:
+    r"""Warns of options that nothing reads. An option of an attention may wait in a YAML until :obj:`gt.layer_type` names the
+    attention, so it is warned of only on the command line. Other options are warned of if they differ from their defaults."""
+    transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
+    layer, value = layer_option()
+    used = named_attentions()
+    used |= {walks_of(name)[0] for name in transforms if name in PREPARES_FOR and reads_walks()}
+    used |= {'Masked'} if takes_mask(cfg.model.type) else set()
+    encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
+    encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
+    layers = f'{layer} {value!r}'
+    attentions = {f'topomask.{name}': name in used for name in ATTENTIONS}
+    attentions |= {'topomask.mask': 'Masked' in used, 'gt.sparse': 'SparseAttention' in used}
+    for path, is_read in attentions.items():
+        given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
+        if given and not is_read:
+            warnings.warn(f'{", ".join(given)}: got an option that nothing reads with {layers}', stacklevel=3)
+    readers: dict[str, tuple[bool, str]] = {}
+    readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
+    readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
+    readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
+    whose = f'{layers}, whose arguments are topomask.model'
+    readers['gt'] = readers['model.graph_pooling'] = (cfg.model.type not in MODELS, whose)
+    readers['dataset.node_encoder'] = (cfg.model.type not in MODELS or cfg.model.type == 'GKAT', whose)
+    before = defaults()
+    for path, (is_read, where) in readers.items():
+        changed = _changed(option(path), option(path, before))
+        if changed and not is_read:
+            warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
+    for name in transforms:
+        if name in PREPARES_FOR and cfg.model.type in MODELS and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
+            warnings.warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}', stacklevel=3)
+    if cfg.topomask.redraw_period:
+        warnings.warn(
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads',
+            stacklevel=3,
+        )
+
+
+def _changed(value: Any, default: Any) -> list[str]:
+    r"""Returns the options of a group that differ from their defaults, or the value of an option that does."""
+    if not isinstance(value, CfgNode):
+        return [] if value == default else [repr(value)]
+    return [key for key, setting in value.items() if key not in default or setting != default[key]]
+
+
+def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
+    r"""Loads a dataset, by another loader where it is not ours, and applies :obj:`cfg.topomask.transforms`.
+
+    Args:
+        format (str): :obj:`"topomask"`, or a format that another registered loader or GraphGym knows.
+        name (str): The name of the dataset.
+        dataset_dir (str): The folder for files.
+    """
+    transforms = build_transforms(cfg.topomask.transforms or [])  # None where a YAML names the option and nothing else
+    if not reads_walks():  # so that one YAML serves attentions with and without walks
+        transforms = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
+    _warn_of_unused_options()
+    with warnings.catch_warnings():
+        # GraphGym's way to store splits is what PyG warns about.
+        warnings.filterwarnings('ignore', message='.*internal storage format.*')
+        dataset = _load_any(format, name, dataset_dir)
+        if transforms:
+            apply_in_memory(dataset, Compose(transforms))
+    edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')
+    cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
+    cfg.share.dim_history = 0 if history is None else history[0].numel()
+    return dataset
+
+
+# GraphGym asks loaders in the order of registration, and GraphGPS's raises on what it does not know: ours goes first.
+_loaders = {name: loader for name, loader in register.loader_dict.items() if name != 'topomask'}
+register.loader_dict.clear()
+register.loader_dict.update({'topomask': load_dataset, **_loaders})

@@ -1,0 +1,128 @@
+r"""Datasets of PyG that come as one object for each split, joined to one dataset with the indices of its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.datasets import S3DIS, Amazon, GNNBenchmarkDataset, LRGBDataset, MalNetTiny, ModelNet, ShapeNet, TUDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.loader import set_dataset_attr
+from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
+
+from pyg_topomask.datasets.point_clouds import stratified
+from pyg_topomask.errors import ArgumentError
+
+SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
+
+
+def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
+    r"""Returns one dataset of the graphs of several, with :obj:`train_graph_index`, :obj:`val_graph_index` and
+    :obj:`test_graph_index` set.
+
+    Args:
+        splits (sequence of InMemoryDataset): The graphs for training, for validation and for testing, or those for training and
+            for testing alone.
+        val (int, optional): Where there are two splits, the number of training graphs to validate with, drawn at random.
+            (default: :obj:`None`)
+        seed (int): The seed of that. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If there are not two splits with :obj:`val`, or three without.
+    """
+    if len(splits) != (3 if val is None else 2):
+        raise ArgumentError('splits', f'{len(splits)} with val={val}', 'three, or two and a number')
+    dataset = splits[0]
+    graphs = [split.get(int(index)) for split in splits for index in split.indices()]
+    ends = torch.tensor([len(split) for split in splits]).cumsum(0).tolist()
+    indices: list[Tensor] = list(torch.arange(ends[-1]).tensor_split(ends[:-1]))
+    if val is not None:
+        order = torch.randperm(ends[0], generator=torch.Generator().manual_seed(seed))
+        indices = [order[val:].sort().values, order[:val].sort().values, indices[1]]
+    dataset.data, dataset.slices = dataset.collate(graphs)
+    dataset._indices = dataset._data_list = None
+    for key, index in zip(SPLIT_KEYS, indices, strict=True):
+        set_dataset_attr(dataset, key, index, len(index))
+    return dataset
+
+
+def append_positions(data: Data) -> Data:
+    r"""Appends the positions of the nodes to their features.
+
+    Args:
+        data (torch_geometric.data.Data): A graph with :obj:`pos`.
+    """
+    data.x = data.pos if data.x is None else torch.cat([data.x.view(data.num_nodes, -1), data.pos.to(data.x.dtype)], dim=1)
+    return data
+
+
+def _in_three(make: Callable[[str], InMemoryDataset]) -> InMemoryDataset:
+    return join([make(split) for split in ('train', 'val', 'test')])
+
+
+def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
+    superpixels = name in ('MNIST', 'CIFAR10')
+    return GNNBenchmarkDataset(root, name, split, pre_transform=append_positions if superpixels else None)
+
+
+def _shares() -> list[float]:
+    shares: list[float] = cfg.dataset.split
+    if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
+        raise ArgumentError('dataset.split', shares, 'three positive shares that sum to 1')
+    return shares
+
+
+def _tu(root: str, name: str) -> InMemoryDataset:
+    shares = _shares()
+    # GraphGPS keeps these below `<dir>/TUDataset`; a folder with the raw files directly below `<dir>` works as well.
+    direct = Path(root).parent
+    dataset = TUDataset(str(direct if (direct / name / 'raw').is_dir() else root), name, use_node_attr=True)
+    for key, index in zip(SPLIT_KEYS, stratified(dataset._data.y, shares).values(), strict=True):
+        set_dataset_attr(dataset, key, index, len(index))
+    return dataset
+
+
+def _amazon(root: str, name: str) -> InMemoryDataset:
+    _, val, test = _shares()
+    dataset = Amazon(root, name)
+    dataset.data = RandomNodeSplit(num_val=val, num_test=test)(dataset._data)
+    return dataset
+
+
+def _modelnet(root: str, name: str) -> InMemoryDataset:
+    # The corners of a model are its points; of 3,991 objects for training the thesis validates with 908.
+    splits = [ModelNet(root, name.removeprefix('ModelNet'), train=train) for train in (True, False)]
+    return join(splits, val=908)
+
+
+#: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.
+PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
+    'PyG-GNNBenchmarkDataset': lambda root, name: _in_three(lambda split: _benchmark(root, name, split)),
+    'PyG-MalNetTiny': lambda root, name: _in_three(
+        lambda split: MalNetTiny(root, split=split, pre_transform=LocalDegreeProfile())
+    ),
+    'PyG-LRGBDataset': lambda root, name: _in_three(lambda split: LRGBDataset(root, name, split)),
+    'PyG-Amazon': _amazon,
+    'PyG-TUDataset': _tu,
+    'PyG-ShapeNet': lambda root, name: _in_three(lambda split: ShapeNet(root, split=split, pre_transform=append_positions)),
+    'PyG-S3DIS': lambda root, name: join([S3DIS(root, train=train) for train in (True, False)], val=3294),
+    'PyG-ModelNet': _modelnet,
+}
+
+#: Those of these formats that are split as :obj:`dataset.split` says.
+SPLIT_BY_SHARES = ('PyG-Amazon', 'PyG-TUDataset')
+
+
+def load_pyg_dataset(format: str, name: str, dataset_dir: str) -> InMemoryDataset | None:
+    r"""Loads a dataset of :obj:`PYG_DATASETS`, or returns :obj:`None` for other formats, as GraphGym's loaders do.
+
+    Args:
+        format (str): The format.
+        name (str): The name of the dataset.
+        dataset_dir (str): The folder for files.
+    """
+    load = PYG_DATASETS.get(format)
+    return None if load is None else load(f'{dataset_dir}/{format.removeprefix("PyG-")}', name)

@@ -1,0 +1,204 @@
+r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph of a data set."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from itertools import starmap
+from types import NoneType
+from typing import Any
+
+import torch_geometric.transforms as pyg_transforms
+from joblib import Parallel, delayed  # type: ignore[import-untyped]
+from torch_geometric import seed_everything
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import BaseTransform
+from tqdm import tqdm
+
+import pyg_topomask.transforms as topomask_transforms
+from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
+from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    attention_options,
+    configured_attention,
+    configured_tree,
+    named_attentions,
+)
+from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
+from pyg_topomask.graphgym.names.masks import MASKS, first_options
+
+#: Transforms that store walks, and whose options they take where the configured attention does not walk.
+PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
+#: Attentions that use stored walks, and what they ask of them that is no option.
+WALKING: dict[str, dict[str, Any]] = {
+    'GRF': {},
+    'AsymmetricGRF': {},
+    'GRFSoftmax': {},
+    'RWGNK': {'importance': False, 'normalization': 'rw'},
+}
+#: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
+WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
+
+
+def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
+    r"""The attention whose options say which walks a transform stores, and these: the configured one where it walks, or its
+    composed mask does, and else the one that the transform prepares for."""
+    attention, walker = configured_attention(), PREPARES_FOR[transform]
+    if attention == 'Masked' and (given := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
+        return attention, {**given, **WALKING[walker]}
+    walker = attention if attention in WALKING else walker
+    return walker, {**cfg.topomask[walker], **WALKING[walker]}
+
+
+def reads_walks() -> bool:
+    r"""Whether the configured model may read stored walks. A GPS model does not if no attention in its layers does."""
+    if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
+        return True
+    names = named_attentions()
+    if 'Masked' in names:
+        names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
+    return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)
+
+
+def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
+    r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
+    if name == 'AddSVDEncoding':
+        return {'rank': cfg.topomask.svd.rank}
+    if name not in PREPARES_FOR:
+        return {}
+    known = inspect.signature(transform).parameters
+    return {key: value for key, value in walks_of(name)[1].items() if key in known}
+
+
+def build_transforms(entries: list[Any]) -> list[BaseTransform]:
+    r"""Builds the transforms that :obj:`cfg.topomask.transforms` describes.
+
+    Args:
+        entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
+            ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from the options of
+            the configured attention where that walks, of the first :obj:`GRF` with options in its composed mask, or of
+            :obj:`topomask.GRF`.
+
+    Raises:
+        ValueError: If an entry is of another form, names an unknown transform, or an argument does not fit.
+    """
+    ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
+    theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
+    transforms = []
+    for entry in entries:
+        if isinstance(entry, Mapping) and len(entry) == 1:
+            ((name, arguments),) = entry.items()
+        else:
+            name, arguments = entry, None
+        if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
+            raise ArgumentError('topomask.transforms', repr(entry), 'names and {name: {argument: value}}')
+        transform = lookup('topomask.transforms', name, ours, theirs)
+        given = {**_options_of_attention(name, transform), **(arguments or {})}
+        if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
+            raise ArgumentError(
+                'topomask.transforms',
+                f'{name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation that needs no walks',
+                'to leave the transform out, or num_walks from 1',
+                verb='is',
+            )
+        attention = None if arguments or name not in PREPARES_FOR else walks_of(name)[0]
+        if attention in ATTENTIONS and attention != 'Masked':  # the options are those of the attention
+            with named_options(f'topomask.{attention}'):
+                transforms.append(transform(**given))
+        else:
+            where = 'topomask.transforms' if attention is None else 'topomask.mask'
+            transforms.append(construct(f'{where}.{name}', transform, given))
+        if name in PREPARES_FOR:
+            _warn_of_contradictions(name, arguments or {})
+    return transforms
+
+
+def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> None:
+    r"""Warns of options of the configured attention that the walks which a transform stores for it do not have."""
+    attention, options = walks_of(transform)
+    if attention != configured_attention():
+        return
+    before = attention_options(attention)
+    for key, value in decoded(arguments).items():
+        # Those of a composed mask are no options of the attention: they are there because they were given.
+        if key in options and value != options[key] != before.get(key, value):
+            warnings.warn(
+                f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}',
+                stacklevel=3,
+            )
+
+
+def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+    r"""Takes attributes away from the data of a dataset, and returns them with their slices."""
+    taken = {}
+    for key in keys:
+        if key in dataset._data:
+            taken[key] = (dataset._data[key], None if dataset.slices is None else dataset.slices[key])
+            del dataset._data[key]
+            if dataset.slices is not None:
+                del dataset.slices[key]
+    dataset._data_list = None
+    return taken
+
+
+def _put_back(dataset: InMemoryDataset, taken: dict[str, tuple[Any, Any]]) -> None:
+    for key, (value, ends) in taken.items():
+        dataset._data[key] = value
+        if dataset.slices is not None:
+            dataset.slices[key] = ends
+
+
+def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
+    r"""Applies a transform once to every graph and stores the result in the dataset, and in a file if the dataset has a folder
+    of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. One file serves all splits of the
+    nodes if the transforms leave nodes as they are.
+
+    Args:
+        dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
+        transform (torch_geometric.transforms.BaseTransform): The transform.
+    """
+    if not isinstance(dataset, InMemoryDataset):
+        raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')
+    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    taken = _taken(dataset, SPLIT_KEYS)
+    if dataset._indices is None and leaves_nodes(transform):
+        # One file serves all splits.
+        taken |= _taken(dataset, NODE_SPLIT_KEYS)
+
+    def transformed() -> Any:
+        return dataset.collate(list(_each_transformed(dataset, transform)))
+
+    data, slices = cached(cache_file(dataset, transform), transformed)
+    dataset._indices = None
+    dataset._data_list = None
+    dataset.data, dataset.slices = data, slices
+    _put_back(dataset, taken)
+
+
+def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:
+    r"""Transforms graph by graph, in :obj:`cfg.topomask.num_workers` processes."""
+    count, workers = len(dataset), cfg.topomask.num_workers
+    check_whole(0, **{'topomask.num_workers': workers})
+    # Random numbers are those of the graph, whichever process draws them.
+    seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
+    jobs = ((transform, dataset.get(index), seed) for index, seed in zip(dataset.indices(), seeds, strict=True))
+    if workers <= 1 or count == 1:
+        graphs = starmap(_transformed, jobs)
+    else:
+        # Copies: a slice of the dataset would be sent with all of its memory.
+        copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
+        graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
+    shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
+    return shown
+
+
+def _transformed(transform: BaseTransform, data: Data, seed: int) -> Data:
+    seed_everything(seed)
+    out: Data = transform(data)
+    return out

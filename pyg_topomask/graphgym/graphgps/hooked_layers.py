@@ -1,0 +1,213 @@
+r"""The layers of GraphGPS and of its forks, with the attentions of this package."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Module, ModuleList
+from torch_geometric.data import Data
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
+
+
+def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
+    r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
+    position, size = graph.segments.position, graph.segments.largest
+    source, target = pairs
+    dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
+    dense[graph.segments.index[target], position[target], position[source]] = alpha
+    return dense.permute(0, 3, 1, 2)
+
+
+class GlobalAttention(Module):
+    r"""An attention of this package, called with a batch as the layers of GraphGPS are, with the options of
+    :obj:`cfg.topomask.<name>`. The layers of a forward pass share what masks prepare for the batch.
+
+    Args:
+        name (str): The attention, a key of :obj:`ATTENTIONS`.
+        channels (int): Size of each node's features.
+        heads (int): Number of heads.
+        dropout (float): Dropout probability in the attention. (default: :obj:`0.0`)
+        log_weights (bool): Keep the coefficients of the last call in :obj:`weights`. (default: :obj:`False`)
+
+    Raises:
+        NotImplementedError: If coefficients are to be kept of an attention that does not compute them.
+    """
+
+    def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:
+        super().__init__()
+        self.name = name
+        self.attn = build_attention(name, channels, heads, dropout)
+        self.log_weights = log_weights
+        self.weights: Tensor | None = None
+        if log_weights and not _is_explicit(self.attn):
+            raise NotImplementedError(
+                f'train.mode log-attn-weights: got gt.layer_type with {name!r}, which never computes attention weights; '
+                f"accepted are attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
+            )
+
+    def forward(self, batch: Data) -> Tensor:
+        graph = Graph.shared(batch)
+        kwargs = {'return_attention_weights': True} if self.log_weights else {}
+        out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
+        if self.log_weights:
+            out, (pairs, alpha) = out
+            self.weights = _dense_weights(pairs, alpha.detach(), graph).cpu()
+        attended: Tensor = out
+        return attended
+
+    def get_extra_state(self) -> str:
+        return self.name
+
+    def set_extra_state(self, state: str) -> None:
+        if state != self.name:
+            raise ArgumentError(
+                'checkpoint', f'one of the attention {state!r}', f'{self.name!r}, as in gt.layer_type', verb='is'
+            )
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        _, strict, _, _, errors = args
+        if strict and not any(key.startswith(prefix) for key in state_dict):
+            errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted is one of {self.name!r}.')
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _is_explicit(attention: Module) -> bool:
+    return 'return_attention_weights' in inspect.signature(attention.forward).parameters
+
+
+@contextmanager
+def _known_names(theirs: str, refusal: str) -> Iterator[None]:
+    r"""Adds the attentions of this package to an error by which a constructor refuses a part of :obj:`gt.layer_type`."""
+    try:
+        yield
+    except ValueError as error:
+        if refusal not in str(error):
+            raise
+        known = ', '.join(ATTENTIONS)
+        raise ValueError(f'{error}. Accepted in gt.layer_type are attentions of {theirs}, and {known}') from error
+
+
+class GPSLayerHook(Module):
+    r"""What is put in front of GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those
+    of GraphGPS; its own attentions do not notice, also those of a fork that have the name of one of this package.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        local_gnn_type (str): The part of :obj:`gt.layer_type` before the '+'.
+        global_model_type (str): The part after it.
+        num_heads (int): Number of heads.
+        *args (optional): The other arguments of :obj:`GPSLayer`.
+        **kwargs (optional): The other arguments of :obj:`GPSLayer`.
+    """
+
+    attn_dropout: float
+    layer_norm: bool
+    batch_norm: bool
+
+    def __init__(
+        self, dim_h: int, local_gnn_type: str, global_model_type: str, num_heads: int, *args: Any, **kwargs: Any
+    ) -> None:
+        ours, log_weights, state = False, False, torch.get_rng_state()
+        try:
+            with _known_names('GraphGPS (None, Transformer, BiasedTransformer, Performer, BigBird)', refusal='global'):
+                super().__init__(dim_h, local_gnn_type, global_model_type, num_heads, *args, **kwargs)
+        except (NotImplementedError, ValueError) as error:
+            ours = global_model_type in ATTENTIONS and 'global' in str(error)
+            if not ours:
+                raise
+        if ours:
+            # The refused attempt has drawn parameters of the local layer.
+            torch.set_rng_state(state)
+            log_weights = kwargs.pop('log_attn_weights', False)
+            super().__init__(dim_h, local_gnn_type, 'None', num_heads, *args, **kwargs)
+        self.topo_attn: GlobalAttention | None = None
+        self._attended: Tensor | None = None
+        if ours:
+            self.topo_attn = GlobalAttention(global_model_type, dim_h, num_heads, self.attn_dropout, log_weights)
+            self.global_model_type = global_model_type
+
+    def forward(self, batch: Data) -> Data:
+        if self.topo_attn is not None:
+            # The k-MIP authors' repository calls them norm1_global and dropout_global.
+            name = 'attn' if hasattr(self, 'dropout_attn') else 'global'
+            h = batch.x + getattr(self, f'dropout_{name}')(self.topo_attn(batch))
+            if self.layer_norm:
+                h = getattr(self, f'norm1_{name}')(h, batch.batch)
+            if self.batch_norm:
+                h = getattr(self, f'norm1_{name}')(h)
+            self._attended = h
+            if self.topo_attn.weights is not None:
+                self.attn_weights = self.topo_attn.weights
+        try:
+            out: Data = super().forward(batch)
+        finally:
+            self._attended = None
+        return out
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        # Theirs is added to the sum of the local and the global output, of which x holds the local one alone.
+        if self._attended is None:
+            theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
+            return theirs
+        ours: Tensor = self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
+        return ours
+
+
+def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:
+    r"""Gives a :obj:`GlobalModel` of Exphormer's repository, of which residual, dropout and norm stay, our attention."""
+    model.self_attn = GlobalAttention(name, channels, heads, dropout)
+    # The type whose attention is called with the batch itself.
+    model.global_model_type = 'Exphormer'
+
+
+class MultiLayerHook(Module):
+    r"""What is put in front of the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        model_types (list): The parts of :obj:`gt.layer_type`.
+        num_heads (int): Number of heads.
+        **kwargs (optional): The other arguments of :obj:`MultiLayer`.
+    """
+
+    attn_dropout: float
+    models: ModuleList
+
+    def __init__(self, dim_h: int, model_types: list[str], num_heads: int, **kwargs: Any) -> None:
+        theirs = ['Transformer' if name in ATTENTIONS else name for name in model_types]
+        with _known_names('the repository', refusal='layer type'):
+            super().__init__(dim_h=dim_h, model_types=theirs, num_heads=num_heads, **kwargs)
+        self.model_types = model_types
+        for model, name in zip(self.models, model_types, strict=True):
+            if name in ATTENTIONS:
+                _attend_with(model, name, dim_h, num_heads, self.attn_dropout)
+
+
+class SingleLayerHook(Module):
+    r"""What is put in front of the :obj:`SingleLayer` of Exphormer's repository, one model and an activation.
+
+    Args:
+        dim_h (int): Size of each node's features.
+        model_type (str): :obj:`gt.layer_type`.
+        num_heads (int): Number of heads.
+        **kwargs (optional): The other arguments of :obj:`SingleLayer`.
+    """
+
+    attn_dropout: float
+    model: Module
+
+    def __init__(self, dim_h: int, model_type: str, num_heads: int, **kwargs: Any) -> None:
+        ours = model_type in ATTENTIONS
+        with _known_names('the repository', refusal='layer type'):
+            super().__init__(dim_h=dim_h, model_type='Transformer' if ours else model_type, num_heads=num_heads, **kwargs)
+        if ours:
+            self.model_type = model_type
+            _attend_with(self.model, model_type, dim_h, num_heads, self.attn_dropout)

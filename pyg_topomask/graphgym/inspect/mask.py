@@ -1,0 +1,289 @@
+r"""The mask of a YAML on its data, and what walks are worth that estimate it, as a table and a picture."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+from tqdm import tqdm
+
+from pyg_topomask.checks import check_whole
+from pyg_topomask.diagnostics import (
+    guaranteed_deviation,
+    load_constant,
+    mask_error,
+    mask_rows,
+    measured_entries,
+    sparsity_bound,
+    suggest_num_walks,
+    weight_by_hops,
+)
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.configuration import load_config, run_name
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    build_attention,
+    check_attention,
+    configured_attention,
+    layer_option,
+)
+from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
+from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.viz import plot_inspection, plot_mask
+from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.walk import sample_ensembles
+
+DELTA = 0.05
+# Of the largest entry of the mask: the deviation that walks are suggested for.
+TARGET = 0.1
+# Rows whose entries are counted, and visits that an ensemble for the picture may make.
+COUNTED_ROWS = 10_000
+VISITS = 2**23
+# Numbers in the rows of a mask that are looked at, and the largest distance that is told apart.
+ROWS = 2**24
+MAX_HOPS = 4
+
+NOTE = (
+    'Of the first head of the attention as it is initialised (heads walk together, and at most their modulations differ), with '
+    'walks as it would draw them, or as topomask.transforms would store them. "c" is the constant of Theorem 3.2 of the GRF '
+    'paper (Eq. 11), "c, by walks" the same for the walks that the graph has (middle of Eq. 21), which the next two columns '
+    'use: the deviation that an entry off the diagonal stays within with 95 %, and the walks for which Eq. 11 guarantees a '
+    'deviation of at most 10 % of the largest entry with 95 %; empty where walkers are not independent or nothing is '
+    'guaranteed. "features a row" are the nodes that walks from a node visit, on average and at most; "bound" is Lemma 3.3 '
+    '(95 %), or the most there can be where lengths are not geometric and independent. Errors are relative in the Frobenius '
+    'norm, exact against estimate, on at most {rows} rows: above 1 zeros would be nearer; more walks help (errors fall '
+    'with their root); "diagonal bias" is relative to the diagonal. Walking is timed once.'
+)
+
+NOTE_OF_MASKS = (
+    'Of the attention as it is initialised, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
+    'zero. "hops" is the share of the absolute weight of a row on nodes at that distance along the edges, averaged over rows; '
+    '"more" is farther or out of reach. Preparing and binding are timed once.'
+)
+
+
+def inspect(
+    cfg_file: str | Path, options: Sequence[str] = (), graphs: int = 8, out: str | Path | None = None, num_rows: int = 64
+) -> list[TableRow]:
+    r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
+    writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
+    (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
+    masks how far they look. Walks that a transform would store for these graph random features are drawn here instead, with the
+    settings and the seed of the transform.
+
+    Args:
+        cfg_file (str or Path): The YAML.
+        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
+        graphs (int, optional): The number of graphs. (default: :obj:`8`)
+        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
+        num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
+
+    Returns:
+        One dictionary for each graph, the columns of the table.
+
+    Raises:
+        ValueError: If the attention has no mask, walks that a transform would store do not fit it, or :obj:`graphs` is below 1.
+    """
+    check_whole(1, graphs=graphs, num_rows=num_rows)
+    load_config(cfg_file, options)
+    mask = _configured_mask()
+    walks = isinstance(mask, GRFMask)
+    transforms = _take_walking_transforms() if walks else []
+    data = _first_graphs(graphs)
+    if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
+        _walk_as_stored(mask, transforms, data[0])
+    first = [Graph.from_data(graph) for graph in data]
+    first = [_without_walks(graph) for graph in first] if walks else first
+    _warm_up(mask)
+    bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
+    rows = [
+        _inspect_walks(index, mask, graph, num_rows)
+        if isinstance(mask, GRFMask)
+        else _inspect_mask(index, mask, graph, num_rows)
+        for index, graph in enumerate(bar)
+    ]
+    folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
+    folder.mkdir(parents=True, exist_ok=True)
+    table = markdown_table(rows)
+    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
+    print(f'{table}\n\n{textwrap.fill(note, 120)}\n')
+    what = 'Graph random features' if walks else 'The mask'
+    title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
+    write_atomically(folder / 'inspect.md', f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n'.encode())
+    write_csv(folder / 'inspect.csv', rows)
+    _draw(mask, first[0], num_rows, folder / 'inspect.png')
+    print(f'written to {folder}')
+    return rows
+
+
+def _configured_mask() -> Mask:
+    name, (option, value) = configured_attention(), layer_option()
+    if option == 'model.type':
+        raise ArgumentError('model.type', f'{value!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
+    check_attention(name)
+    if cfg.model.type == 'TopoGPSModel':
+        split_layer_type(cfg.gt.layer_type)
+    plain = option == 'gnn.layer_type'
+    channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
+    attention = build_attention(name, channels, heads) if name in ATTENTIONS else None
+    mask = getattr(attention, 'mask', None)
+    if not isinstance(mask, Mask):
+        raise ArgumentError(
+            option,
+            f'{value!r}, whose attention is {name}',
+            'attentions that have a mask, such as GRF; what attention without one attends to, inspect-attention shows of a '
+            'trained model',
+        )
+    return (_first_head(mask) if isinstance(mask, GRFMask) else mask).eval()
+
+
+def _first_head(mask: GRFMask) -> GRFMask:
+    r"""Leaves a mask its first head, which stands for all: they walk together."""
+    mask.heads = 1
+    mask.initial = mask.initial[:1]
+    mask.modulation = Parameter(mask.modulation.detach()[:1])
+    if mask.key_modulation is not None:
+        mask.key_modulation = Parameter(mask.key_modulation.detach()[:1])
+    return mask
+
+
+def _take_walking_transforms() -> list[AddGraphRandomFeatures]:
+    r"""Removes the transforms that store walks from the configuration, and returns them."""
+    entries = cfg.topomask.transforms or []
+    built = build_transforms(entries)
+    cfg.topomask.transforms = [
+        entry for entry, transform in zip(entries, built, strict=True) if not isinstance(transform, AddGraphRandomFeatures)
+    ]
+    return [transform for transform in built if isinstance(transform, AddGraphRandomFeatures)]
+
+
+def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], data: Data) -> None:
+    r"""Gives a mask the settings of walks that transforms store, of which it reads those of the last."""
+    for transform in transforms:
+        data = transform(data)
+    mask.prepare(Graph.from_data(data))  # refuses walks that do not fit, as training does
+    settings, stored = mask.walk_settings, transforms[-1]
+    mask.walk_settings = replace(
+        stored.settings, max_walk_length=settings.max_walk_length, independent_ensembles=settings.independent_ensembles
+    )
+    mask.seed = stored.seed
+
+
+def _first_graphs(count: int) -> list[Data]:
+    dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
+    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    for key in SPLIT_KEYS:
+        if key in dataset._data:
+            del dataset._data[key]
+            dataset.slices.pop(key, None)
+    return [dataset[index] for index in range(min(count, len(dataset)))]
+
+
+def _without_walks(graph: Graph) -> Graph:
+    return Graph(graph.edge_index, graph.num_nodes, graph.edge_weight)
+
+
+def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> TableRow:
+    settings = mask.walk_settings
+    start = time.perf_counter()
+    sample_ensembles(graph, settings, mask.seed)
+    seconds = time.perf_counter() - start
+    c, tight = load_constant(mask, graph), load_constant(mask, graph, walkwise=True)
+    error = mask_error(mask, graph, num_rows)
+    chosen = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:COUNTED_ROWS]
+    entries = measured_entries(mask, graph, chosen)
+    guaranteed = settings.sampler == 'iid' and bool(tight.isfinite().all())
+    target = TARGET * float(error.largest)
+    at_most = 1 + settings.num_walks * settings.max_walk_length
+    if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
+        at_most = sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
+    return {
+        'graph': index,
+        'nodes': graph.num_nodes,
+        'edges': graph.num_edges,
+        'walks': settings.num_walks,
+        'c': float(c),
+        'c, by walks': float(tight),
+        'deviation, 95 %': float(guaranteed_deviation(settings.num_walks, DELTA, tight)) if guaranteed else None,
+        'walks for 10 %, 95 %': suggest_num_walks(target, DELTA, tight) if guaranteed and target > 0 else None,
+        'features a row': _mean(entries.features),
+        'most': int(entries.features.max()) if entries.features.numel() > 0 else 0,
+        'bound': at_most,
+        'mask a row': _mean(entries.mask),
+        'error': float(error.relative),
+        'error, off the diagonal': float(error.off_diagonal_error),
+        'diagonal bias': float(error.diagonal_bias),
+        'largest entry': float(error.largest),
+        'largest deviation': float(error.max_abs),
+        'walking, s': seconds,
+    }
+
+
+def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableRow:
+    start = time.perf_counter()
+    mask(graph)
+    seconds = time.perf_counter() - start
+    nodes = _some_nodes(graph, num_rows)
+    rows = mask_rows(mask, graph, nodes)
+    counts = (rows != 0).sum(2)
+    shares = weight_by_hops(mask, graph, MAX_HOPS, nodes, rows).mean(0).tolist()
+    return {
+        'graph': index,
+        'nodes': graph.num_nodes,
+        'edges': graph.num_edges,
+        'entries a row': _mean(counts),
+        'most': int(counts.max()) if counts.numel() > 0 else 0,
+        'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
+        'largest entry': float(rows.max()) if rows.numel() > 0 else None,
+        **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
+        'more': shares[-1],
+        'preparing, s': seconds,
+    }
+
+
+def _some_nodes(graph: Graph, num_rows: int) -> Tensor:
+    count = min(num_rows, max(1, ROWS // max(graph.num_nodes, 1)))
+    return torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:count].to(graph.device)
+
+
+def _warm_up(mask: Mask) -> None:
+    # Where Numba is installed, the first walk compiles.
+    if isinstance(mask, GRFMask):
+        sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
+
+
+def _mean(count: Tensor) -> float:
+    return float(count.double().mean()) if count.numel() > 0 else 0.0
+
+
+def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:
+    if graph.num_nodes == 0:
+        print('no picture: the first graph has no nodes', file=sys.stderr)
+        return
+    most = max(2, VISITS // graph.num_nodes)
+    numbers = [2**exponent for exponent in range(7) if 2**exponent <= most]
+    try:
+        if isinstance(mask, GRFMask):
+            figure = plot_inspection(mask, graph, num_walks=numbers, num_rows=num_rows)
+        else:
+            figure = plot_mask(mask, graph, max_hops=MAX_HOPS, nodes=_some_nodes(graph, num_rows))
+    except ImportError as error:
+        print(f'no picture: {error}', file=sys.stderr)
+    else:
+        save_figure(path, figure)

@@ -1,0 +1,311 @@
+r"""The global attentions that can stand after the '+' of :obj:`gt.layer_type`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn import Module
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.lookup import lookup, named_options
+from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    HeatKernelMask,
+    LowRankMask,
+    Mask,
+    PackingMask,
+    PowerSeriesMask,
+    ToeplitzMask,
+    TreeMask,
+)
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+    SinDegreeAttention,
+)
+
+__all__ = ['register_mask']
+
+
+def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
+    r"""Returns the function that builds linear attention under a mask, with the arguments of both."""
+
+    def build(
+        channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
+    ) -> MaskedLinearAttention:
+        return MaskedLinearAttention(
+            channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
+        )
+
+    *arguments, _ = inspect.signature(build).parameters.values()
+    arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
+    build.__dict__['__signature__'] = inspect.Signature(arguments)
+    build.__doc__ = mask.__doc__
+    return build
+
+
+def masked_attention(
+    channels: int,
+    heads: int = 1,
+    dropout: float = 0.0,
+    feature_map: str = 'relu',
+    route: str = 'auto',
+    mask: str | None = None,
+) -> MaskedLinearAttention:
+    r"""Linear attention under the mask that topomask.mask composes, or else the option mask, a line of YAML."""
+    composed = build_mask(configured_tree(mask), heads)
+    return MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
+
+
+def configured_tree(mask: str | None) -> Any:
+    r"""Returns the description of the mask of the attention :obj:`Masked`: its option :obj:`mask`, or else
+    :obj:`cfg.topomask.mask`.
+
+    Args:
+        mask (str, optional): The option, a line of YAML.
+    """
+    return cfg.topomask.mask if mask is None else read_tree(mask)
+
+
+def expander_attention(
+    channels: int,
+    heads: int = 1,
+    degree: int = 6,
+    input_edges: bool = True,
+    seed: int = 0,
+    flow: str = 'source_to_target',
+    attention_dropout: float = 0.0,
+) -> MaskedSoftmaxAttention:
+    r"""Softmax attention along the edges of a random regular graph and of the input graph."""
+    mask = ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
+    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
+
+
+def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0.0) -> KMIPAttention:
+    r"""The attention KMIP, with the options gt.sparse of the authors' configurations and their defaults."""
+    sparse = cfg.gt.sparse
+    return KMIPAttention(
+        channels,
+        heads,
+        sparse.k,
+        kq_dim=sparse.kq_dim or channels,
+        val_dim=sparse.val_dim or channels,
+        head_agg=str(sparse.head_agg).lower(),
+        random_fraction=sparse.random_fraction if sparse.random_attention else 0.0,
+        attention_dropout=attention_dropout,
+    )
+
+
+#: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)`` with :obj:`attention_dropout` or
+#: :obj:`dropout` where it has one of them; the options are its other keyword arguments, which become the group
+#: ``cfg.topomask.<name>``.
+ATTENTIONS: dict[str, Callable[..., Module]] = {
+    'GRF': GRFAttention,
+    'AsymmetricGRF': AsymmetricGRFAttention,
+    'GRFSoftmax': GRFSoftmaxAttention,
+    'RWGNK': RWGNKAttention,
+    'SinDegree': SinDegreeAttention,
+    'KMIP': KMIPAttention,
+    'SparseAttention': sparse_attention,
+    'Expander': expander_attention,
+    'PowerSeries': _under(PowerSeriesMask),
+    'HeatKernel': _under(HeatKernelMask),
+    'Toeplitz': _under(ToeplitzMask),
+    'Tree': _under(TreeMask),
+    'Causal': _under(CausalMask),
+    'Adjacency': _under(AdjacencyMask),
+    'LowRank': _under(LowRankMask),
+    'Linear': _under(PackingMask),
+    'Masked': masked_attention,
+}
+
+
+#: Names that :class:`~pyg_topomask.nn.TopoGPSConv` builds itself, with its :obj:`attn_type` and one line for users.
+ATTN_TYPES: dict[str, tuple[str | None, str]] = {
+    'None': (None, 'No global attention: the layer is its local part alone.'),
+    'Transformer': ('multihead', 'Softmax attention between all nodes of a graph, quadratic; a baseline.'),
+    'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
+}
+
+#: Models of GraphGPS and of this package that read no attention in :obj:`gt.layer_type`.
+OTHER_MODELS = (
+    *('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn'),
+    *('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT'),
+)
+
+#: Arguments that the layer that contains the attention decides.
+_NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
+
+
+def register_mask(name: str, mask: type[Mask]) -> None:
+    r"""Gives a mask of your own a name in YAMLs: as an attention, :obj:`gt.layer_type: GINE+<name>`, with its keyword arguments
+    as the options :obj:`topomask.<name>`, and in the masks that :obj:`topomask.mask` composes. To be called before the
+    configuration is loaded, as GraphGym's own registrations are.
+
+    Args:
+        name (str): The name.
+        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options have defaults that a YAML can hold.
+
+    Raises:
+        ValueError: If the name stands for something else.
+
+    Example:
+        >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
+        >>> attention_options('Adjacency')
+        {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
+    """
+    taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS}
+    if name in taken and MASKS.get(name) is not mask:
+        raise ArgumentError('name', f'{name!r}, which is taken', f'names other than {", ".join(sorted(taken))}')
+    MASKS[name] = mask
+    ATTENTIONS.setdefault(name, _under(mask))
+
+
+def attention_options(name: str) -> dict[str, Any]:
+    r"""Returns the options of an attention with their defaults, as its signature states them.
+
+    Args:
+        name (str): A key of :obj:`ATTENTIONS`.
+    """
+    parameters = inspect.signature(ATTENTIONS[name]).parameters
+    return {
+        key: parameter.default
+        for key, parameter in parameters.items()
+        if key not in _NOT_OPTIONS
+        and parameter.default is not parameter.empty
+        and isinstance(parameter.default, (bool, int, float, str, type(None)))
+    }
+
+
+#: Types of the values that a configuration holds, by the annotation of an argument.
+_TYPES: dict[str, tuple[type, ...]] = {
+    'bool': (bool,),
+    'int': (int,),
+    'float': (float,),
+    'str': (str,),
+    'None': (type(None),),
+    'Sequence': (list, tuple),
+    'Tensor': (list, tuple),
+}
+
+
+def option_types(name: str, option: str) -> tuple[type, ...]:
+    r"""Returns the types of the values that an option of an attention accepts, as the annotation of its argument states them;
+    none for what is no option.
+
+    Args:
+        name (str): The attention.
+        option (str): The option.
+    """
+    if name not in ATTENTIONS or option not in attention_options(name):
+        return ()
+    return tuple(dict.fromkeys(accepted for kind in _kinds(name, option) for accepted in _TYPES.get(kind, ())))
+
+
+def _kinds(name: str, option: str) -> list[str]:
+    annotation = inspect.signature(ATTENTIONS[name]).parameters[option].annotation
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return [kind.strip().rpartition('.')[2].partition('[')[0] for kind in text.split('|')]
+
+
+def _argument(name: str, option: str, value: Any) -> Any:
+    r"""Returns the value of an option as the attention takes it: a list as a tensor, where it takes one."""
+    if not isinstance(value, (list, tuple)) or 'Tensor' not in _kinds(name, option):
+        return value
+    try:
+        return torch.tensor(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f'topomask.{name}.{option}', repr(value), 'lists of numbers') from error
+
+
+def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
+    r"""Builds the attention :obj:`name` with the options of :obj:`cfg.topomask.<name>`.
+
+    Args:
+        name (str): A key of :obj:`ATTENTIONS`.
+        channels (int): Size of each node's features.
+        heads (int): Number of heads.
+        dropout (float, optional): Dropout probability of the attention's coefficients where it forms any, or else of its
+            output. (default: :obj:`0.0`)
+    """
+    build = lookup('attention', name, ATTENTIONS)
+    dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
+    options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
+    with named_options(f'topomask.{name}', heads='gt.n_heads'):
+        return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+
+
+def check_attention(name: str) -> None:
+    r"""Raises a :class:`ValueError` that lists the known attentions for the name of an unknown one."""
+    lookup("gt.layer_type, after '+'", name, ATTENTIONS, ATTN_TYPES)
+
+
+def layer_option() -> tuple[str, str]:
+    r"""Returns the option that names the layers of the configured model, and its value: :obj:`model.type` for models that
+    have attentions of their own, or none."""
+    if cfg.model.type in OTHER_MODELS:
+        return 'model.type', cfg.model.type
+    group = 'gnn' if cfg.model.type == 'gnn' else 'gt'
+    return f'{group}.layer_type', cfg[group].layer_type
+
+
+def configured_attention() -> str:
+    r"""Returns the name of the attention in the layers of the configured model: in :obj:`gt.layer_type` what stands behind the
+    '+', for :obj:`model.type: gnn` that of the layer :obj:`<name>_attention`, or :obj:`"None"` for another layer or model."""
+    option, value = layer_option()
+    if option == 'gt.layer_type':
+        return value.rpartition('+')[2]
+    return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
+
+
+def named_attentions() -> set[str]:
+    r"""Returns the names of all attentions in the layers of the configured model. Names of local layers may be among them."""
+    option, value = layer_option()
+    # Forks of GraphGPS sum any number of attentions.
+    return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
+
+
+def per_head(channels: int, heads: int) -> int:
+    r"""Returns the channels of a head, checked to be as many for each.
+
+    Args:
+        channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
+        heads (int): Number of heads, :obj:`gt.n_heads`.
+    """
+    if channels % heads:
+        raise ArgumentError('gt.n_heads', f'{heads} for gt.dim_hidden {channels}', 'divisors of that')
+    return channels // heads
+
+
+def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
+    r"""Returns the keyword arguments that make :class:`~pyg_topomask.nn.TopoGPSConv` use the attention :obj:`name`.
+
+    Args:
+        name (str): A key of :obj:`ATTENTIONS` or :obj:`ATTN_TYPES`.
+        channels (int): Size of each node's features.
+        heads (int): Number of heads.
+        dropout (float): Dropout probability in the attention.
+
+    Raises:
+        ValueError: If the name is unknown, or the heads do not divide the channels.
+    """
+    check_attention(name)
+    if name in ATTENTIONS:
+        return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
+    attn_type, _ = ATTN_TYPES[name]
+    if attn_type is not None:
+        per_head(channels, heads)
+    return {'attn_type': attn_type, 'attn_kwargs': {} if attn_type is None else {'dropout': dropout}}

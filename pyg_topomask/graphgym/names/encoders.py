@@ -1,0 +1,211 @@
+r"""Encoders of node and edge features."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import Embedding, Linear, Module, ModuleList
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.models.layer import BatchNorm1dEdge, BatchNorm1dNode, new_layer_config
+from torch_geometric.utils.smiles import e_map, x_map
+
+from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.lookup import lookup
+
+
+class LinearNodeEncoder(Module):
+    r"""A linear map of the node features.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.encoder = Linear(cfg.share.dim_in, emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.x = self.encoder(batch.x)
+        return batch
+
+
+class LinearEdgeEncoder(Module):
+    r"""A linear map of the edge features, whose size the loader found in the data.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        if cfg.share.dim_edge < 1:
+            raise ArgumentError(
+                'dataset.edge_encoder_name',
+                f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
+                'dataset.edge_encoder: False',
+                verb='is',
+            )
+        self.encoder = Linear(cfg.share.dim_edge, emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        edge_attr = batch.edge_attr.to(self.encoder.weight.dtype)
+        batch.edge_attr = self.encoder(edge_attr.view(-1, self.encoder.in_features))
+        return batch
+
+
+def _type_embedding(option: str, emb_dim: int) -> Embedding:
+    num_types = cfg.dataset[option]
+    check_whole(1, **{f'dataset.{option}': num_types})
+    return Embedding(num_types, emb_dim)
+
+
+def _first_column(types: Tensor) -> Tensor:
+    return types if types.dim() == 1 else types[:, 0]
+
+
+class TypeDictNodeEncoder(Module):
+    r"""One embedding for each of :obj:`dataset.node_encoder_num_types` integer node types.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.encoder = _type_embedding('node_encoder_num_types', emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.x = self.encoder(_first_column(batch.x))
+        return batch
+
+
+class TypeDictEdgeEncoder(Module):
+    r"""One embedding for each of :obj:`dataset.edge_encoder_num_types` integer edge types.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.encoder = _type_embedding('edge_encoder_num_types', emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.edge_attr = self.encoder(_first_column(batch.edge_attr))
+        return batch
+
+
+class DummyEdgeEncoder(Module):
+    r"""One learned vector for all edges, so that layers that need edge features can be used where there are none.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.encoder = Embedding(1, emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.edge_attr = self.encoder(batch.edge_index.new_zeros(batch.edge_index.size(1)))
+        return batch
+
+
+class _Kinds(Module):
+    r"""The sum of one embedding for each column of numbers."""
+
+    def __init__(self, sizes: list[int], emb_dim: int) -> None:
+        super().__init__()
+        self.embeddings = ModuleList(Embedding(size, emb_dim) for size in sizes)
+
+    def forward(self, kinds: Tensor) -> Tensor:
+        total: Tensor = sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
+        return total
+
+
+class SmilesNodeEncoder(Module):
+    r"""The sum of an embedding for each of the nine kinds that :func:`torch_geometric.utils.from_smiles` gives an atom, and of
+    a linear map of further columns, such as encodings that transforms have appended.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.kinds = _Kinds([len(values) for values in x_map.values()], emb_dim)
+        further = cfg.share.dim_in - len(x_map)
+        self.further = Linear(further, emb_dim, bias=False) if further > 0 else None
+
+    def forward(self, batch: Data) -> Data:
+        x, count = batch.x, len(x_map)
+        batch.x = self.kinds(x)
+        if self.further is not None:
+            batch.x = batch.x + self.further(x[:, count:].to(batch.x.dtype))
+        return batch
+
+
+class SmilesEdgeEncoder(Module):
+    r"""The sum of an embedding for each of the three kinds that :func:`torch_geometric.utils.from_smiles` gives a bond.
+
+    Args:
+        emb_dim (int): Size of the encoded features.
+    """
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        self.kinds = _Kinds([len(values) for values in e_map.values()], emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        batch.edge_attr = self.kinds(batch.edge_attr)
+        return batch
+
+
+#: Used for names that nobody registered; GraphGPS registers these itself.
+NODE_ENCODERS: dict[str, type[Module]] = {'LinearNode': LinearNodeEncoder, 'TypeDictNode': TypeDictNodeEncoder}
+EDGE_ENCODERS: dict[str, type[Module]] = {
+    'DummyEdge': DummyEdgeEncoder,
+    'LinearEdge': LinearEdgeEncoder,
+    'TypeDictEdge': TypeDictEdgeEncoder,
+}
+
+# GraphGPS's LinearEdge knows the size of the edge features of two datasets only. Under a name of our own, a YAML with
+# any other dataset runs there as well.
+register.edge_encoder_dict.setdefault('LinearEdgeAttr', LinearEdgeEncoder)
+register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
+register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
+
+
+class FeatureEncoder(torch.nn.Module):
+    r"""Encodes node and edge features as :obj:`cfg.dataset` says, both to :obj:`cfg.gnn.dim_inner` channels.
+
+    Args:
+        dim_in (int): Size of the raw node features.
+    """
+
+    def __init__(self, dim_in: int) -> None:
+        super().__init__()
+        dim = cfg.gnn.dim_inner
+        norm_config = new_layer_config(dim, -1, -1, has_act=False, has_bias=False, cfg=cfg)
+        self.dim_out = dim_in
+        if cfg.dataset.node_encoder:
+            name = cfg.dataset.node_encoder_name
+            encoder = lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
+            self.node_encoder = encoder(dim)
+            self.dim_out = dim
+            if cfg.dataset.node_encoder_bn:
+                self.node_encoder_bn = BatchNorm1dNode(norm_config)
+        if cfg.dataset.edge_encoder:
+            name = cfg.dataset.edge_encoder_name
+            encoder = lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)
+            self.edge_encoder = encoder(dim)
+            if cfg.dataset.edge_encoder_bn:
+                self.edge_encoder_bn = BatchNorm1dEdge(norm_config)
+
+    def forward(self, batch: Data) -> Data:
+        for module in self.children():
+            batch = module(batch)
+        return batch

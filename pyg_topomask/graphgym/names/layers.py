@@ -1,0 +1,145 @@
+r"""Local layers, which stand before the '+' of :obj:`gt.layer_type`, and attentions as layers of :obj:`model.type: gnn`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import Identity, Linear, Module, Sequential
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.models.layer import LayerConfig
+from torch_geometric.nn import (
+    GATConv,
+    GATv2Conv,
+    GCNConv,
+    GENConv,
+    GINConv,
+    GINEConv,
+    MessagePassing,
+    PNAConv,
+    ResGatedGraphConv,
+    SAGEConv,
+)
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, per_head
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+
+
+@dataclass(frozen=True)
+class LocalLayer:
+    r"""How a convolution of PyG is built inside a GPS layer, and what it does with edge features.
+
+    Args:
+        conv (type): The convolution.
+        build (callable): Called as ``build(channels, heads, act, edge_dim)``, where :obj:`act` makes an activation and
+            :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features.
+        edge_attr (str, optional): Whether the convolution ignores, uses or demands edge features.
+            (default: :obj:`"ignores"`)
+    """
+
+    conv: type[MessagePassing]
+    build: Callable[[int, int, Callable[[], Module], int | None], MessagePassing]
+    edge_attr: Literal['ignores', 'uses', 'demands'] = 'ignores'
+
+    def edge_kwargs(self, data: Data, channels: int) -> dict[str, Tensor]:
+        r"""Returns the edge features to call the convolution with, checked against its needs.
+
+        Args:
+            data (torch_geometric.data.Data): The graphs, with encoded features.
+            channels (int): Size of each node's features.
+        """
+        if self.edge_attr == 'ignores':
+            return {}
+        edge_attr = data.get('edge_attr')
+        if edge_attr is not None and edge_attr.dim() == 2 and edge_attr.size(1) == channels:
+            return {'edge_attr': edge_attr}
+        if self.edge_attr == 'uses':
+            return {}
+        given = 'none' if edge_attr is None else f'shape {list(edge_attr.shape)}'
+        raise ArgumentError(
+            'edge_attr',
+            f'{given} for {self.conv.__name__}',
+            f'[E, {channels}]',
+            'set dataset.edge_encoder: True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local '
+            'layer without edge features',
+            verb='is',
+        )
+
+
+def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
+    return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
+
+
+def _pna(channels: int, edge_dim: int | None) -> PNAConv:
+    # GraphGPS's aggregators. With the scaler 'identity' alone, the histogram of the degrees changes nothing, but has to exist.
+    degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
+    return PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
+
+
+#: Local layers. :obj:`None` stands for no local layer.
+LOCAL_LAYERS: dict[str, LocalLayer | None] = {
+    'None': None,
+    'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c)),
+    'SAGE': LocalLayer(SAGEConv, lambda c, heads, act, edge_dim: SAGEConv(c, c)),
+    'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
+    'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
+    'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
+    'GAT': LocalLayer(
+        GATConv, lambda c, heads, act, edge_dim: GATConv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+    ),
+    'GATv2': LocalLayer(
+        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+    ),
+    'GatedGCN': LocalLayer(
+        ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
+    ),
+    'CustomGatedGCN': LocalLayer(
+        GatedGCNConv, lambda c, heads, act, edge_dim: GatedGCNConv(c, cfg.gt.dropout, act()), 'demands'
+    ),
+    'PNA': LocalLayer(PNAConv, lambda c, heads, act, edge_dim: _pna(c, edge_dim), 'uses'),
+}
+
+
+def local_layer(name: str) -> LocalLayer | None:
+    r"""Returns the entry :obj:`name` of :obj:`LOCAL_LAYERS`.
+
+    Args:
+        name (str): The name before the '+' of :obj:`gt.layer_type`.
+    """
+    return lookup("gt.layer_type, before '+'", name, LOCAL_LAYERS)
+
+
+class AttentionLayer(Module):
+    r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
+    :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
+    The layers of a forward pass share what masks prepare for the batch, such as random walks.
+
+    Args:
+        name (str): The attention.
+        layer_config (LayerConfig): GraphGym's configuration of the layer.
+        **kwargs (optional): Not used; GraphGym passes them to every layer.
+    """
+
+    def __init__(self, name: str, layer_config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__()
+        dim_in, dim_out = layer_config.dim_in, layer_config.dim_out
+        self.lin = Identity() if dim_in == dim_out else Linear(dim_in, dim_out)
+        self.attn = build_attention(name, dim_out, cfg.gnn.att_heads)
+
+    def forward(self, batch: Data) -> Data:
+        graph = Graph.shared(batch)
+        batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
+        return batch
+
+
+for _name in ATTENTIONS:
+    register.layer_dict.setdefault(f'{_name.lower()}_attention', partial(AttentionLayer, _name))

@@ -1,0 +1,97 @@
+r"""From the words of a YAML to objects: look-up by name, calls with arguments, and errors that say what to change."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from yacs.config import CfgNode
+
+from pyg_topomask.errors import ArgumentError
+
+T = TypeVar('T')
+
+
+def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
+    r"""Returns the entry :obj:`name` of the first table that has it.
+
+    GraphGym's registry is given first and the table of this package second. Entries of GraphGPS and of the user win, and this
+    package registers nothing under a name of GraphGPS.
+
+    Args:
+        option (str): The option that names it, for the error message.
+        name (str): The name.
+        *tables (dict): The tables, in order of precedence.
+
+    Raises:
+        ValueError: If no table has it.
+    """
+    for table in tables:
+        if name in table:
+            return table[name]
+    known = sorted({key for table in tables for key in table if isinstance(key, str)})
+    raise ArgumentError(option, repr(name), ', '.join(known))
+
+
+def decoded(value: Any) -> Any:
+    r"""Returns a value as yacs reads it, also inside of lists and dictionaries: PyYAML takes :obj:`1e-1` for text.
+
+    Args:
+        value (Any): The value.
+
+    Example:
+        >>> decoded({'p_halt': '1e-1', 'shape': ['8', 8], 'sampler': 'iid'})
+        {'p_halt': 0.1, 'shape': [8, 8], 'sampler': 'iid'}
+    """
+    if isinstance(value, Mapping):
+        return {key: decoded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [decoded(item) for item in value]
+    return CfgNode._decode_cfg_value(value)
+
+
+def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:
+    r"""Returns what is built with the arguments that a YAML gives.
+
+    Args:
+        where (str): The option that sets them, for the error message.
+        build (callable): A class, or a function.
+        given (dict, optional): The arguments by their names; :obj:`None` for none.
+        **fixed (optional): Arguments that the YAML cannot give.
+
+    Raises:
+        ValueError: If an argument is unknown, missing, or of a type or a value that is not accepted.
+    """
+    signature = inspect.signature(build)
+    known = [name for name in signature.parameters if name not in fixed]
+    arguments = decoded({} if given is None else given)
+    try:
+        signature.bind(**arguments, **fixed)
+    except TypeError as error:
+        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', f'the arguments {known}', str(error)) from error
+    try:
+        return build(**arguments, **fixed)
+    except TypeError as error:
+        accepted = 'values of the types that its arguments have'
+        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', accepted, str(error)) from error
+    except ArgumentError as error:
+        raise error.under(where) from error
+    except ValueError as error:
+        raise ValueError(f'{where}: {error}') from error
+
+
+@contextmanager
+def named_options(group: str, **paths: str) -> Iterator[None]:
+    r"""Changes an error that names an argument so that it names the option of a YAML.
+
+    Args:
+        group (str): The group of the options, such as :obj:`"topomask.GRF"`.
+        **paths (str): Options that stand elsewhere, by their arguments.
+    """
+    try:
+        yield
+    except ArgumentError as error:
+        path = paths.get(error.argument)
+        raise (error.under(group) if path is None else error.renamed(path)) from error

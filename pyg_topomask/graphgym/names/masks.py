@@ -1,0 +1,198 @@
+r"""Masks composed in a YAML."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add, mul
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.lookup import construct, decoded
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    GRFMask,
+    HeatKernelMask,
+    HypercubeMask,
+    LearnedFeaturesMask,
+    LowRankMask,
+    Mask,
+    MultiHeadMask,
+    PackingMask,
+    PaddingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    SinDegreeMask,
+    StochasticRPEMask,
+    ToeplitzMask,
+    TreeMask,
+)
+
+#: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
+MASKS: dict[str, Callable[..., Mask]] = {
+    'Adjacency': AdjacencyMask,
+    'Causal': CausalMask,
+    'Expander': ExpanderMask,
+    'GRF': GRFMask,
+    'HeatKernel': HeatKernelMask,
+    'Hypercube': HypercubeMask,
+    'LearnedFeatures': LearnedFeaturesMask,
+    'LowRank': LowRankMask,
+    'Packing': PackingMask,
+    'Padding': PaddingMask,
+    'PowerSeries': PowerSeriesMask,
+    'RWGNK': RWGNKMask,
+    'SinDegree': SinDegreeMask,
+    'StochasticRPE': StochasticRPEMask,
+    'Toeplitz': ToeplitzMask,
+    'Tree': TreeMask,
+}
+
+#: Words that compose a mask.
+_COMPOSED = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
+
+
+def build_mask(tree: Any, heads: int) -> Mask:
+    r"""Builds a mask from its description under :obj:`topomask.mask`.
+
+    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (of each two one of low
+    rank, or both sparse), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which gives each
+    tree as many of the heads.
+
+    Args:
+        tree (Any): The description.
+        heads (int): The number of heads.
+
+    Raises:
+        ValueError: If the tree is of another form, names an unknown mask, or an argument does not fit.
+
+    Example:
+        >>> build_mask({'sum': ['Adjacency', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, heads=2)
+        SumMask(
+          heads=2
+          (masks): ModuleList(
+            (0): AdjacencyMask(heads=2)
+            (1): ScaledMask(
+              heads=2
+              (masks): ModuleList(
+                (0): GRFMask(heads=2, ...)
+              )
+            )
+          )
+        )
+    """
+    if tree is None or tree == {}:
+        raise ArgumentError(
+            'topomask.mask',
+            'nothing',
+            f'the names {", ".join(MASKS)}, and trees of them with one entry, as {{sum: [GRF, SinDegree]}}',
+        )
+    if isinstance(tree, str):
+        tree = {tree: {}}
+    if not isinstance(tree, Mapping) or len(tree) != 1:
+        raise ArgumentError('topomask.mask', repr(tree), 'names and trees with one entry, as {sum: [...]}')
+    ((kind, content),) = tree.items()
+    if kind in ('sum', 'hadamard', 'heads'):
+        if not isinstance(content, list) or len(content) < 2:
+            raise ArgumentError('topomask.mask', f'{kind} of {content!r}', 'lists of two or more trees')
+        if kind == 'heads':
+            if heads % len(content) != 0:
+                raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', 'divisors of that')
+            return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
+        composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(subtree, heads) for subtree in content))
+        return composed
+    if kind == 'transpose':
+        return build_mask(content, heads).T
+    if kind == 'scale':
+        if not isinstance(content, list) or len(content) != 2 or not _is_number(decoded(content[0])):
+            raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree', verb='is')
+        scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
+        return scaled
+    if kind not in MASKS:
+        raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
+    if isinstance(content, Mapping) and 'heads' in content:
+        raise ArgumentError(f'topomask.mask.{kind}', 'heads', 'its other arguments', 'the heads are gt.n_heads')
+    return construct(f'topomask.mask.{kind}', MASKS[kind], content, heads=heads)
+
+
+def first_options(tree: Any, name: str) -> dict[str, Any]:
+    r"""Returns the options of the first mask of a name in a tree, depth first, that has any; none where there is no such mask.
+
+    Args:
+        tree (Any): The description, as :func:`build_mask` takes it.
+        name (str): The name.
+
+    Example:
+        >>> first_options({'sum': ['GRF', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, 'GRF')
+        {'num_walks': 8}
+    """
+    if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping) and tree[name]:
+        options: dict[str, Any] = decoded(tree[name])
+        return options
+    subtrees = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
+    return next(filter(None, (first_options(subtree, name) for subtree in subtrees)), {})
+
+
+def read_tree(text: str) -> Any:
+    r"""Reads the description of a mask, as :func:`build_mask` takes it, from a line of YAML.
+
+    Args:
+        text (str): The line, such as :obj:`"{sum: [GRF, SinDegree]}"`.
+
+    Raises:
+        ValueError: If it is no YAML.
+    """
+    return _read_yaml('topomask.mask', text, 'trees in YAML, as {sum: [GRF, SinDegree]}')
+
+
+def _read_yaml(name: str, text: str, accepted: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ArgumentError(name, repr(text), accepted) from error
+
+
+def yaml_overrides(words: Sequence[str]) -> list[str]:
+    r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask`, :obj:`topomask.transforms`,
+    :obj:`topomask.dataset` and :obj:`topomask.model` are YAML.
+
+    The mask, a group that yacs replaces by no value, is given to the option :obj:`topomask.Masked.mask`, which takes its place;
+    the transforms become a list as Python writes it, and :obj:`null` becomes :obj:`None`.
+
+    Args:
+        words (list): The command line, keys and values among others.
+
+    Raises:
+        ValueError: If one of them is no YAML.
+
+    Example:
+        >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
+        ['topomask.transforms', "['AddForest', {'AddRandomWalkPE': {'walk_length': 4}}]"]
+        >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
+        ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
+    """
+    # What YAML calls null, yacs takes for a text.
+    words = ['None' if word == 'null' else word for word in words]
+    for index, (key, value) in enumerate(itertools.pairwise(words)):
+        if key == 'topomask.mask':
+            tree = read_tree(value)
+            # Without quotes, which yacs would read as a dictionary of Python.
+            text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
+            words[index : index + 2] = ['topomask.Masked.mask', text]
+        elif key == 'topomask.transforms':
+            entries = _read_yaml(key, value, 'lists in YAML, as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
+            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
+        elif key in ('topomask.dataset', 'topomask.model'):
+            arguments = _read_yaml(key, value, 'arguments in YAML, as {heads: 2}')
+            words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
+    return words
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

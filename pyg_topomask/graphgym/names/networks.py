@@ -1,0 +1,162 @@
+r"""The network :obj:`TopoGPSModel`, and the prediction heads that GraphGPS's configurations name."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn import Identity, Linear, Module, ModuleList, Sequential
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.models.gnn import GNNPreMP
+from torch_geometric.graphgym.models.layer import MLP, new_layer_config
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.names.attentions import check_attention, gps_attention_kwargs
+from pyg_topomask.graphgym.names.encoders import FeatureEncoder
+from pyg_topomask.graphgym.names.layers import local_layer
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.nn import TopoGPSConv
+
+
+class PyramidGraphHead(Module):
+    r"""Pools the nodes of each graph and predicts by an MLP that halves the width twice.
+
+    Args:
+        dim_in (int): Size of each node's features.
+        dim_out (int): Size of the prediction.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        self.pool = lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
+        act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
+        self.mlp = Sequential(
+            Linear(dim_in, dim_in // 2), act(), Linear(dim_in // 2, dim_in // 4), act(), Linear(dim_in // 4, dim_out)
+        )
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        batch.graph_feature = self.mlp(self.pool(batch.x, batch.batch, batch.num_graphs))
+        return batch.graph_feature, batch.y
+
+
+class InductiveNodeHead(Module):
+    r"""Predicts for every node of graphs that belong to one split as a whole.
+
+    Args:
+        dim_in (int): Size of each node's features.
+        dim_out (int): Size of the prediction.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        layers = cfg.gnn.layers_post_mp
+        self.mlp = MLP(new_layer_config(dim_in, dim_out, layers, has_act=False, has_bias=True, cfg=cfg))
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        batch = self.mlp(batch)
+        return batch.x, batch.y
+
+
+#: Used for names that nobody registered; GraphGPS registers these itself.
+HEADS: dict[str, type[Module]] = {'san_graph': PyramidGraphHead, 'inductive_node': InductiveNodeHead}
+
+
+def build_head(dim_in: int, dim_out: int) -> Module:
+    r"""Builds the head :obj:`cfg.gnn.head`.
+
+    Args:
+        dim_in (int): Size of each node's features.
+        dim_out (int): Size of the prediction.
+    """
+    # GraphGym replaces 'default' when it loads a file; a configuration made in Python may still hold it.
+    name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
+    head: Module = lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
+    return head
+
+
+def split_layer_type(layer_type: str) -> tuple[str, str]:
+    r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
+    names = layer_type.split('+')
+    if len(names) != 2:
+        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', as 'GINE+GRF'", verb='is')
+    if names == ['None', 'None']:
+        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, and both')
+    local_layer(names[0])
+    check_attention(names[1])
+    return names[0], names[1]
+
+
+def _norm() -> str | None:
+    if cfg.gt.layer_norm and cfg.gt.batch_norm:
+        raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them', verb='is')
+    return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
+
+
+class TopoGPSModel(Module):
+    r"""The GPS graph Transformer from the `"Recipe for a General, Powerful, Scalable Graph Transformer"
+    <https://arxiv.org/abs/2205.12454>`_ paper, with any attention of this package as its global part.
+
+    It is a feature encoder, layers before message passing where :obj:`gnn.layers_pre_mp` asks for them, :obj:`gt.layers`
+    times a :class:`~pyg_topomask.nn.TopoGPSConv`, and a head, with the options that GraphGPS reads:
+    :obj:`gt.layer_type` names the local layer and the attention, :obj:`gt.n_heads`, :obj:`gt.dim_hidden`,
+    :obj:`gt.dropout`, :obj:`gt.attn_dropout`, :obj:`gt.layer_norm`, :obj:`gt.batch_norm` and :obj:`gnn.*` do as there.
+    What a mask prepares for a batch of graphs, such as random walks, is shared by the layers.
+
+    Args:
+        dim_in (int): Size of the raw node features.
+        dim_out (int): Size of the prediction.
+    """
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads
+        self.local_name, attention_name = split_layer_type(cfg.gt.layer_type)
+        local = local_layer(self.local_name)
+        self.channels = channels
+
+        self.encoder = FeatureEncoder(dim_in)
+        dim = self.encoder.dim_out
+        self.pre_mp: Module = Identity()
+        if cfg.gnn.layers_pre_mp > 0:
+            self.pre_mp = GNNPreMP(dim, cfg.gnn.dim_inner, cfg.gnn.layers_pre_mp)
+            dim = cfg.gnn.dim_inner
+        if not channels == cfg.gnn.dim_inner == dim:
+            raise ArgumentError(
+                'gt.dim_hidden, gnn.dim_inner',
+                f'{channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes',
+                'equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last',
+            )
+
+        act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
+        edge_dim = channels if cfg.dataset.edge_encoder else None
+        self.layers = ModuleList(
+            TopoGPSConv(
+                channels,
+                local.build(channels, heads, act, edge_dim) if local else None,
+                heads=heads,
+                dropout=cfg.gt.dropout,
+                act=act(),
+                norm=_norm(),
+                **gps_attention_kwargs(attention_name, channels, heads, cfg.gt.attn_dropout),
+            )
+            for _ in range(cfg.gt.layers)
+        )
+        self.post_mp = build_head(channels, dim_out)
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        batch = self.pre_mp(self.encoder(batch))
+        local = local_layer(self.local_name)
+        conv_kwargs = local.edge_kwargs(batch, self.channels) if local else {}
+        graph = Graph.from_data(batch)
+        x = batch.x
+        for layer in self.layers:
+            x = layer(x, batch.edge_index, batch.batch, graph=graph, **conv_kwargs)
+            if isinstance(x, tuple):
+                x, conv_kwargs['edge_attr'] = x
+        batch.x = x
+        prediction, label = self.post_mp(batch)
+        return prediction, label
+
+
+register.network_dict.setdefault('TopoGPSModel', TopoGPSModel)

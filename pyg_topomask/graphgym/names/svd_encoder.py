@@ -1,0 +1,116 @@
+r"""The node encoder :obj:`SVDSE`, and its composition with every other node encoder."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Linear, Module
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
+from pyg_topomask.graphgym.names.lookup import lookup
+
+#: The options :obj:`cfg.topomask.svd`. GraphGPS's own statistics code would reject options at :obj:`cfg.posenc_SVDSE`.
+SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bipartite': False}
+
+
+class SVDNodeEncoder(Module):
+    r"""Appends a linear map of the structural encodings that :class:`~pyg_topomask.transforms.AddSVDEncoding` stored to the
+    node features, with the options of :obj:`cfg.topomask.svd`:
+
+    * :obj:`rank`: the rank with which they were stored;
+    * :obj:`dim_pe`: the channels that they become;
+    * :obj:`sign_flip`: in training, multiply each pair of singular vectors of each graph by a random sign, as the signs mean
+      nothing, from `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_;
+    * :obj:`bipartite`: the graphs are bipartite, so that encodings have :obj:`rank` channels and not twice as many.
+
+    Args:
+        dim_emb (int): Size of the encoded features.
+        expand_x (bool): Map the node features to the other channels first; otherwise, they have that size already.
+            (default: :obj:`True`)
+    """
+
+    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+        super().__init__()
+        options = cfg.topomask.svd
+        for name, value, largest in (('rank', options.rank, None), ('dim_pe', options.dim_pe, dim_emb - 1)):
+            if value < 1 or (largest is not None and value > largest):
+                accepted = 'numbers from 1' if largest is None else f'1 to {largest}, below the {dim_emb} encoded channels'
+                raise ArgumentError(f'topomask.svd.{name}', value, accepted)
+        self.rank = options.rank
+        # Left and right singular vectors.
+        self.num_sides = 1 if options.bipartite else 2
+        self.sign_flip = options.sign_flip
+        self.lin_x = Linear(cfg.share.dim_in, dim_emb - options.dim_pe) if expand_x else None
+        self.lin_svd = Linear(self.num_sides * self.rank, options.dim_pe)
+
+    def forward(self, batch: Data) -> Data:
+        encoding = self._encoding(batch)
+        x = batch.x if self.lin_x is None else self.lin_x(batch.x.to(self.lin_x.weight.dtype))
+        if self.training and self.sign_flip:
+            encoding = encoding * self._signs(batch, encoding)
+        batch.x = torch.cat([x, self.lin_svd(encoding.to(self.lin_svd.weight.dtype))], dim=-1)
+        return batch
+
+    def _encoding(self, batch: Data) -> Tensor:
+        encoding = getattr(batch, 'svd_encoding', None)
+        size = self.num_sides * self.rank
+        if not isinstance(encoding, Tensor) or encoding.size(-1) != size:
+            got = 'data without a tensor svd_encoding'
+            if isinstance(encoding, Tensor):
+                got = f'svd_encoding of {encoding.size(-1)} channels'
+            raise ArgumentError(
+                'SVDSE',
+                got,
+                f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
+                'rank and bipartite stand in topomask.svd',
+                verb='is',
+            )
+        return encoding
+
+    def _signs(self, batch: Data, encoding: Tensor) -> Tensor:
+        r"""Draws one sign for each graph and each pair of singular vectors."""
+        graph = getattr(batch, 'batch', None)
+        num_graphs = 1 if graph is None else batch.num_graphs
+        signs = 2.0 * torch.randint(2, (num_graphs, self.rank), device=encoding.device, dtype=encoding.dtype) - 1.0
+        signs = signs.repeat(1, self.num_sides)
+        return signs if graph is None else signs.index_select(0, graph)
+
+
+class ComposedSVDEncoder(Module):
+    r"""A node encoder, and behind it :class:`SVDNodeEncoder`; the first one fills what channels the second one leaves.
+
+    Args:
+        name (str): The first encoder, as registered when this is built.
+        dim_emb (int): Size of the encoded features.
+    """
+
+    def __init__(self, name: str, dim_emb: int) -> None:
+        super().__init__()
+        second = SVDNodeEncoder(dim_emb, expand_x=False)
+        first = lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
+        self.encoder1 = first(dim_emb - second.lin_svd.out_features)
+        self.encoder2 = second
+
+    def forward(self, batch: Data) -> Data:
+        composed: Data = self.encoder2(self.encoder1(batch))
+        return composed
+
+
+def register_svd_encoders() -> None:
+    r"""Registers :obj:`SVDSE`, and :obj:`X+SVDSE` for every node encoder :obj:`X` known by now. It may be called again, after
+    others have registered theirs.
+    """
+    register.node_encoder_dict.setdefault('SVDSE', SVDNodeEncoder)
+    for name in [*register.node_encoder_dict, *NODE_ENCODERS]:
+        if isinstance(name, str) and 'SVDSE' not in name.split('+'):
+            register.node_encoder_dict.setdefault(f'{name}+SVDSE', partial(ComposedSVDEncoder, name))
+
+
+register_svd_encoders()

@@ -1,0 +1,1 @@
+r"""The standalone runner, which trains what a YAML describes."""

@@ -1,0 +1,76 @@
+r"""The first step of a run, tried before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import infer_task
+from torch_geometric.graphgym.loss import compute_loss
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import option
+from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
+
+#: Options that data may not fit, which shows in the first step alone.
+SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
+
+
+def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
+    r"""Computes the loss of the first batch in evaluation mode. Random number generators are left as they were.
+
+    Args:
+        network (torch.nn.Module): The network, which is moved to the device.
+        loader (torch.utils.data.DataLoader): The loader of the training data.
+        device (torch.device): Where to compute.
+
+    Raises:
+        ValueError: If that fails, other than for lack of memory.
+    """
+    state = rng_state()
+    try:
+        with torch.no_grad():
+            _step(network.to(device).eval(), loader, device)
+    finally:
+        network.train()
+        set_rng_state(state)
+
+
+def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
+    try:
+        # Not by iterating over the loader, which would start its workers, and draw from its own generator.
+        batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
+        batch.split = 'train'
+        pred, true = network(batch)
+        compute_loss(pred, true)
+        _check_labels(true)
+    except torch.OutOfMemoryError:
+        raise
+    except ValueError as error:
+        if not str(error).startswith('Loss function'):
+            raise
+        raise ArgumentError(
+            'model.loss_fun',
+            repr(cfg.model.loss_fun),
+            'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
+        ) from error
+    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+        raise ArgumentError(
+            ', '.join(SUSPECTS),
+            f'{", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends in '
+            f'{type(error).__name__}: {first_line(error)}',
+            'what fits the data set',
+            verb='is',
+        ) from error
+
+
+def _check_labels(true: Tensor) -> None:
+    # A loss of one score takes any numbers; the metrics of two classes would end the first epoch.
+    if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
+        raise ArgumentError(
+            'dataset.task_type',
+            f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}',
+            'the labels 0 and 1, and for more of them classification_multi',
+        )

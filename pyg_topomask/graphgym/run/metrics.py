@@ -1,0 +1,146 @@
+r"""Metrics of an epoch, as GraphGym computes them, and which of them selects the best epoch."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import Logger, infer_task
+
+from pyg_topomask.checks import check_choice
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.runs.devices import gather, rank
+from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.run import Row
+
+LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
+
+#: What GraphGym computes where :obj:`custom_metrics` names nothing else, by the task.
+METRICS = {
+    'classification_binary': ('accuracy', 'precision', 'recall', 'f1', 'auc'),
+    'classification_multi': ('accuracy',),
+    'regression': ('mae', 'mse', 'rmse'),
+}
+
+
+def metric_best() -> str:
+    r"""Returns the name of the metric that selects the best epoch, :obj:`cfg.metric_best`."""
+    return _automatic() if cfg.metric_best == 'auto' else str(cfg.metric_best)
+
+
+def _automatic() -> str:
+    return 'mae' if cfg.dataset.task_type == 'regression' else 'accuracy'
+
+
+def check_metric_best() -> None:
+    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data whose sizes :obj:`cfg.share` holds.
+
+    Raises:
+        ValueError: If it is not, or :obj:`auto` stands for one that :obj:`cfg.custom_metrics` lacks.
+    """
+    metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
+    known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
+    check_choice(known, metric_best=cfg.metric_best)
+
+
+def higher_is_better(metric: str) -> bool:
+    r"""Returns whether a metric is to be maximized.
+
+    Args:
+        metric (str): Its name.
+    """
+    return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
+
+
+class EpochMeter:
+    r"""Collects the predictions of one epoch on one split, of all processes, and computes their metrics with GraphGym's
+    logger.
+
+    Args:
+        split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
+    """
+
+    def __init__(self, split: str) -> None:
+        try:
+            self.logger = Logger(split, infer_task())
+        except ImportError as error:
+            hint = 'install pyg_topomask with its extra [graphgym]'
+            raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
+        self._batches: list[dict[str, Any]] = []
+
+    def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
+        r"""Adds a batch.
+
+        Args:
+            true (torch.Tensor): The labels.
+            pred (torch.Tensor): The prediction scores.
+            loss (float): The mean loss.
+            lr (float): The learning rate.
+            seconds (float): How long the batch took.
+        """
+        scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
+        self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
+
+    def finish(self, epoch: int | None = None) -> Row:
+        r"""Returns the metrics of what was added and forgets it; empty if nothing was. All processes call this.
+
+        Args:
+            epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
+                :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
+        """
+        batches = [batch for batches in gather(self._batches) for batch in batches]
+        self._batches = []
+        count = sum(batch['true'].shape[0] for batch in batches)
+        if count == 0:
+            return {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 where a class is never predicted
+            return self._row(batches, count, epoch)
+
+    def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:
+        logger = self.logger
+        logger.reset()
+        for batch in batches:
+            logger.update_stats(**batch, params=cfg.params)
+        if cfg.custom_metrics:
+            metrics = {
+                name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
+                for name in cfg.custom_metrics
+            }
+        else:
+            metrics = logger[logger.task_type]()
+        loss = sum(batch['loss'] * batch['true'].shape[0] for batch in batches) / count
+        metrics = {'loss': loss, **metrics}
+        row = {f'{logger.name}_{name}': float(value) for name, value in metrics.items()}
+        if epoch is not None and rank() == 0:
+            logger.write_epoch(epoch)
+        return row
+
+    def close(self) -> None:
+        r"""Closes the TensorBoard writer, if any."""
+        self.logger.close()
+
+
+def truncate_stats(path: Path, epochs: int) -> None:
+    r"""Removes from GraphGym's :obj:`stats.json`, to which it appends, what a killed process wrote after the last checkpoint,
+    and lines that are no epoch.
+
+    Args:
+        path (Path): The file, which may be absent.
+        epochs (int): The number of epochs to keep.
+    """
+    if not path.exists():
+        return
+    kept = []
+    # A line without an end was being written.
+    for line in path.read_text(errors='replace').split('\n')[:-1]:
+        with suppress(ValueError, TypeError, KeyError):
+            if json.loads(line)['epoch'] < epochs:
+                kept.append(f'{line}\n')
+    write_atomically(path, ''.join(kept).encode())

@@ -1,0 +1,173 @@
+r"""The Lightning module of a run: optimization, metrics and checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch_geometric import seed_everything
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.model_builder import GraphGymModule
+from torch_geometric.graphgym.utils.comp_budget import params_count
+from torch_geometric.graphgym.utils.epoch import is_eval_epoch
+
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.graphgym.run.metrics import EpochMeter
+from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
+from pyg_topomask.masks import StochasticRPEMask
+from pyg_topomask.runs.checkpoint import set_rng_state
+from pyg_topomask.runs.devices import gather, num_processes, rank
+from pyg_topomask.runs.run import Row, Run
+
+SPLITS = ('train', 'val', 'test')
+
+
+def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
+    r"""Returns the feature maps and masks of a network that draw random features."""
+    return [
+        module
+        for module in network.modules()
+        if isinstance(module, StochasticRPEMask)
+        or (isinstance(module, FeatureMap) and type(module).redraw is not FeatureMap.redraw)
+    ]
+
+
+class RunModule(GraphGymModule):
+    r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch.
+
+    Of several processes, each takes its part of every batch; the gradient and the metrics are those of all of them, and
+    process 0 writes.
+
+    The network is :obj:`cfg.model.type`, for data whose sizes :obj:`cfg.share` holds.
+    """
+
+    def __init__(self) -> None:
+        # GraphGym predicts one score where there are two classes.
+        binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
+        super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
+        cfg.params = params_count(self.model)
+
+    def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
+        r"""Takes the run to record epochs in, from here on.
+
+        Args:
+            run (Run): The run, which is open.
+            checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
+        """
+        self.run = run
+        self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
+        self._checkpoint = checkpoint
+        self._epoch_start = self._batch_start = time.perf_counter()
+        if checkpoint is not None:
+            self.model.load_state_dict(checkpoint['model'])
+
+    def configure_optimizers(self) -> Any:
+        # The schedule is kept from Lightning, which steps it at a moment that depends on its kind: some are stepped
+        # before a checkpoint at the end of the epoch is written, some after.
+        optimizer = create_optimizer(self.model.parameters())
+        self.scheduler = create_scheduler(optimizer)
+        return optimizer
+
+    def on_train_start(self) -> None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        states = [] if checkpoint is None else checkpoint['rng']
+        if rank() < len(states):
+            set_rng_state(states[rank()])
+        elif rank() > 0:
+            # All processes make equal models; from here on each drops out and walks for itself.
+            seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
+        if checkpoint is None:
+            self.save()  # so that there is something to resume from during the first epoch as well
+        else:
+            self._continue(checkpoint)
+
+    def _continue(self, checkpoint: dict[str, Any]) -> None:
+        r"""Restores the optimizer and the schedule after the epochs that a checkpoint has."""
+        optimizer = self.trainer.optimizers[0]
+        first_rates = [group['lr'] for group in optimizer.param_groups]
+        optimizer.load_state_dict(checkpoint['optimizer'])
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.load_state_dict(checkpoint['scheduler'])
+            return
+        # Not by their states: the schedule, and the rates that it computes from the last ones, may be of another length.
+        for group, rate in zip(optimizer.param_groups, first_rates, strict=True):
+            group['lr'] = rate
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='Detected call of `lr_scheduler.step\\(\\)` before')
+            for _ in self.run.history:
+                self.scheduler.step()
+
+    def on_train_epoch_start(self) -> None:
+        period, epoch = cfg.topomask.redraw_period, self.current_epoch
+        # Validated are the first and the last epoch too, as in GraphGym; of itself Lightning knows multiples alone.
+        self.trainer.check_val_every_n_epoch = 1 if is_eval_epoch(epoch) else epoch + 2
+        if period > 0 and epoch > 0 and epoch % period == 0:
+            # Drawn for the epoch: equal in all processes, and in a run that was resumed.
+            generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
+            for module in modules_with_random_features(self.model):
+                module.redraw(generator)
+        self._epoch_start = self._batch_start = time.perf_counter()
+
+    def _lr(self) -> float:
+        return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
+
+    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
+        outputs = self._shared_step(batch, split)
+        loss: torch.Tensor = outputs['loss']
+        if outputs['true'].numel() == 0:  # a subgraph without a label of this split
+            loss = loss.nan_to_num()
+        seconds = time.perf_counter() - self._batch_start
+        self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)
+        self._batch_start = time.perf_counter()
+        return loss, outputs['true'].shape[0]
+
+    def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss, count = self._step(batch, 'train')
+        losses, counts = zip(*gather((loss.item(), count)), strict=True)
+        # All processes see the losses of all, so that they end together.
+        if not all(map(math.isfinite, losses)):
+            raise FloatingPointError(
+                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: lower optim.base_lr, set '
+                f'optim.clip_grad_norm: True, or look for NaN in the data'
+            )
+        # Gradients are averaged over the processes, however many labels each has.
+        return loss if num_processes() == 1 else loss * (count * num_processes() / sum(counts))
+
+    def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._step(batch, SPLITS[1 + dataloader_idx])
+
+    def finish_meters(self, epoch: int | None = None) -> Row:
+        r"""Returns the metrics of all splits since the last call.
+
+        Args:
+            epoch (int, optional): The epoch to log them under, if they are to be logged. (default: :obj:`None`)
+        """
+        return {key: value for meter in self.meters.values() for key, value in meter.finish(epoch).items()}
+
+    def on_train_epoch_end(self) -> None:
+        lr, seconds = self._lr(), time.perf_counter() - self._epoch_start
+        metrics = self.finish_meters(self.current_epoch)
+        self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
+        if not isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step()
+        else:  # each epoch, by the last validation, as GraphGPS does
+            self.scheduler.step(next(row['val_loss'] for row in reversed(self.run.history) if 'val_loss' in row))
+        self.save()
+
+    def on_fit_end(self) -> None:
+        for meter in self.meters.values():
+            meter.close()
+
+    def save(self) -> None:
+        r"""Saves the run with all that an identical continuation needs. All processes call this."""
+        self.run.save(
+            {'model': self.model.state_dict()},
+            optimizer=self.trainer.optimizers[0].state_dict(),
+            scheduler=self.scheduler.state_dict(),
+        )

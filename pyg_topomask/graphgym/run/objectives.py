@@ -1,0 +1,102 @@
+r"""Losses and metrics that configurations of GraphGPS and of the k-MIP authors name and GraphGym lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.errors import ArgumentError
+
+
+def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
+    r"""The cross-entropy in which classes weigh the more the rarer they are in the batch, as GraphGPS defines it, for
+    :obj:`model.loss_fun: weighted_cross_entropy`: a class with :math:`n_c` of :math:`n` labels weighs :math:`1 - n_c / n`.
+
+    Args:
+        pred (torch.Tensor): The scores of the classes, :obj:`[n, classes]`, or of the second of two, :obj:`[n]`.
+        true (torch.Tensor): The labels, :obj:`[n]`.
+    """
+    if cfg.model.loss_fun != 'weighted_cross_entropy':
+        return None
+    share = torch.bincount(true.long(), minlength=max(pred.size(1) if pred.dim() > 1 else 2, 2)) / max(true.numel(), 1)
+    weight = torch.where(share > 0, 1 - share, 0).to(pred.dtype)
+    if int((share > 0).sum()) == 1:
+        weight = torch.ones_like(weight)  # a batch of one class would not count at all
+    if pred.dim() > 1:
+        score = F.log_softmax(pred, dim=-1)
+        return F.nll_loss(score, true, weight=weight), score
+    loss = F.binary_cross_entropy_with_logits(pred, true.to(pred.dtype), weight=weight[true.long()])
+    return loss, pred.sigmoid()
+
+
+def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
+    label, scores = torch.cat(true), torch.cat(pred)
+    label, scores = (t.squeeze(1) if t.dim() > 1 and t.size(1) == 1 else t for t in (label, scores))
+    if label.dim() > 1 or label.size(0) != scores.size(0):
+        raise ArgumentError(
+            'custom_metrics',
+            f'macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape {list(scores.shape)}',
+            'labels [n], of one task',
+        )
+    if bool((label < 0).any()):
+        raise ArgumentError('custom_metrics', f'the label {int(label.min())} for macro_f1 or mean_iou', 'labels from 0')
+    return label.long(), scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
+
+
+def _counts(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
+    r"""Returns, for each class that occurs, how often it was right and how often it was one of the two."""
+    label, predicted = _labels(true, pred)
+    size = int(torch.maximum(label.max(), predicted.max())) + 1
+    right = torch.bincount(label[label == predicted], minlength=size)
+    total = torch.bincount(label, minlength=size) + torch.bincount(predicted, minlength=size)
+    return right[total > 0].double(), total[total > 0].double()
+
+
+def macro_f1(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+    r"""The F1 score, averaged over the classes, for :obj:`custom_metrics: [macro_f1]`."""
+    right, total = _counts(true, pred)
+    return float((2 * right / total).mean())
+
+
+def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+    r"""Intersection over union, averaged over the classes, for :obj:`custom_metrics: [mean_iou]`."""
+    right, total = _counts(true, pred)
+    return float((right / (total - right)).mean())
+
+
+def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+    r"""The average precision, averaged over the tasks that have both labels, for :obj:`custom_metrics: [average_precision]`.
+
+    Args:
+        true (list of torch.Tensor): The labels 0 and 1, :obj:`[n]` or :obj:`[n, tasks]`.
+        pred (list of torch.Tensor): The scores, of as many tasks.
+        task_type (str): Not used.
+
+    Raises:
+        ValueError: If there are not as many scores as labels, as of several classes.
+    """
+    from sklearn.metrics import average_precision_score
+
+    labels, scores = torch.cat(true), torch.cat(pred)
+    labels, scores = labels.view(labels.size(0), -1), scores.view(scores.size(0), -1)
+    if labels.shape != scores.shape:
+        raise ArgumentError(
+            'custom_metrics',
+            f'average_precision for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
+            'equal shapes, of tasks with the labels 0 and 1',
+        )
+    both = (labels.amin(0) == 0) & (labels.amax(0) == 1)
+    values = [average_precision_score(labels[:, task].numpy(), scores[:, task].numpy()) for task in both.nonzero().flatten()]
+    return float(sum(values) / len(values)) if values else float('nan')
+
+
+_METRICS: dict[str, Any] = {'macro_f1': macro_f1, 'mean_iou': mean_iou, 'average_precision': average_precision}
+
+register.loss_dict.setdefault('topomask_weighted_cross_entropy', weighted_cross_entropy)
+for _name, _metric in _METRICS.items():
+    register.metric_dict.setdefault(_name, _metric)

@@ -1,0 +1,104 @@
+r"""The check of a configuration before data is loaded, and warnings of options that the runner does not read."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.checks import check_choice, check_not_negative, check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import defaults, option
+from pyg_topomask.graphgym.data.datasets import FORMATS
+from pyg_topomask.graphgym.data.loaders import SAMPLERS
+from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.graphgym.run.metrics import METRICS
+from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
+
+#: The smallest numbers that options accept.
+MINIMA = {
+    'gt.layers': 1,
+    'num_threads': 1,
+    'optim.batch_accumulation': 1,
+    'optim.max_epoch': 1,
+    'optim.num_warmup_epochs': 0,
+    'optim.schedule_patience': 0,
+    'topomask.redraw_period': 0,
+    'train.batch_size': 1,
+    'train.eval_period': 1,
+}
+#: Names that GraphGym's own network looks up.
+NAMES_OF_GNN = {
+    'dataset.edge_encoder_name': register.edge_encoder_dict,
+    'dataset.node_encoder_name': register.node_encoder_dict,
+    'gnn.act': register.act_dict,
+    'gnn.head': register.head_dict,
+    'gnn.layer_type': register.layer_dict,
+    'gnn.stage_type': register.stage_dict,
+}
+#: Options of GraphGym and GraphGPS that this runner does not read, and what holds instead.
+UNREAD = {
+    'dataset.split': 'the split is that of the data set',
+    'dataset.split_dir': 'the split is that of the data set',
+    'dataset.split_index': 'the split is that of the data set',
+    'dataset.split_mode': 'the split is that of the data set',
+    'gt.full_graph': 'which nodes attend to which is what the attention says',
+    'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
+    'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
+    'train.ckpt_period': 'checkpoints are written after every epoch',
+    'train.enable_ckpt': 'checkpoints are always written, for --resume',
+    'train.epoch_resume': '--resume continues after the last finished epoch',
+    'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',
+    'train.mode': 'models are trained as by custom',
+    'train.skip_train_eval': 'metrics of training are those of its own forward passes',
+    'wandb.use': 'metrics are in metrics.csv and, with tensorboard_each_run, in TensorBoard',
+}
+
+
+def check_options() -> None:
+    r"""Says what is wrong in the configuration before data is loaded."""
+    for path, least in MINIMA.items():
+        check_whole(least, **{path: option(path)})
+    check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
+    if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
+        raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
+    check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
+    for path in ('train.sampler', 'val.sampler'):
+        if option(path) not in SAMPLERS:
+            raise ArgumentError(str(path), repr(option(path)), ', '.join(SAMPLERS))
+    lookup('model.type', cfg.model.type, register.network_dict)
+    if cfg.model.type == 'TopoGPSModel':
+        split_layer_type(cfg.gt.layer_type)
+    if cfg.model.type == 'gnn':
+        for path, known in NAMES_OF_GNN.items():
+            if option(path.removesuffix('_name')):  # an encoder is looked up where there is to be one
+                lookup(path, option(path), known)
+    if cfg.gnn.head == 'graph':
+        lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
+    for name in cfg.custom_metrics:
+        lookup('custom_metrics', name, register.metric_dict)
+    if not cfg.custom_metrics:
+        lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
+    create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+
+
+def warn_of_unread_options() -> None:
+    r"""Warns of options that differ from their defaults and that GraphGPS reads, but not this runner."""
+    before = defaults()
+    for path, instead in UNREAD.items():
+        if option(path) != option(path, before) and not _is_read(path):
+            warnings.warn(f'{path}: got {option(path)!r}, which train does not read: {instead}', stacklevel=2)
+
+
+def _is_read(path: str) -> bool:
+    r"""Returns whether an option of :obj:`UNREAD` is read after all, or says what holds anyway."""
+    if path.startswith('dataset.'):
+        # What a loader of the user's own reads is not known.
+        return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
+    if path == 'train.iter_per_epoch':
+        return any('saint' in group.sampler for group in (cfg.train, cfg.val))
+    return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')

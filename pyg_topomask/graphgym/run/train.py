@@ -1,0 +1,222 @@
+r"""The standalone runner: trains what a YAML describes, with PyTorch Lightning."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric import seed_everything
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
+
+from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.run.first_step import try_first_step
+from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
+from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features
+from pyg_topomask.graphgym.run.option_checks import check_options, warn_of_unread_options
+from pyg_topomask.runs.devices import connect, find_device, main_first, num_processes, rank
+from pyg_topomask.runs.progress import EpochBar
+from pyg_topomask.runs.run import Row, Run
+
+__all__ = ['train']
+
+#: What GraphGym's loggers write to the folder of a run.
+LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
+
+
+def _check_devices() -> None:
+    processes = num_processes()
+    if cfg.devices not in (None, 1, processes):
+        raise ArgumentError(
+            'devices',
+            f'{cfg.devices!r} for {processes} process(es)',
+            'the number of processes',
+            f'to change it: torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...',
+            verb='is',
+        )
+
+
+def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
+    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
+        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
+        warnings.warn(
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
+            f'feature maps {known} are, and the mask StochasticRPE',
+            stacklevel=2,
+        )
+
+
+class _Progress(pl.Callback):  # type: ignore[misc]
+    r"""Shows an :class:`~pyg_topomask.runs.progress.EpochBar` while Lightning trains."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.bar = EpochBar('train', trainer.max_epochs, trainer.num_training_batches, trainer.current_epoch)
+
+    def on_train_batch_end(self, *args: Any, **kwargs: Any) -> None:
+        self.bar.update()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        # Lightning asks callbacks before the module at the end of an epoch: its metrics are known at the next start.
+        self._show(pl_module)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._show(pl_module)
+
+    def _show(self, module: RunModule) -> None:
+        if module.run.history:
+            self.bar.show(module.run.history[-1], 'train_loss', module.run.metric)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        if stage == 'fit' and hasattr(self, 'bar'):
+            self.bar.close()
+
+
+def _trainer(device: torch.device) -> Any:
+    local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
+    return pl.Trainer(
+        accelerator=device.type,
+        devices=local,
+        num_nodes=num_processes() // local,
+        # Some local layers have parameters that the last layer does not use.
+        strategy='ddp_find_unused_parameters_true' if num_processes() > 1 else 'auto',
+        use_distributed_sampler=False,
+        max_epochs=cfg.optim.max_epoch,
+        gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
+        accumulate_grad_batches=cfg.optim.batch_accumulation,
+        num_sanity_val_steps=0,
+        callbacks=[_Progress()] if cfg.topomask.progress else [],
+        # Of these, and of who takes which samples, the module and its loaders take care.
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
+    )
+
+
+def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
+    progress = trainer.fit_loop.epoch_progress.current
+    progress.processed = progress.completed = len(module.run.history)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        trainer.fit(module, loaders[0], loaders[1:])
+    except SystemExit:
+        # How Lightning ends after Ctrl-C.
+        if not trainer.interrupted:
+            raise
+    finally:
+        # Lightning leaves the signal ignored.
+        signal.signal(signal.SIGINT, handler)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+
+
+def _train_seed(run_dir: Path, resume: bool) -> Row:
+    device = find_device('accelerator', cfg.accelerator)
+    _check_devices()
+    # The configuration as it is before the loader adds what depends on the data.
+    metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
+    run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
+    checkpoint = run.load() if resume else None
+    check_options()
+    warn_of_unread_options()
+    cfg.run_dir = str(run_dir)
+    if rank() > 0:
+        cfg.topomask.progress = cfg.tensorboard_each_run = False
+    if cfg.num_threads < torch.get_num_threads():
+        torch.set_num_threads(cfg.num_threads)
+
+    seed_everything(cfg.seed)
+    with main_first():
+        loaders = create_loaders()
+    check_metric_best()
+    trainer = _trainer(device)
+    module = RunModule()
+    _warn_if_nothing_is_redrawn(module)
+    try_first_step(module.model, loaders[0], trainer.strategy.root_device)  # what fails here leaves an earlier run as it is
+    with run.open(checkpoint):
+        if rank() == 0:
+            for split in SPLITS:
+                truncate_stats(run_dir / split / 'stats.json', len(run.history))
+        module.record_in(run, checkpoint)
+        if len(run.history) < cfg.optim.max_epoch:
+            _fit(trainer, module, loaders)
+        module.model.load_state_dict(run.load_best()['model'])
+    trainer.validate(module, loaders[1:], verbose=False)
+    return module.finish_meters()
+
+
+def train(
+    cfg_file: str | Path,
+    options: Sequence[str] = (),
+    resume: bool = False,
+    repeat: int = 1,
+    out: str | Path | None = None,
+) -> list[Row]:
+    r"""Trains the model that a YAML describes, and evaluates the model of its best epoch on validation data.
+
+    Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the configuration used (:obj:`config.yaml`), one row of
+    metrics per epoch (:obj:`metrics.csv`), GraphGym's :obj:`stats.json` for each split, with
+    :obj:`tensorboard_each_run` a TensorBoard log beside it, and checkpoints of the last and of the best epoch. An
+    earlier run in that folder is replaced, unless it is resumed. A process may be killed at any moment: files are replaced as
+    a whole, and the resumed run ends as one that was never interrupted.
+
+    Processes that :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` starts train together, by
+    :class:`torch.nn.parallel.DistributedDataParallel`, with files in a folder that all of them see. They share each batch, so
+    that :obj:`train.batch_size` and the course of training do not depend on their number, but for what a process computes from
+    its own part: batch normalization and :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn in the forward pass,
+    for which each has its own seed. A run may be resumed with another number of processes. A single graph is trained on by
+    one process, and so are subgraphs that :obj:`train.sampler` samples.
+
+    Args:
+        cfg_file (str or Path): The YAML.
+        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
+        resume (bool, optional): Whether to continue after the last finished epoch, as :obj:`train.auto_resume` does.
+            (default: :obj:`False`)
+        repeat (int, optional): Number of runs, with seeds :obj:`cfg.seed`, :obj:`cfg.seed + 1` and so on.
+            (default: :obj:`1`)
+        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an option is unknown, out of its range or does not fit the data, a checkpoint belongs to another
+            configuration, another process trains in the folder, or the data cannot be shared by the processes.
+        FloatingPointError: If the training loss becomes NaN or infinite.
+
+    Returns:
+        One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
+    """
+    check_whole(1, repeat=repeat)
+    for name in ('lightning.pytorch', 'pytorch_lightning'):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    connect()
+    results = []
+    for index in range(repeat):
+        load_config(cfg_file, options)
+        cfg.seed += index
+        run_dir = Path(cfg.out_dir if out is None else out) / run_name(cfg_file) / str(cfg.seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='.*does not have many workers.*')
+            warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
+            results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
+        if rank() == 0:
+            print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
+    if rank() == 0:
+        _print_means(results)
+    return results
+
+
+def _print_means(results: list[Row]) -> None:
+    metric = metric_best()
+    for split, label in (('val', 'validation'), ('test', 'test')):
+        values = [row[f'{split}_{metric}'] for row in results if f'{split}_{metric}' in row]
+        if values:
+            print(f'{label} {metric} {sum(values) / len(values):.4f}', flush=True)

@@ -1,0 +1,176 @@
+r"""A training run: its folder, its epochs, and the checkpoints to resume it from."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
+from pyg_topomask.runs.devices import gather, rank
+from pyg_topomask.runs.folder import clear_run, locked, remove_unfinished, write_atomically
+from pyg_topomask.runs.tables import write_csv
+
+#: One epoch: numbers by the name of the column.
+Row = dict[str, float]
+
+#: What every run writes. :obj:`last.pt` stands first, because a run without it cannot be resumed.
+FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'checkpoints/best.pt')
+
+
+class Run:
+    r"""A training run in a folder of its own. It may be killed at any moment: a resumed run ends with the numbers of a run that
+    was never interrupted.
+
+    The folder holds the configuration (:obj:`config.yaml`), a row for each epoch (:obj:`metrics.csv`), the checkpoint to
+    resume from (:obj:`checkpoints/last.pt`) and the model of the best epoch (:obj:`checkpoints/best.pt`). A runner calls
+
+    .. code-block:: python
+
+        checkpoint = run.load() if resume else None
+        with run.open(checkpoint):
+            ...  # restore model, optimizer and random numbers from the checkpoint
+            for epoch in range(len(run.history), num_epochs):
+                run.history.append({'epoch': epoch, ...})
+                run.save({'model': model.state_dict()}, optimizer=optimizer.state_dict())
+            model.load_state_dict(run.load_best()['model'])
+
+    Lightning's :obj:`ModelCheckpoint` is no replacement: it does not store the states of the random number generators.
+
+    Args:
+        folder (Path): The folder.
+        config (str): The configuration in YAML.
+        metric (str): The column of the metric that selects the best epoch.
+        maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
+        free (collection of str, optional): The options, or groups of options, that a resumed run may change.
+            (default: :obj:`()`)
+        files (sequence of str, optional): Patterns of the files that the runner writes besides. (default: :obj:`()`)
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        config: str,
+        metric: str,
+        maximize: bool = True,
+        free: Collection[str] = (),
+        files: Sequence[str] = (),
+    ) -> None:
+        self.folder = folder
+        self.config = config
+        self.metric = metric
+        self.maximize = maximize
+        self.free = free
+        self.files = (*FILES, *files)
+        self.history: list[Row] = []
+
+    @property
+    def last_file(self) -> Path:
+        r"""The checkpoint to resume from."""
+        return self.folder / 'checkpoints' / 'last.pt'
+
+    @property
+    def best_file(self) -> Path:
+        r"""The checkpoint of the best epoch."""
+        return self.folder / 'checkpoints' / 'best.pt'
+
+    @property
+    def best(self) -> Row | None:
+        r"""The first epoch with the best metric, or :obj:`None` before any epoch was validated."""
+        validated = [row for row in self.history if self.metric in row]
+        sign = 1 if self.maximize else -1
+
+        def quality(row: Row) -> float:
+            return -math.inf if math.isnan(row[self.metric]) else sign * row[self.metric]
+
+        return max(validated, key=quality, default=None)
+
+    def load(self) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to resume from, or :obj:`None` if there is none. It changes nothing.
+
+        Raises:
+            ValueError: If the checkpoint belongs to a run with another configuration.
+        """
+        if not self.last_file.exists():
+            if rank() == 0:
+                print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)
+            return None
+        checkpoint = load_checkpoint(self.last_file)
+        changed = differences(checkpoint['config'], self.config, self.free).values()
+        if changed:
+            raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {"; ".join(changed)}')
+        return checkpoint
+
+    @contextmanager
+    def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
+        r"""A block in which no other run writes to the folder. All processes of a run enter it; process 0 writes.
+
+        Args:
+            checkpoint (dict, optional): The checkpoint to continue from, as :meth:`load` returned it. Without one, a
+                previous run in the folder is removed. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If another run has the folder open.
+        """
+        self.history = [] if checkpoint is None else checkpoint['history']
+        if rank() > 0:
+            yield
+            return
+        with locked(self.folder):
+            remove_unfinished(self.folder)
+            if checkpoint is None:
+                clear_run(self.folder, self.files)
+            self.last_file.parent.mkdir(exist_ok=True)
+            self._write_metrics()
+            write_atomically(self.folder / 'config.yaml', self.config.encode())
+            yield
+
+    def save(self, kept: dict[str, Any], **state: Any) -> None:
+        r"""Writes :obj:`metrics.csv`, the best model if the last epoch is the best one, and the checkpoint to resume from. All
+        processes call this; process 0 writes.
+
+        Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
+        (:obj:`best`). The one to resume from also holds :obj:`state`, the :obj:`history`, and the states of the random number
+        generators of all processes (:obj:`rng`).
+
+        Args:
+            kept (dict): What is needed to use the model, such as its weights.
+            **state (optional): What is needed to continue, such as the state of the optimizer.
+        """
+        states = gather(rng_state())
+        if rank() > 0:
+            return
+        best = self.best
+        kept = {**kept, 'config': self.config, 'best': best}
+        self._write_metrics()
+        if best is not None and best is self.history[-1]:
+            save_checkpoint(self.best_file, kept)
+        # Last, because a resumed run continues after the epochs of this file.
+        save_checkpoint(self.last_file, {**kept, **state, 'history': self.history, 'rng': states})
+
+    def load_best(self) -> dict[str, Any]:
+        r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
+
+        Raises:
+            ValueError: If another run has replaced the checkpoint: not every file system has locks.
+        """
+        # The files hold the row of process 0; that of other processes has other seconds.
+        best = gather(self.best)[0]
+        path = self.last_file if best is None else self.best_file
+        checkpoint = load_checkpoint(path)
+        # Rows are compared as text, in which NaN equals NaN.
+        if differences(checkpoint['config'], self.config, self.free) or repr(checkpoint['best']) != repr(best):
+            raise ArgumentError(
+                str(path), 'the model of another run', 'that of the best epoch of this one: train again', verb='is'
+            )
+        return checkpoint
+
+    def _write_metrics(self) -> None:
+        # The whole file each time: which columns there are is certain only after the first validated epoch.
+        if self.history:
+            columns = list(dict.fromkeys(key for row in self.history for key in row))
+            write_csv(self.folder / 'metrics.csv', self.history, columns)

@@ -1,0 +1,315 @@
+"""The report and the README's results: what the tables say, by rules that can say no."""
+
+import csv
+import itertools
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from report_tables import BETTER, UNCLEAR, WORSE, claims, table, write
+
+from benchmarks import runner
+from benchmarks.harness import mean_error
+from benchmarks.harness import verdict as verdict_of
+from benchmarks.registry import BENCHMARKS
+from benchmarks.report import README, RESULTS
+from benchmarks.report.document import CHAPTERS, MARKERS, read_chapter, render_readme, render_report
+from benchmarks.report.rules import NOT_REPRODUCED, NOT_RUN, REPRODUCED, TREND, all_better, factor, holds, trend
+from benchmarks.report.tables import Estimate, Missing, Table, each, form
+from benchmarks.report.templates import ReportError, Results
+
+CLAIMS = [(path, claim) for path in CHAPTERS for claim in read_chapter(path, Results(RESULTS)).claims]
+
+
+def chapter(tmp_path: Path, body: str, link: str = '<https://example.org>') -> Path:
+    """A file of claims with one claim, whose body begins in line 6."""
+    path = tmp_path / 'paper.md'
+    path.write_text(f'# Paper\n\n{link}\n\n## Fig. 1: Heat rises\n{body}\n')
+    return path
+
+
+# --- What lies in the repository
+
+
+def test_readme_and_report_are_those_of_the_tables():
+    assert README.read_text() == render_readme(RESULTS, README.read_text())
+    assert (RESULTS / 'REPORT.md').read_text() == render_report(RESULTS)
+
+
+def test_every_benchmark_can_be_loaded():
+    for benchmark in BENCHMARKS.values():
+        assert f'def {benchmark.function}(quick: bool, folder: Path)' in (
+            Path(runner.__file__).with_name(f'{benchmark.module}.py').read_text()
+        )
+
+
+def test_every_table_is_used():
+    used = {name for _, claim in CLAIMS for name in claim.tables}
+    assert used == {name for benchmark in BENCHMARKS.values() for name in benchmark.tables} - {'recommend_tuning'}
+
+
+@pytest.mark.parametrize('page', [README, RESULTS / 'REPORT.md'], ids=lambda path: path.name)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r'\]\(([^)#\s]+)\)', page.read_text())
+    assert targets
+    assert [target for target in targets if '://' not in target and not (page.parent / target).exists()] == []
+
+
+def test_what_is_not_reproduced_says_what_differs_and_why():
+    for _, claim in CLAIMS:
+        differs = re.search(r'^Differs: (.*)$', claim.text, re.MULTILINE)
+        why = re.search(r'^Why: (.*)$', claim.text, re.MULTILINE)
+        assert differs or claim.verdict not in (TREND, NOT_REPRODUCED), claim.heading
+        assert why or claim.verdict != NOT_REPRODUCED, claim.heading
+        assert not why or 'probably' in why[1] or 'not known' in why[1], claim.heading
+
+
+def test_claims_of_papers_have_computed_verdicts():
+    for path in CHAPTERS[:-1]:
+        for section in path.read_text().split('\n## ')[1:]:
+            (verdict,) = re.findall(r'^Verdict: (.*)$', section, re.MULTILINE)
+            assert verdict.startswith('{{ ') or verdict in ('not run here', 'measured'), section
+    assert 'Verdict:' not in CHAPTERS[-1].read_text()
+
+
+def test_no_claim_lacks_its_results():
+    assert [claim.heading for _, claim in CLAIMS if 'The results are missing' in claim.text] == []
+
+
+# --- Rules
+
+
+@pytest.mark.parametrize(
+    ('gaps', 'other_data', 'same_data'),
+    [
+        ([BETTER, BETTER], TREND, REPRODUCED),
+        ([BETTER, BETTER, UNCLEAR], TREND, TREND),
+        ([BETTER, UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([BETTER, BETTER, WORSE], NOT_REPRODUCED, NOT_REPRODUCED),
+        (['+0.000 ± 0.000'], NOT_REPRODUCED, NOT_REPRODUCED),
+    ],
+)
+def test_gaps(gaps, other_data, same_data, tmp_path):
+    write(tmp_path, 'made', table('gap, paired', *((gap,) for gap in gaps)))
+    parsed = Table(tmp_path, 'made').column('gap, paired')
+    assert all_better(parsed) == other_data
+    assert all_better(parsed, same_data=True) == same_data
+    with pytest.raises(Missing):
+        all_better([])
+
+
+@pytest.mark.parametrize(
+    ('ours', 'paper', 'verdict'),
+    [(9.5, 9.5, REPRODUCED), (8.0, 10, REPRODUCED), (7.9, 10, TREND), (1.0, 10, NOT_REPRODUCED), (0.9, 1.06, NOT_REPRODUCED)],
+)
+def test_factors(ours, paper, verdict):
+    assert factor(ours, paper) == verdict
+
+
+def test_shapes():
+    assert [holds(True), holds(False, partly=True), holds(False)] == [REPRODUCED, TREND, NOT_REPRODUCED]
+    assert [trend(True), trend(False)] == [TREND, NOT_REPRODUCED]
+
+
+def test_two_standard_errors_are_the_border():
+    verdicts = [Estimate(mean, 0.01).verdict for mean in (0.0201, 0.0199, -0.0201)]
+    assert verdicts == ['better', 'not distinguishable', 'worse']
+    assert Estimate(3.0, 3.0) - Estimate(1.0, 4.0) == Estimate(2.0, 5.0)
+
+
+@pytest.mark.parametrize('graphs', [149, 150, 151, 349])
+def test_two_standard_errors_exactly_are_a_difference(graphs):
+    # Two seeds of three with one or two graphs more: t is 2 exactly, and rounds to either side.
+    for base in itertools.product(range(graphs - 5, graphs), repeat=3):
+        for more in (1, 2):
+            gaps = [(count + extra) / graphs - count / graphs for count, extra in zip(base, (0, more, more), strict=True)]
+            assert verdict_of(*mean_error(gaps)) == 'better'
+
+
+# --- Tables
+
+
+def test_differences_are_paired_by_seed(tmp_path):
+    write(tmp_path, 'made', table('model|seeds', ('GCN', '0.1 0.2 0.6'), ('GIN', '0.0 0.2 0.4')))
+    first, second = Table(tmp_path, 'made')
+    gap = first.minus_by_seed(second)
+    assert gap.mean == pytest.approx(0.1)
+    assert gap.error == pytest.approx(0.1 / 3**0.5)
+
+
+def test_what_a_table_knows_of_a_difference_stands_above_its_rounded_figures(tmp_path):
+    rows = table('model|minus GAT, paired|verdict', ('GCN', '+0.016 ± 0.008', 'not distinguishable'), ('GIN', WORSE, 'worse'))
+    write(tmp_path, 'made', rows)
+    gap, other = Table(tmp_path, 'made').column('minus GAT, paired')
+    assert [gap.verdict, (-gap).verdict] == ['not distinguishable'] * 2
+    assert [other.verdict, (-other).verdict] == ['worse', 'better']
+
+
+@pytest.fixture
+def made(tmp_path):
+    rows = [
+        ('x', 1000, '1.5', 'ring'),
+        ('y', 200, 'nan', 'ring'),
+        ('z', 200, '', ''),
+        ('x y', 30, '-1.2 ± 2.6: unclear', 'tree'),
+    ]
+    write(tmp_path, 'made', table('name|nodes each|b, paired|kind', *rows))
+    return Table(tmp_path, 'made')
+
+
+def test_cells_are_numbers_estimates_and_texts(made):
+    assert made.cell('b, paired', name='x') == 1.5
+    assert made.cell('b, paired', name='x y') == Estimate(-1.2, 2.6)
+    assert made.column('b, paired') == [1.5, Estimate(-1.2, 2.6)]
+    assert made.distinct('nodes each') == [1000, 200, 30]
+    assert each(made(name='x*'), '{name}: {nodes each:,}, {b, paired:.2f}', '; ') == 'x: 1,000, 1.50; x y: 30, -1.20 ± 2.60'
+
+
+@pytest.mark.parametrize(
+    ('wanted', 'names'),
+    [
+        ({'name': 'x'}, ['x']),
+        ({'name': 'x*'}, ['x', 'x y']),
+        ({'name': '!x*'}, ['y', 'z']),
+        ({'name': ['y', 'z'], 'kind': 'ring'}, ['y']),
+        ({'nodes_each': '<200'}, ['x y']),
+        ({'nodes_each': '>=200'}, ['x', 'y', 'z']),
+        ({'nodes_each': 200, 'kind': '?*'}, ['y']),
+        ({'b_paired': '?*'}, ['x', 'x y']),
+    ],
+)
+def test_rows_match(made, wanted, names):
+    assert made(**wanted).column('name') == names
+
+
+def test_what_does_not_exist_is_missing(made, tmp_path):
+    for refer, words in (
+        (lambda: made(name='w'), "no row with {'name': 'w'}"),
+        (lambda: made(nane='!x'), "no column 'nane'"),
+        (lambda: made.cell('c', name='x'), "no 'c' in the row x, 1000"),
+        (lambda: made.cell('b, paired', name='y'), "no 'b, paired' in the row y"),
+        (lambda: made.row(nodes_each=200), '2 rows'),
+        (lambda: Table(tmp_path, 'other').rows, 'no table other'),
+    ):
+        with pytest.raises(Missing, match=re.escape(words)):
+            refer()
+
+
+def test_ratios_have_two_digits_or_more():
+    assert [form(value) for value in (153.6, 45.29, 9.03, 0.8654, 0.0088)] == ['154', '45', '9.0', '0.87', '0.0088']
+    assert form([2, 1, 12.4]) == '1.0 to 12'
+    assert form([0.9, 0.9]) == '0.9'
+
+
+# --- Templates
+
+
+@pytest.mark.parametrize(
+    ('body', 'words'),
+    [
+        ("Verdict: {{ holds(true) }}\n\n{{ heat.cell('tme') }}", "line 8: {{ heat.cell('tme') }}: table heat has no 'tme'"),
+        ("Verdict: {{ holds(heat.cell('time', graph='tree') > 2) }}\n", "> 2) }}: table heat has no row with"),
+        ('Verdict: {{ holds(hat.rows) }}\n', "line 6: Verdict: {{ holds(hat.rows) }}: 'hat' is undefined"),
+        ('Verdict: {{ holds(true }}\n', 'line 6: Verdict: {{ holds(true }}: '),
+        ('Verdict: certain\n', "line 5: ## Fig. 1: Heat rises: got the verdict 'certain'; accepted are reproduced"),
+        ("Verdict: {{ trend(toeplitz.cell('ms') > 1) }}\n", 'there is no table toeplitz'),
+    ],
+)  # fmt: skip
+def test_a_wrong_reference_names_file_line_and_itself(body, words, tmp_path):
+    write(tmp_path, 'heat', table('graph|time', ('ring', 2.0)))
+    with pytest.raises(ReportError, match=re.escape(words)) as raised:
+        read_chapter(chapter(tmp_path, body), Results(tmp_path))
+    assert str(raised.value).startswith('paper.md, line ')
+
+
+def test_a_wrong_reference_in_a_shared_sentence_names_its_own_file(tmp_path):
+    with pytest.raises(ReportError, match=r'words\.md, line \d+: .*there is no table memory'):
+        read_chapter(chapter(tmp_path, "{{ words.saved(memory, 'edges', 64) }}"), Results(tmp_path))
+
+
+def test_only_a_claim_that_says_so_may_be_missing(tmp_path):
+    body = "Verdict: {{ trend(toeplitz.cell('ms') > 1) }}\n\nSlow.\n\n"
+    (claim,) = read_chapter(chapter(tmp_path, f'{body}If missing: not run here\n'), Results(tmp_path)).claims
+    assert claim.verdict == NOT_RUN
+    assert claim.text == (
+        '**Not run here**\n\nThe results are missing: there is no table toeplitz. Run `python -m benchmarks --full toeplitz`.'
+    )
+    with pytest.raises(ReportError, match='there is no table toeplitz'):
+        read_chapter(chapter(tmp_path, body), Results(tmp_path))
+    (claim,) = read_chapter(chapter(tmp_path, body), Results(tmp_path), may_lack_tables=True).claims
+    assert claim.verdict == NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ('verdict', 'shown'), [('holds(false)', True), ('holds(false, partly=true)', True), ('holds(true)', False)]
+)
+def test_why_stands_at_what_is_not_reproduced(verdict, shown, tmp_path):
+    path = chapter(tmp_path, f'\nVerdict: {{{{ {verdict} }}}}\n\nSo\nit is.\n\nDiffers: Size.\n\nWhy: Probably luck.\n')
+    (claim,) = read_chapter(path, Results(tmp_path)).claims
+    assert claim.heading == 'Fig. 1: Heat rises'
+    assert claim.text.endswith(
+        '\n\nSo it is.\n\nDiffers: Size.\n\nWhy: Probably luck.' if shown else '\n\nSo it is.\n\nDiffers: Size.'
+    )
+
+
+# --- The texts
+
+
+def test_without_tables_nothing_was_run(tmp_path):
+    for claim, (_, ours) in zip(claims(tmp_path), CLAIMS, strict=True):
+        assert claim.verdict == NOT_RUN
+        assert claim.tables == ours.tables
+        assert 'Run `python -m benchmarks --full ' in claim.text or not claim.tables
+
+
+@pytest.mark.parametrize('rows', [1, 2, 7])
+def test_a_smoke_run_of_few_rows_is_reported(rows, tmp_path):
+    for path in RESULTS.glob('*.csv'):
+        with path.open(newline='') as file:
+            write(tmp_path, path.stem, list(itertools.islice(csv.DictReader(file), rows)))
+        if path.with_suffix('.md').is_file():
+            shutil.copy(path.with_suffix('.md'), tmp_path)
+    text = render_report(tmp_path, quick=True, may_lack_tables=True)
+    assert '**A smoke run' in text
+    assert 'The results are missing: ' in text
+    with pytest.raises(ReportError):
+        render_report(tmp_path)
+
+
+def test_a_report_shows_their_figures_beside_ours(tmp_path):
+    write(tmp_path, 'video', table('attention|paper', ('softmax', 0.754)))
+    (tmp_path / 'video.md').write_text('# Video\n\nA note.\n\nMachine: this.\n\n| attention | paper |\n'
+                                       '| --- | --- |\n| softmax | 0.754 |\n')  # fmt: skip
+    (tmp_path / 'video.png').touch()
+    (tmp_path / 'heat.md').write_text('# Heat\n\nMore.\n\nMachine: this.\n\n| a |\n| --- |\n| 1 |\n')
+    (tmp_path / 'extra.md').write_text('# Extra\n\nMore.\n\nMachine: this.\n\n| a |\n| --- |\n| 1 |\n')
+    text = render_report(tmp_path, may_lack_tables=True)
+    shown = '| attention | paper |\n| --- | --- |\n| softmax | 0.754 |\n'
+    assert f'\n\n### Video\n\nA note.\n\nMachine: this.\n\n![video](video.png)\n\n{shown}\n' in text
+    assert '### Heat\n\nMore.\n\nMachine: this.\n\nTable: [heat.md](heat.md).\n' in text
+    assert text.endswith('## Other tables\n\n### Extra\n\nMore.\n\nMachine: this.\n\nTable: [extra.md](extra.md).\n')
+    assert 'there is no table motifs. Run `python -m benchmarks --full motifs`' in text
+
+
+def test_results_stand_between_the_markers():
+    start, end = MARKERS
+    written = render_readme(RESULTS, f'a\n{start}\nold\n{end}\nb')
+    assert written.startswith(f'a\n{start}\nOf the claims of four papers, ')
+    assert written.endswith(f'\n{end}\nb')
+    assert 'old' not in written.split('\n')
+    for broken in ('none', f'{end}{start}', f'{start}{start}{end}'):
+        with pytest.raises(ValueError, match='readme: lacks'):
+            render_readme(RESULTS, broken)
+
+
+def test_figures_of_the_readme_follow_the_tables(tmp_path):
+    shutil.copytree(RESULTS, tmp_path, dirs_exist_ok=True)
+    write(tmp_path, 'heat', table('time / scipy|error', (0.25, 6e-8), (0.25, 1e-9)))
+    (tmp_path / 'heat.md').write_text('# Heat\n\nMachine: Intel(R) Core(TM) Processor, 2 cores; 2026-11-22.\n\n| a |\n')
+    (line,) = [line for line in render_readme(tmp_path, ''.join(MARKERS)).splitlines() if line.startswith('| Heat kernel')]
+    assert '| 4.0 times as fast, errors up to 6e-08 | Intel Core(TM) | [heat](benchmarks/results/heat.md) |' in line
+    (tmp_path / 'heat.csv').unlink()
+    with pytest.raises(ReportError, match='there is no table heat'):
+        render_readme(tmp_path, ''.join(MARKERS))

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import NormalizeFeatures
+from yacs.config import CfgNode
+
+from pyg_topomask.datasets import DigitsGrid
+from pyg_topomask.graphgym.data import datasets
+from pyg_topomask.graphgym.data.datasets import load_dataset
+from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
+
+
+class Graphs(InMemoryDataset):
+    def __init__(self, count: int) -> None:
+        super().__init__(None)
+        no_edges = torch.zeros(2, 0, dtype=torch.long)
+        graphs = [Data(x=torch.full((i + 1, 2), i + 1.0), edge_index=no_edges) for i in range(count)]
+        self.data, self.slices = self.collate(graphs)
+
+
+def double(data: Data) -> Data:
+    data.twice = 2 * data.x
+    return data
+
+
+@pytest.mark.parametrize('count', [1, 5])
+def test_transform_is_stored(configure: Callable[..., None], count: int) -> None:
+    configure()
+    dataset = Graphs(count)
+    dataset[0]  # fills PyG's cache of separated graphs
+    apply_in_memory(dataset, double)
+    assert len(dataset) == count
+    for i in range(count):
+        assert torch.equal(dataset[i].twice, torch.full((i + 1, 2), 2 * i + 2.0))
+
+
+def test_transform_of_a_subset(configure: Callable[..., None]) -> None:
+    configure()
+    dataset = Graphs(5)[[1, 3]]
+    apply_in_memory(dataset, double)
+    assert [int(data.twice[0, 0]) for data in dataset] == [4, 8]
+
+
+def test_dataset_on_disk_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'got a dataset of type list; accepted are datasets held in memory'):
+        apply_in_memory([], double)
+
+
+def test_digits_with_random_features(configure: Callable[..., None]) -> None:
+    configure()
+    raw = DigitsGrid()
+    loaders = create_loaders()
+    assert [len(part.dataset) for part in loaders] == [1257, 270, 270]
+    for part, split in zip(loaders, raw.split_indices().values(), strict=True):
+        assert torch.equal(part.dataset[3].x, raw[int(split[3])].x)
+        assert set(part.dataset[3].keys()) > set(raw[0].keys())
+    assert (cfg.share.dim_in, cfg.share.dim_edge, cfg.share.dim_out, cfg.share.num_splits) == (3, 2, 10, 3)
+
+
+def test_other_loaders_are_asked_in_order(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure()
+    cfg.topomask.transforms = ['AddSelfLoops']
+    dataset = Graphs(2)
+    monkeypatch.setitem(register.loader_dict, 'first', lambda *args: None)
+    monkeypatch.setitem(register.loader_dict, 'second', lambda *args: dataset)
+    loaded = load_dataset('anything', 'name', '.')
+    assert loaded is dataset
+    assert loaded[1].edge_index.tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize('direct', [True, False])
+def test_folder_of_planetoid(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, direct: bool
+) -> None:
+    configure()
+    cfg.topomask.transforms = []
+    if direct:
+        (tmp_path / 'Cora' / 'raw').mkdir(parents=True)
+    asked: list[Any] = []
+    monkeypatch.setattr(datasets, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
+    load_dataset('PyG-Planetoid', 'Cora', str(tmp_path))
+    assert asked == [(tmp_path if direct else tmp_path / 'Planetoid', 'Cora')]
+
+
+def test_transform_takes_the_options_of_its_attention_unless_it_has_its_own(configure: Callable[..., None]) -> None:
+    configure('topomask.GRF.num_walks 7 topomask.GRF.p_halt 0.25')
+    with pytest.warns(UserWarning, match='^topomask.transforms, for AddGraphRandomFeatures: got num_walks 3, where GRF has 7$'):
+        plain, given = build_transforms(['AddGraphRandomFeatures', {'AddGraphRandomFeatures': {'num_walks': 3}}])
+    assert (plain.settings.num_walks, plain.settings.p_halt) == (7, 0.25)
+    assert (given.settings.num_walks, given.settings.p_halt) == (3, 0.25)
+
+
+@pytest.mark.parametrize(
+    ('options', 'mask', 'warns'),
+    [
+        ('', None, False),
+        ('topomask.GRF.num_walks 3', None, False),
+        ('topomask.GRF.num_walks 64', None, True),
+        ('gt.layer_type GINE+Linear topomask.GRF.num_walks 64', None, False),  # nothing reads it
+        ('gt.layer_type GINE+Masked topomask.GRF.num_walks 64', 'SinDegree', False),
+        ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 5}}', True),
+        ('gt.layer_type GINE+Masked', '{GRF: {num_walks: 3}}', False),
+    ],
+)
+def test_walks_unlike_those_of_the_attention_are_warned_of(
+    configure: Callable[..., None], options: str, mask: str | None, warns: bool
+) -> None:
+    configure(options)
+    cfg.topomask.Masked.mask = mask
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        build_transforms([{'AddGraphRandomFeatures': {'num_walks': '3'}}])
+    assert [str(warning.message).startswith('topomask.transforms, for Add') for warning in caught] == [True] * warns
+
+
+def test_numbers_that_pyyaml_takes_for_text() -> None:
+    (transform,) = build_transforms([{'AddGraphRandomFeatures': {'p_halt': '1e-1', 'num_walks': '3', 'sampler': 'iid'}}])
+    assert (transform.settings.p_halt, transform.settings.num_walks) == (0.1, 3)
+
+
+@pytest.mark.parametrize('name', ['AddRandomWalkKernel', 'AddGraphRandomFeatures'])
+def test_walks_for_an_attention_that_takes_none(configure: Callable[..., None], name: str) -> None:
+    configure('gt.layer_type GINE+RWGNK topomask.RWGNK.num_walks None topomask.transforms []')
+    with pytest.raises(
+        ValueError, match=f'^topomask.transforms: got {name} with num_walks None of RWGNK, .* leave the transform'
+    ):
+        build_transforms([name])
+    with pytest.raises(ValueError, match=f'^topomask.transforms.{name}.num_walks: got 0'):
+        build_transforms([{name: {'num_walks': 0}}])
+
+
+def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+Masked topomask.transforms []')
+    cfg.topomask.Masked.mask = '{GRF: {p_halt: 0.3}}'
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert (transform.settings.num_walks, transform.settings.p_halt) == (4, 0.3)
+
+
+def test_no_transforms(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / 'mine.yaml'
+    path.write_text('topomask: {transforms: }')
+    configure(cfg_file=path)
+    monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(2))
+    assert len(load_dataset('any', 'name', '.')) == 2
+
+
+PLAIN = 'model.type gnn gt.layer_type GINE+GRF gnn.layer_type'
+
+
+@pytest.mark.parametrize(
+    ('options', 'num_walks'),
+    [
+        ('gt.layer_type GINE+AsymmetricGRF', 5),
+        ('gt.layer_type GINE+Linear', 3),
+        (f'{PLAIN} asymmetricgrf_attention', 5),
+        (f'{PLAIN} gcnconv', 3),
+        ('model.type TopoGPSModel gt.layer_type GINE+GRF gnn.layer_type asymmetricgrf_attention', 3),
+    ],
+)
+def test_transform_takes_the_options_of_the_attention_that_is_built(
+    configure: Callable[..., None], options: str, num_walks: int
+) -> None:
+    configure(f'{options} topomask.GRF.num_walks 3 topomask.AsymmetricGRF.num_walks 5')
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert transform.settings.num_walks == num_walks
+
+
+@pytest.mark.parametrize(
+    ('tree', 'settings'),
+    [
+        ({'GRF': {'num_walks': 9, 'p_halt': '1e-1'}}, (9, 0.1)),
+        (
+            {'sum': ['GRF', {'heads': ['Causal', {'scale': [2, {'GRF': {'num_walks': 8}}]}]}, {'GRF': {'num_walks': 7}}]},
+            (8, 0.5),
+        ),
+        ({'sum': ['GRF', {'RWGNK': {'num_walks': 8}}]}, (3, 0.5)),
+    ],
+)
+@pytest.mark.parametrize('option', ['topomask.mask', 'topomask.Masked.mask'])
+def test_transform_takes_the_options_of_a_composed_mask(
+    configure: Callable[..., None], tree: dict[str, Any], settings: tuple[int, float], option: str
+) -> None:
+    configure('gt.layer_type GINE+Masked topomask.GRF.num_walks 3')
+    if option == 'topomask.mask':
+        cfg.topomask.mask = CfgNode(tree)
+    else:
+        cfg.topomask.Masked.mask = str(tree)
+    (transform,) = build_transforms(['AddGraphRandomFeatures'])
+    assert (transform.settings.num_walks, transform.settings.p_halt) == settings
+    cfg.gt.layer_type = 'GINE+Linear'
+    assert build_transforms(['AddGraphRandomFeatures'])[0].settings.num_walks == 3
+
+
+def test_random_walk_kernel_takes_the_options_of_a_composed_mask(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+Masked')
+    cfg.topomask.Masked.mask = '{transpose: {RWGNK: {num_walks: 9, alpha: 0.5}}}'
+    (transform,) = build_transforms(['AddRandomWalkKernel'])
+    assert transform.settings.num_walks == 9
+
+
+def test_transforms_from_yaml() -> None:
+    entries = [{'AddGraphRandomFeatures': {'num_walks': 2}}, 'NormalizeFeatures', {'NormalizeFeatures': None}]
+    built = build_transforms(entries)
+    assert [type(transform).__name__ for transform in built] == [
+        'AddGraphRandomFeatures',
+        'NormalizeFeatures',
+        'NormalizeFeatures',
+    ]
+    assert isinstance(built[1], NormalizeFeatures)
+
+
+@pytest.mark.parametrize(
+    ('entry', 'message'),
+    [
+        ('Nonsense', "topomask.transforms: got 'Nonsense'; accepted are .*AddGraphRandomFeatures"),
+        (
+            {'AddGraphRandomFeatures': {'nonsense': 2}},
+            'got .*nonsense.* for AddGraphRandomFeatures; accepted are the arguments',
+        ),
+        ({'AddRandomWalkPE': {}}, "accepted are the arguments .*'walk_length'.*; missing a required argument: 'walk_length'"),
+        ({'AddGraphRandomFeatures': {'p_halt': 'abc'}}, "AddGraphRandomFeatures.p_halt: got 'abc'; accepted are numbers"),
+        ({'AddGraphRandomFeatures': {'seed': {}, 'num_walks': 'x'}}, "num_walks: got 'x'; accepted are whole numbers from 1"),
+        ({'AddGraphRandomFeatures': 3}, 'accepted are names and'),
+        ({'A': {}, 'B': {}}, 'accepted are names and'),
+        (3, 'accepted are names and'),
+    ],
+)
+def test_bad_transforms(entry: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build_transforms([entry])
+
+
+@pytest.mark.parametrize(
+    ('format', 'name', 'message'),
+    [
+        ('topomask', 'nonsense', "dataset.name, for .*: got 'nonsense'; accepted are cifar10-pixels, cloth, digits"),
+        ('nonsense', 'x', "dataset.format: got 'nonsense'; accepted are topomask, PyG, PyG-Planetoid"),
+    ],
+)
+def test_unknown_dataset(configure: Callable[..., None], format: str, name: str, message: str) -> None:
+    configure()
+    with pytest.raises(ValueError, match=message):
+        load_dataset(format, name, '.')
+
+
+def test_order_is_a_function_of_seed_and_epoch() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        sampler = EpochSampler(20, seed)
+        sampler.set_epoch(epoch)
+        torch.manual_seed(torch.seed())  # the global state is of no influence
+        return list(sampler)
+
+    orders = {(seed, epoch): order(seed, epoch) for seed in range(3) for epoch in range(3)}
+    assert all(sorted(permutation) == list(range(20)) for permutation in orders.values())
+    assert len({tuple(permutation) for permutation in orders.values()}) == 9
+    assert all(order(*key) == permutation for key, permutation in orders.items())
+
+
+def test_data_that_cannot_be_downloaded_is_named(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ConnectionError('no route to host')
+
+    configure('dataset.dir nowhere')
+    monkeypatch.setattr('pyg_topomask.graphgym.data.loaders.create_loader', fail)
+    with pytest.raises(OSError, match=r"^dataset.dir: got 'nowhere', where .* could not be loaded: no route to host$"):
+        create_loaders()

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from oracles import power_series, weight_matrix
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.__main__ import main
+from pyg_topomask.datasets import DATASETS
+from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, suggest_num_walks
+from pyg_topomask.graphgym.inspect.mask import inspect
+from pyg_topomask.masks import GRFMask
+from pyg_topomask.transforms import AddGraphRandomFeatures
+
+QUIET = ['topomask.progress', 'False']
+
+
+def first_digit(root: Path) -> Data:
+    data = DATASETS['digits'](root=root)[0]
+    return Data(edge_index=data.edge_index, num_nodes=data.num_nodes)
+
+
+def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ['topomask.GRF.num_walks', '8', 'topomask.GRF.p_halt', '0.3', 'topomask.GRF.max_walk_length', '3']
+    arguments = ['inspect', '--cfg', str(digits), '--graphs', '2', '--out', str(tmp_path), *options, *QUIET]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    folder = tmp_path / digits.stem
+    with open(folder / 'inspect.csv', newline='') as file:
+        rows = list(csv.DictReader(file))
+    assert [row['graph'] for row in rows] == ['0', '1']
+    row = {key: float(value) for key, value in rows[0].items()}
+
+    data = first_digit(tmp_path)
+    mask = GRFMask(num_walks=8, p_halt=0.3, max_walk_length=3)
+    series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(4))
+    exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().double().numpy()
+    expected = {
+        'nodes': 64,
+        'edges': data.num_edges,
+        'walks': 8,
+        'error': np.linalg.norm(estimate - exact) / np.linalg.norm(exact),
+        'largest entry': exact.max(),
+        'largest deviation': np.abs(estimate - exact).max(),
+        'diagonal bias': np.trace(estimate - exact) / np.trace(exact),
+        'mask a row': (estimate != 0).sum(1).mean(),
+    }
+    for key, value in expected.items():
+        assert row[key] == pytest.approx(value, rel=1e-4), key
+    c = load_constant(mask, data, walkwise=True)
+    assert row['c, by walks'] == pytest.approx(c.item())
+    assert row['deviation, 95 %'] == pytest.approx(guaranteed_deviation(8, 0.05, c).item())
+    assert row['walks for 10 %, 95 %'] == pytest.approx(suggest_num_walks(0.1 * exact.max(), 0.05, c), rel=1e-4)
+    assert 1 < row['features a row'] <= row['most'] <= row['bound'] == 1 + 8 * 3
+    assert row['walking, s'] > 0
+
+    table = (folder / 'inspect.md').read_text()
+    assert '| graph |' in printed
+    assert all(line in table for line in printed.splitlines()[:4])
+    assert 'GINE+GRF' in table.splitlines()[0]
+    assert (folder / 'inspect.png').stat().st_size > 0
+
+
+@pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])
+def test_every_attention_with_walks(name: str, tmp_path: Path, digits: Path) -> None:
+    (row,) = inspect(digits, ['gt.layer_type', f'None+{name}', *QUIET], graphs=1, out=tmp_path, num_rows=4)
+    assert row['error'] > 0
+
+
+def test_walkers_that_depend_on_each_other_have_no_bound(tmp_path: Path, digits: Path) -> None:
+    options = ['topomask.GRF.sampler', 'antithetic', 'topomask.GRF.walk_length', 'fixed:4', *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert row['deviation, 95 %'] is None
+    assert row['walks for 10 %, 95 %'] is None
+    assert row['bound'] == 1 + 4 * 4
+
+
+@pytest.mark.parametrize('arguments', [{'num_walks': 2}, {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
+def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Path, arguments: dict[str, float]) -> None:
+    """Of other transforms the edges count, which come after."""
+    transforms = str([{'AddGraphRandomFeatures': arguments}, 'ToUndirected'])
+    (row,) = inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path, num_rows=64)
+    assert cfg.topomask.transforms == ['ToUndirected']
+    mask, data = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4), first_digit(tmp_path)
+    stored = mask(AddGraphRandomFeatures(**arguments)(data)).to_dense()[0].detach().double().numpy()
+    exact = exact_mask(mask, data)
+    assert row['walks'] == arguments['num_walks']
+    assert row['largest entry'] == pytest.approx(float(exact.max()), rel=1e-4)
+    assert row['error'] == pytest.approx(np.linalg.norm(stored - exact) / np.linalg.norm(exact), rel=1e-4)
+
+
+def test_walks_that_are_drawn_anew_are_those_of_the_attention(tmp_path: Path, digits: Path) -> None:
+    transforms = str([{'AddGraphRandomFeatures': {'num_walks': 2}}])
+    options = ['topomask.transforms', transforms, 'topomask.GRF.resample', 'forward', *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert row['walks'] == 4
+
+
+def test_stored_walks_that_do_not_fit_are_refused_as_in_training(tmp_path: Path, digits: Path) -> None:
+    transforms = str([{'AddGraphRandomFeatures': {'max_walk_length': 2}}])
+    with pytest.raises(ValueError, match='max_walk_length: got 4, but the stored walks end after 2 hops'):
+        inspect(digits, ['topomask.transforms', transforms, *QUIET], graphs=1, out=tmp_path)
+
+
+@pytest.mark.parametrize('asymmetric', ['False', 'pairs'])
+def test_of_heads_with_modulations_of_their_own_the_first_is_measured(tmp_path: Path, digits: Path, asymmetric: str) -> None:
+    heads = [[1.0, 0.25, 0.0, 0.0, 0.0], [5.0, 5.0, 5.0, 5.0, 5.0]]
+    options = ['gt.n_heads', '2', 'topomask.transforms', '[]', 'topomask.GRF.asymmetric', asymmetric, *QUIET]
+    (row,) = inspect(digits, ['topomask.GRF.modulation', str(heads), *options], graphs=1, out=tmp_path, num_rows=64)
+    series = power_series(weight_matrix(first_digit(tmp_path), 'sym'), np.array(heads[0]))
+    assert row['largest entry'] == pytest.approx(float((series @ series.T).max()), rel=1e-4)
+    assert 'Of the first head of the attention' in (tmp_path / digits.stem / 'inspect.md').read_text()
+
+
+def test_attention_of_the_plain_network(tmp_path: Path, digits: Path) -> None:
+    plain = ['model.type', 'gnn', 'gnn.att_heads', '2', 'gnn.dim_inner', '8', 'gt.n_heads', '5', *QUIET]
+    (row,) = inspect(digits, [*plain, 'gnn.layer_type', 'powerseries_attention'], graphs=1, out=tmp_path)
+    assert row['2 hops'] > 0
+    assert 'powerseries_attention on digits' in (tmp_path / digits.stem / 'inspect.md').read_text()
+    with pytest.raises(ValueError, match=r"^gnn.layer_type: got 'gcnconv', whose attention is None; accepted are attentions"):
+        inspect(digits, [*plain, 'gnn.layer_type', 'gcnconv'], graphs=1, out=tmp_path)
+
+
+def exact_mask(mask: GRFMask, data: Data) -> np.ndarray:
+    series = power_series(weight_matrix(data, 'sym'), mask.f[0].detach().double().numpy())
+    return series @ series.T
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.layer_type GINE+KMIP', 'whose attention is KMIP; accepted are attentions that have a mask'),
+        ('gt.layer_type GINE+None', 'whose attention is None; accepted are attentions that have a mask'),
+        ('gt.layer_type GINE+GRX', "'GRX'; accepted are Adjacency, AsymmetricGRF, "),
+        ('topomask.GRF.importance False', 'importance'),
+        ('topomask.GRF.num_walks 0', 'num_walks'),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], options: str, message: str
+) -> None:
+    assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), *options.split(), *QUIET]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith('error: ')
+    assert message in captured.err
+    assert captured.err.count('\n') == 1
+
+
+def test_number_of_graphs(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match=r'^graphs: got 0; accepted are whole numbers from 1'):
+        inspect(digits, QUIET, graphs=0, out=tmp_path)
+
+
+def test_without_matplotlib_there_is_a_table(
+    tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, 'matplotlib.figure', None)
+    inspect(digits, QUIET, graphs=1, out=tmp_path, num_rows=4)
+    assert 'pyg_topomask with its extra [viz]' in capsys.readouterr().err
+    assert (tmp_path / digits.stem / 'inspect.md').exists()
+    assert not (tmp_path / digits.stem / 'inspect.png').exists()
+
+
+def test_files_stand_beside_the_runs_and_are_whole(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = ['name_tag', 'tagged', *QUIET]
+    inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    assert [path.name for path in tmp_path.iterdir()] == [f'{digits.stem}-tagged']
+    before = {path.name: path.read_bytes() for path in (tmp_path / f'{digits.stem}-tagged').iterdir()}
+    assert sorted(before) == ['inspect.csv', 'inspect.md', 'inspect.png']
+
+    def fail(*args: object) -> None:
+        raise OSError('the disk is full')
+
+    monkeypatch.setattr('pyg_topomask.runs.folder.os.replace', fail)
+    with pytest.raises(OSError, match='the disk is full'):
+        inspect(digits, [*options, 'topomask.GRF.num_walks', '2'], graphs=1, out=tmp_path, num_rows=4)
+    assert {path.name: path.read_bytes() for path in (tmp_path / f'{digits.stem}-tagged').iterdir()} == before
+
+
+def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.inspect', interrupt)
+    assert main(['inspect', '--cfg', str(digits)]) == 130
+    assert capsys.readouterr().err == '\ninterrupted\n'
+
+
+@pytest.mark.parametrize('name', ['PowerSeries', 'Linear', 'HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency', 'Expander'])
+def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
+    first, second = inspect(digits, ['gt.layer_type', f'GINE+{name}', *QUIET], graphs=2, out=tmp_path)
+    assert first['nodes'] == 64
+    hops = ['0 hops', '1 hop', '2 hops', '3 hops', '4 hops', 'more']
+    assert sum(first[key] for key in hops) == pytest.approx(1, abs=1e-5)
+    assert first['smallest entry'] < first['largest entry'] or name == 'Linear'
+    reach = {'Adjacency': 1, 'PowerSeries': 4}.get(name, 5)
+    assert all(first[key] > 0 for key in hops[: reach + 1] if name != 'Expander')
+    assert not any(first[key] for key in hops[reach + 1 :])
+    del first['graph'], second['graph'], first['preparing, s'], second['preparing, s']
+    assert first == second  # equal graphs
+    folder = tmp_path / digits.stem
+    assert 'The mask of' in (folder / 'inspect.md').read_text()
+    assert (folder / 'inspect.png').stat().st_size > 0
+
+
+def test_structure_that_a_mask_needs_is_made_by_transforms(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match='AddGridShape'):
+        inspect(digits, ['gt.layer_type', 'GINE+Toeplitz', *QUIET], graphs=1, out=tmp_path)
+    options = ['gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', "[{'AddGridShape': {'shape': [8, 8]}}]", *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path)
+    assert row['entries a row'] == 64
+
+
+class Weighted(list[Data]):
+    """A data set of one weighted graph, with nothing stored beside it."""
+
+    _data = Data()
+
+
+def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = torch.tensor([4.0, 4.0, 1.0, 1.0])
+    data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=weight, num_nodes=3)
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.load_dataset', lambda *arguments: Weighted([data]))
+    (row,) = inspect(digits, QUIET, graphs=3, out=tmp_path)
+    mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
+    series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
+    exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().numpy()
+    assert row['error'] == pytest.approx(np.linalg.norm(estimate - exact) / np.linalg.norm(exact), rel=1e-4)
+
+
+@pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
+def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: str) -> None:
+    with pytest.raises(ValueError, match=r"^gt.layer_type(, before '\+': got 'Foo'; accepted are|: got 'GRF'; accepted is) "):
+        inspect(digits, ['gt.layer_type', layer_type, *QUIET], graphs=1, out=tmp_path)
+
+
+def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
+    with pytest.raises(ValueError, match=r'cycle .*; forests come from the data set: .* AddForest'):
+        inspect(digits, ['gt.layer_type', 'GINE+Tree', 'topomask.transforms', '[]', *QUIET], graphs=1, out=tmp_path)
+
+
+def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
+    config = Path(__file__).parents[3] / 'graphgps_configs' / 'models' / 'TopologicalViT.yaml'
+    with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted are TopoGPSModel and gnn"):
+        inspect(config, QUIET, out=tmp_path)

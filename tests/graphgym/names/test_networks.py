@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.loss import compute_loss
+from torch_geometric.graphgym.register import network_dict
+from yacs.config import CfgNode
+
+from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
+from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
+from pyg_topomask.graphgym.run.optim import create_optimizer
+from pyg_topomask.walks.walk import sample_ensembles
+
+
+def make_batch(dim_edge: int = 2, num_graphs: int = 4) -> Batch:
+    """Rings of different sizes with random features, with labels and masks for tasks on nodes and on graphs."""
+    generator = torch.Generator().manual_seed(0)
+    graphs = []
+    for size in range(5, 5 + num_graphs):
+        source = torch.arange(size)
+        # Trees want paths, the others get rings.
+        target = source.roll(1)
+        if cfg.gt.layer_type.endswith('Tree'):
+            source, target = source[1:], target[1:]
+        edge_index = torch.cat([torch.stack([source, target]), torch.stack([target, source])], dim=1)
+        data = Data(x=torch.randn(size, 3, generator=generator), edge_index=edge_index)
+        data.mask_left = data.mask_right = torch.rand(size, 2, generator=generator)
+        data.grid_shape = torch.tensor([[size]])
+        if dim_edge:
+            data.edge_attr = torch.randn(edge_index.size(1), dim_edge, generator=generator)
+        if cfg.dataset.task == 'graph':
+            data.y = torch.randint(10, (1,), generator=generator)
+        else:
+            data.y = torch.randint(10, (size,), generator=generator)
+            data.train_mask = torch.rand(size, generator=generator) < 0.7
+        graphs.append(data)
+    for transform in build_transforms(cfg.topomask.transforms):
+        graphs = [transform(data) for data in graphs]
+    batch = Batch.from_data_list(graphs)
+    batch.split = 'train'
+    cfg.share.dim_in, cfg.share.dim_edge = 3, dim_edge
+    return batch
+
+
+def build() -> tuple[TopoGPSModel, Batch]:
+    batch = make_batch()
+    return TopoGPSModel(3, 10), batch
+
+
+def predict(model: TopoGPSModel, batch: Batch) -> tuple[Tensor, Tensor]:
+    return model(batch.clone())
+
+
+NAMES = [f'{local}+{attention}' for local in ('None', 'GINE') for attention in (*ATTENTIONS, *ATTN_TYPES)]
+
+
+@pytest.mark.parametrize('layer_type', [name for name in NAMES if name != 'None+None'])
+def test_every_attention(configure: Callable[..., None], layer_type: str) -> None:
+    configure(f'gt.layer_type {layer_type}')
+    cfg.topomask.Toeplitz.shape_dims = 1
+    if layer_type.endswith('+Masked'):
+        cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'PowerSeries': {'order': 2}}]})
+    batch = make_batch()
+    prediction, label = predict(TopoGPSModel(3, 10), batch)
+    assert prediction.shape == (4, 10)
+    assert label.shape == (4,)
+    assert prediction.isfinite().all()
+
+
+@pytest.mark.parametrize('edges', [True, False])
+@pytest.mark.parametrize('local', [name for name, layer in LOCAL_LAYERS.items() if layer])
+def test_every_local_layer(configure: Callable[..., None], local: str, edges: bool) -> None:
+    configure(f'gt.layer_type {local}+Linear dataset.edge_encoder {edges}')
+    batch = make_batch(dim_edge=2 if edges else 0)
+    torch.manual_seed(0)
+    model = TopoGPSModel(3, 10)
+    if LOCAL_LAYERS[local].edge_attr == 'demands' and not edges:
+        with pytest.raises(ValueError, match=r'dataset.edge_encoder'):
+            predict(model, batch)
+        return
+    model.eval()
+    prediction, _ = predict(model, batch)
+    if edges:
+        batch.edge_attr = batch.edge_attr + 1
+        changed = not torch.allclose(prediction, predict(model, batch)[0])
+        assert changed == (LOCAL_LAYERS[local].edge_attr != 'ignores')
+
+
+def test_attention_reads_its_options(configure: Callable[..., None]) -> None:
+    configure('topomask.GRF.num_walks 7')
+    model, _ = build()
+    assert model.layers[0].attn.mask.walk_settings.num_walks == 7
+
+
+def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+SparseAttention gt.sparse.k 3 gt.sparse.kq_dim 5 gt.sparse.random_attention True')
+    attention = build()[0].layers[0].attn
+    assert (attention.k, attention.random_fraction) == (3, 0.1)
+    assert attention.lin_q.out_channels == 5 * cfg.gt.n_heads
+    # What is not said is the hidden size, as theirs, and heads are combined by a linear map.
+    assert attention.lin_v.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
+    assert attention.lin_out.out_channels == cfg.gt.dim_hidden
+
+
+def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GINE+KMIP gt.attn_dropout 0.3')
+    attention = build()[0].layers[0].attn
+    assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
+    configure('gt.layer_type GINE+SparseAttention gt.attn_dropout 0.3')
+    attention = build()[0].layers[0].attn
+    assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
+    configure('gt.layer_type GINE+GRF gt.attn_dropout 0.3')
+    assert build()[0].layers[0].attn.dropout == 0.3
+
+
+def test_layers_share_one_graph(configure: Callable[..., None]) -> None:
+    configure('gt.layers 3')
+    (model, batch), graphs = build(), []
+    for layer in model.layers:
+        layer.register_forward_pre_hook(lambda module, args, kwargs: graphs.append(kwargs['graph']), with_kwargs=True)
+    predict(model, batch)
+    assert len(graphs) == 3
+    assert graphs[0] is graphs[1] is graphs[2]
+
+
+def test_layers_before_message_passing(configure: Callable[..., None]) -> None:
+    configure('dataset.node_encoder False gnn.layers_pre_mp 2')
+    assert predict(*build())[0].shape == (4, 10)
+
+
+@pytest.mark.parametrize('norm', ['layer_norm True gt.batch_norm False', 'layer_norm False gt.batch_norm False'])
+def test_norms(configure: Callable[..., None], norm: str) -> None:
+    configure(f'gt.{norm}')
+    assert predict(*build())[0].isfinite().all()
+
+
+def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) -> None:
+    configure('gnn.head san_graph')
+    batch = Batch.from_data_list([Data(x=torch.ones(size, 8), y=torch.zeros(1)) for size in (2, 0, 3, 0)])
+    prediction, label = build_head(8, 3)(batch)
+    assert prediction.shape == (4, 3)
+    assert label.shape == (4,)
+    torch.testing.assert_close(prediction[1], prediction[3])
+
+
+@pytest.mark.parametrize('layer_type', ['None+Transformer', 'None+Performer', 'GCN+Transformer'])
+def test_heads_that_do_not_divide_the_channels(configure: Callable[..., None], layer_type: str) -> None:
+    configure(f'gt.layer_type {layer_type} gt.n_heads 3 gt.dim_hidden 8 dataset.edge_encoder False')
+    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for gt.dim_hidden 8; accepted are divisors'):
+        TopoGPSModel(8, 3)
+
+
+@pytest.mark.parametrize('head', ['graph', 'san_graph'])
+def test_graph_heads(configure: Callable[..., None], head: str) -> None:
+    configure(f'gnn.head {head}')
+    assert predict(*build())[0].shape == (4, 10)
+
+
+def test_inductive_node_head(configure: Callable[..., None]) -> None:
+    configure('gnn.head inductive_node dataset.task node')
+    batch = make_batch()
+    assert predict(TopoGPSModel(3, 10), batch)[0].shape == (batch.num_nodes, 10)
+
+
+def test_type_encoders(configure: Callable[..., None]) -> None:
+    configure('dataset.node_encoder_name TypeDictNode dataset.edge_encoder_name TypeDictEdge')
+    batch = make_batch()
+    with pytest.raises(ValueError, match=r'^dataset.node_encoder_num_types: got 0; accepted are'):
+        TopoGPSModel(3, 10)
+    cfg.dataset.node_encoder_num_types, cfg.dataset.edge_encoder_num_types = 3, 2
+    batch.x = torch.arange(batch.num_nodes).view(-1, 1) % 3
+    batch.edge_attr = torch.arange(batch.num_edges) % 2
+    assert predict(TopoGPSModel(3, 10), batch)[0].shape == (4, 10)
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.layer_type None+None', "gt.layer_type: got 'None\\+None'; accepted are a local layer"),
+        ('gt.layer_type GRF', "gt.layer_type: got 'GRF'; accepted is '<local layer>\\+<attention>'"),
+        ('gt.layer_type GINE+GRF+GRF', "gt.layer_type: got 'GINE\\+GRF\\+GRF'; accepted is"),
+        ('gt.layer_type GINE+GRX', "gt.layer_type, after '\\+': got 'GRX'; accepted are .*GRF.*Performer"),
+        ('gt.layer_type GINX+GRF', "gt.layer_type, before '\\+': got 'GINX'; accepted are .*GCN"),
+        ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner: got 16 and 8 for 8 channels'),
+        ('gt.layer_norm True', 'gt.layer_norm, gt.batch_norm: got True for both'),
+        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads: got 3 for gt.dim_hidden'),
+        ('gnn.head nonsense', "gnn.head: got 'nonsense'; accepted are .*graph.*san_graph"),
+        ('gnn.act nonsense', "gnn.act: got 'nonsense'; accepted are .*relu"),
+        ('dataset.node_encoder_name nonsense', "dataset.node_encoder_name: got 'nonsense'; accepted are .*LinearNode"),
+        ('dataset.edge_encoder_name nonsense', "dataset.edge_encoder_name: got 'nonsense'; accepted are .*LinearEdge"),
+    ],
+)
+def test_bad_configuration(configure: Callable[..., None], options: str, message: str) -> None:
+    configure(options)
+    cfg.share.dim_in, cfg.share.dim_edge = 3, 2
+    with pytest.raises(ValueError, match=message):
+        TopoGPSModel(3, 10)
+
+
+def test_edge_encoder_without_edge_features(configure: Callable[..., None]) -> None:
+    configure()
+    cfg.share.dim_in, cfg.share.dim_edge = 3, 0
+    with pytest.raises(ValueError, match=r"the dataset 'digits' has no edge features"):
+        TopoGPSModel(3, 10)
+
+
+@pytest.mark.parametrize('name', ['grf_attention', 'linear_attention', 'adjacency_attention'])
+def test_plain_graphgym_layer(configure: Callable[..., None], name: str) -> None:
+    configure(f'dataset.node_encoder False gnn.layer_type {name} gnn.layers_mp 2 gnn.att_heads 2 dataset.edge_encoder False')
+    batch = make_batch()
+    model = network_dict['gnn'](dim_in=3, dim_out=10)
+    before = {name: parameter.detach().clone() for name, parameter in model.named_parameters() if 'attn' in name}
+    assert before
+    prediction, label = predict(model, batch)
+    assert prediction.shape == (4, 10)
+    compute_loss(prediction, label)[0].backward()
+    create_optimizer(model.parameters()).step()
+    assert any(not torch.equal(before[name], model.get_parameter(name)) for name in before)
+
+
+def test_plain_graphgym_layers_walk_once_per_forward(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(
+        'dataset.node_encoder False gnn.layer_type grf_attention gnn.layers_mp 3 gnn.att_heads 2 dataset.edge_encoder False'
+    )
+    cfg.topomask.GRF.resample = 'forward'
+    walked = []
+
+    def walk(*args: Any) -> Any:
+        walked.append(args)
+        return sample_ensembles(*args)
+
+    monkeypatch.setattr('pyg_topomask.masks.grf.sample_ensembles', walk)
+    batch = make_batch()
+    model = network_dict['gnn'](dim_in=3, dim_out=10)
+    x = batch.x
+    for forward in range(2):
+        batch.x = x
+        model(batch)
+        assert len(walked) == forward + 1

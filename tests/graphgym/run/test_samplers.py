@@ -1,0 +1,152 @@
+"""Training on subgraphs of a single graph."""
+
+from __future__ import annotations
+
+import copy
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym import register
+from torch_geometric.loader import graph_saint
+
+from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym.data.loaders import SAMPLERS, create_loaders
+from pyg_topomask.graphgym.run import module
+from pyg_topomask.graphgym.run.first_step import try_first_step
+
+pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no accelerator")
+
+CORA = Path(__file__).parents[3] / 'graphgps_configs' / 'cora.yaml'
+OPTIONS = """
+dataset.format ring gt.layer_type GCN+GRF topomask.transforms [] gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8
+train.batch_size 3 optim.max_epoch 2 optim.num_warmup_epochs 0 topomask.progress False
+"""
+
+
+class Adjacency:
+    """What the samplers ask of torch_sparse.SparseTensor, which has to be compiled."""
+
+    def __init__(self, row: Tensor, col: Tensor, value: Tensor, sparse_sizes: tuple[int, int]) -> None:
+        self.entries, self.sizes, self.storage = (row, col, value), sparse_sizes, self
+
+    def coo(self) -> tuple[Tensor, ...]:
+        return self.entries
+
+    def row(self) -> Tensor:
+        return self.entries[0]
+
+    def rowcount(self) -> Tensor:
+        return torch.bincount(self.entries[0], minlength=self.sizes[0])
+
+    def colcount(self) -> Tensor:
+        return torch.bincount(self.entries[1], minlength=self.sizes[1])
+
+    def random_walk(self, start: Tensor, length: int) -> Tensor:
+        return (start[:, None] + torch.arange(length + 1)) % self.sizes[0]
+
+    def saint_subgraph(self, nodes: Tensor) -> tuple[Adjacency, Tensor]:
+        row, col, value = self.entries
+        kept = torch.isin(row, nodes) & torch.isin(col, nodes)
+        entries = (torch.searchsorted(nodes, row[kept]), torch.searchsorted(nodes, col[kept]), value[kept])
+        return Adjacency(*entries, (nodes.numel(), nodes.numel())), value[kept]
+
+
+class Ring(InMemoryDataset):
+    """A ring of 60 nodes, of which 2 train."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        nodes = torch.arange(60)
+        edge_index = torch.stack([torch.cat([nodes, nodes]), torch.cat([nodes.roll(1), nodes.roll(-1)])])
+        masks = {'train_mask': nodes < 2, 'val_mask': nodes % 3 == 1, 'test_mask': nodes % 3 == 2}
+        self.data, self.slices = self.collate([Data(x=torch.randn(60, 5), edge_index=edge_index, y=nodes % 3, **masks)])
+
+
+@pytest.fixture(autouse=True)
+def _ring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_saint, 'SparseTensor', Adjacency)
+    monkeypatch.setitem(register.loader_dict, 'ring', lambda format, *args: Ring() if format == 'ring' else None)
+
+
+@pytest.mark.parametrize('sampler', SAMPLERS)
+def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
+    losses: list[tuple[int, float, float]] = []
+    step = module.RunModule.training_step
+
+    def recording(self: module.RunModule, batch: Data, *args: Any) -> Tensor:
+        labels = int(batch.train_mask.sum())
+        loss = step(self, batch, *args)
+        gradient = torch.autograd.grad(loss, list(self.model.parameters()), retain_graph=True, allow_unused=True)
+        losses.append((labels, loss.item(), sum(float(part.abs().sum()) for part in gradient if part is not None)))
+        return loss
+
+    monkeypatch.setattr(module.RunModule, 'training_step', recording)
+    options = [] if sampler == 'full_batch' else ['train.sampler', sampler, 'train.iter_per_epoch', '6']
+    (row,) = train(CORA, [*OPTIONS.split(), *options], out=tmp_path)
+    assert len(losses) == (2 if sampler == 'full_batch' else 12)
+    assert all(math.isfinite(loss) and math.isfinite(gradient) for _, loss, gradient in losses)
+    assert all((loss > 0) == (gradient > 0) == (labels > 0) for labels, loss, gradient in losses)
+    assert any(labels == 0 for labels, *_ in losses) == (sampler != 'full_batch')
+    assert math.isfinite(row['val_loss'])
+
+
+@pytest.mark.parametrize('options', ['', 'train.sampler saint_node', 'train.sampler saint_rw num_workers 1'])
+def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: str) -> None:
+    configure(f'{OPTIONS} topomask.GRF.resample forward gt.attn_dropout 0.5 {options}', CORA)
+    loader = create_loaders()[0]
+    generator = None if loader.generator is None else loader.generator.get_state()
+    network = module.RunModule().model
+    before = copy.deepcopy(network.state_dict())
+
+    def draw() -> list[float]:
+        return [random.random(), np.random.rand(), float(torch.rand(()))]  # noqa: NPY002
+
+    seeds = [random.getstate(), np.random.get_state(), torch.get_rng_state()]  # noqa: NPY002
+    expected = draw()
+    random.setstate(seeds[0])
+    np.random.set_state(seeds[1])  # noqa: NPY002
+    torch.set_rng_state(seeds[2])
+    try_first_step(network, loader, torch.device('cpu'))
+    assert draw() == expected
+    assert generator is None or torch.equal(generator, loader.generator.get_state())
+    assert loader._iterator is None
+    assert all(part.training for part in network.modules())
+    torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('error', [KeyError('x'), IndexError('x'), TypeError('x'), RuntimeError('x\ny'), AttributeError('x')])
+def test_what_fails_is_said_in_one_line(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    configure(OPTIONS, CORA)
+    loader = create_loaders()[0]
+    _fail_with(monkeypatch, error)
+    message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted is what"
+    with pytest.raises(ValueError, match=message):
+        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+
+
+@pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ValueError('x'), ImportError('x')])
+def test_other_errors_pass_as_they_are(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    configure(OPTIONS, CORA)
+    loader = create_loaders()[0]
+    _fail_with(monkeypatch, error)
+    with pytest.raises(type(error), match=r'^x$'):
+        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+
+
+def _fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def loss(pred: Tensor, true: Tensor) -> None:
+        raise error
+
+    monkeypatch.setitem(register.loss_dict, 'failing', loss)

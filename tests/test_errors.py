@@ -1,0 +1,61 @@
+"""The error for an argument: its message, its attributes, its other names."""
+
+import copy
+import pickle
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from pyg_topomask.checks import check_choice, check_shape, check_whole
+from pyg_topomask.errors import ArgumentError
+
+ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension', verb='is')
+ATTRIBUTES = {'argument': 'x', 'given': 'shape (2,)', 'accepted': '[N, channels]', 'remedy': 'add a dimension', 'verb': 'is'}
+
+
+def test_the_message_has_all_attributes() -> None:
+    assert vars(ERROR) == ATTRIBUTES
+    assert str(ERROR) == 'x: got shape (2,); accepted is [N, channels]; add a dimension'
+    assert str(ArgumentError('num', 0, range(1, 3))) == 'num: got 0; accepted are range(1, 3)'
+
+
+@pytest.mark.parametrize('same', [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_copies_and_pickles_keep_all_attributes(same: Callable[[ArgumentError], ArgumentError]) -> None:
+    again = same(ERROR)
+    assert type(again) is ArgumentError
+    assert vars(again) == ATTRIBUTES
+    assert str(again) == str(ERROR)
+
+
+def test_an_error_has_the_name_of_the_argument_under_its_owner() -> None:
+    error = ERROR.under('topomask.GRF')
+    assert vars(error) == ATTRIBUTES | {'argument': 'topomask.GRF.x'}
+    assert str(error) == 'topomask.GRF.x: got shape (2,); accepted is [N, channels]; add a dimension'
+    assert ERROR.renamed('pos').argument == 'pos'
+    assert ERROR.argument == 'x'
+
+
+def test_a_check_names_the_argument_and_not_its_message() -> None:
+    with pytest.raises(ArgumentError) as raised:
+        check_whole(1, num_walks=0)
+    assert (raised.value.argument, raised.value.given, raised.value.accepted) == ('num_walks', '0', 'whole numbers from 1')
+
+
+@pytest.mark.parametrize('given', ['c', 1, [], {}, 'a, None', torch.zeros(2)])
+def test_choices(given: object) -> None:
+    check_choice({'a': 1, 'b': 2}, first='a', second='b')
+    check_choice(('a', None), first=None)
+    with pytest.raises(ArgumentError, match=rf'^second: got {re.escape(repr(given))}; accepted are a, None$'):
+        check_choice(('a', None), first='a', second=given)
+
+
+def test_shapes() -> None:
+    x = torch.zeros(2, 3)
+    check_shape(x.shape, x=x)
+    check_shape((2, 'channels'), x=x)
+    check_shape((), x=torch.zeros(()))
+    for sizes, accepted in [((2,), '[2]'), ((2, 'channels', 1), '[2, channels, 1]'), ((3, 'channels'), '[3, channels]')]:
+        with pytest.raises(ArgumentError, match=rf'^x: got shape \(2, 3\); accepted is {re.escape(accepted)}$'):
+            check_shape(sizes, first=torch.zeros([1 if isinstance(size, str) else size for size in sizes]), x=x)
