@@ -168,7 +168,7 @@ def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path)
     num_nodes = data.num_nodes or 0
     adjacency = torch.eye(num_nodes, dtype=torch.long)
     if data.edge_index is not None:
-        adjacency[tuple(data.edge_index)] = 1
+        adjacency[tuple(data.edge_index.flip(0))] = 1
     weight = mask.log_weight.detach().exp()
     for i, row in enumerate(adjacency):
         reached = torch.stack([torch.arange(num_nodes) == i, row > 0, (row @ adjacency) > 0])
