@@ -23,7 +23,7 @@ import torch_geometric
 import yaml  # type: ignore[import-untyped]
 
 from benchmarks.harness import Unavailable, run_all, write_table
-from benchmarks.peptides import write_part
+from benchmarks.peptides import write_sample
 
 __all__ = ['run']
 
@@ -38,7 +38,7 @@ OURS = (
 )
 PEPTIDES = 'peptides-func'
 #: Molecules of each split: GraphGPS has no setting for fewer, and all of them would take a day.
-PART = {'train': 256, 'val': 64, 'test': 64}
+SAMPLE = {'train': 256, 'val': 64, 'test': 64}
 #: What GraphGPS takes for the newest version of the file.
 VERSION = '701eb743e899f4d793f0e13c8fa5a1b4'
 #: Epochs of each data set, in order of the nodes of a graph.
@@ -79,7 +79,7 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         f'GraphGPS unmodified, the files of graphgps_configs/graphgps with the attention changed in gt.layer_type'
         f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs, '
-        f'{PART["train"]} of 10,873 molecules for training on Peptides-func. Seconds are '
+        f'{SAMPLE["train"]} of 10,873 molecules for training on Peptides-func. Seconds are '
         f'those of training, the median of all epochs but the first; memory includes Python and its libraries. "dropout" is '
         f'gt.attn_dropout: Transformer drops its N x N coefficients, which takes it several times as long, linear attention '
         f'drops outputs.'
@@ -90,14 +90,14 @@ def run(quick: bool, folder: Path) -> None:
 
 def _row(job: Job, results: dict[Job, dict[str, Any]]) -> dict[str, object]:
     name, attention, epochs = job
-    own = results[job]
+    result = results[job]
     dropout = _config(name)['gt']['attn_dropout']
     row: dict[str, object] = {'data set': name, 'attention': attention, 'dropout': dropout, 'epochs': epochs}
-    row |= {'training loss': own.get('loss', own.get('failed')), 'seconds per epoch': own.get('seconds', '')}
-    for other in THEIRS:
-        reference = results[name, other, epochs].get('seconds')
-        row[f'time, {other} = 1'] = own['seconds'] / reference if reference and 'seconds' in own else ''
-    return {**row, 'peak memory of the process (MiB)': own.get('memory', '')}
+    row |= {'training loss': result.get('loss', result.get('failed')), 'seconds per epoch': result.get('seconds', '')}
+    for baseline in THEIRS:
+        reference = results[name, baseline, epochs].get('seconds')
+        row[f'time, {baseline} = 1'] = result['seconds'] / reference if reference and 'seconds' in result else ''
+    return {**row, 'peak memory of the process (MiB)': result.get('memory', '')}
 
 
 def _file(name: str) -> Path:
@@ -112,8 +112,8 @@ def _config(name: str) -> dict[str, Any]:
 def _write_peptides(folder: Path) -> None:
     (folder / 'raw').mkdir(parents=True)
     (folder / VERSION).touch()
-    part = write_part(folder / 'raw', PART)
-    (folder / 'splits_random_stratified_peptide.pickle').write_bytes(pickle.dumps(part))
+    splits = write_sample(folder / 'raw', SAMPLE)
+    (folder / 'splits_random_stratified_peptide.pickle').write_bytes(pickle.dumps(splits))
 
 
 def _train(job: Job, checkout: str, folders: dict[str, str]) -> dict[str, Any]:

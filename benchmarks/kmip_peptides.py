@@ -19,7 +19,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from benchmarks.harness import Unavailable, write_table
 from benchmarks.kmip_models import EQUAL_SIZE, REFERENCE, Task, Training, compare_all, describe
-from benchmarks.peptides import write_part
+from benchmarks.peptides import write_sample
 from pyg_topomask.datasets import PeptidesFunctional
 
 __all__ = ['peptides', 'run']
@@ -96,7 +96,7 @@ def run(quick: bool, folder: Path) -> None:
         raise Unavailable('RDKit is not installed: install pyg_topomask with its extra [molecules]')
     training = QUICK if quick else FULL
     with tempfile.TemporaryDirectory() as root:
-        chosen = write_part(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
+        chosen = write_sample(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
         np.savez(Path(root) / 'splits_random_stratified.npz', train=chosen['train'], val=chosen['val'], test=chosen['test'])
         task = peptides(root)
         task.load('train')  # prepares all of them once

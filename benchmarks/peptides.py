@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import data_folder
 
-__all__ = ['MOLECULES', 'write_part']
+__all__ = ['MOLECULES', 'write_sample']
 
 #: The name of the file of molecules.
 MOLECULES = 'peptide_multi_class_dataset.csv.gz'
 
 
-def write_part(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
+def write_sample(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
     r"""Writes molecules of the official splits, drawn at random, to a file of the form of :obj:`MOLECULES`, and returns which
     of its rows are in which split.
 

@@ -49,9 +49,9 @@ def run(quick: bool, folder: Path) -> None:
             rows.append({**row, 'peak memory, MiB': memory / 2**20})
     by_job = {(row['method'], row['graphs'], row['nodes per graph']): row['seconds'] for row in rows}
     for row in rows:
-        for other in ('KeOps argKmin alone', 'faiss alone', 'full attention'):
-            time = by_job.get((other, row['graphs'], row['nodes per graph']), math.nan)
-            row[f'{other} / it'] = time / row['seconds']
+        for baseline in ('KeOps argKmin alone', 'faiss alone', 'full attention'):
+            time = by_job.get((baseline, row['graphs'], row['nodes per graph']), math.nan)
+            row[f'{baseline} / it'] = time / row['seconds']
     note = (
         f'Search for the k = {K} largest inner products of normal queries and keys, d = {DIM}, 1 head, float32, median of '
         f'{"1 call" if quick else "9 calls, 3 beyond 10,000 nodes,"} of each in turn after one not counted, so without the '

@@ -59,8 +59,8 @@ def _unpack(name: str) -> list[Data]:
     # The neighbors above a node ascend, each given by its distance from the one before, the first by that from the node.
     total = F.pad(gap.cumsum(0), (1, 0))
     node = torch.arange(above.numel()).repeat_interleave(above)
-    other = node + total[1:] - total[above.cumsum(0) - above].repeat_interleave(above)
-    edges = torch.stack([node, other]).split([int(degrees.sum()) for degrees in above.split(size.tolist())], dim=1)
+    neighbor = node + total[1:] - total[above.cumsum(0) - above].repeat_interleave(above)
+    edges = torch.stack([node, neighbor]).split([int(degrees.sum()) for degrees in above.split(size.tolist())], dim=1)
     graphs, start = [], 0
     for number, index, target in zip(size.tolist(), edges, label.split(1), strict=True):
         graphs.append(Data(edge_index=to_undirected(index - start, num_nodes=number), y=target, num_nodes=number))

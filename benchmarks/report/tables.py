@@ -80,9 +80,9 @@ class Row:
             raise Missing(f'table {self.table} has no column {unknown.pop()!r}')
         return all(_matches(self.cells[key], value) for key, value in wanted.items())
 
-    def minus_by_seed(self, other: Row) -> Estimate:
+    def minus_by_seed(self, baseline: Row) -> Estimate:
         r"""The difference to another row, paired by the seeds of both."""
-        seeds = zip(self['seeds'].split(), other['seeds'].split(), strict=True)
+        seeds = zip(self['seeds'].split(), baseline['seeds'].split(), strict=True)
         return Estimate(*mean_error([float(value) - float(base) for value, base in seeds]))
 
 

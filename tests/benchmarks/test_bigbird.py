@@ -21,8 +21,8 @@ def test_near_nodes_and_ends():
     near = np.abs(place[:, None] - place) <= window
     end = (place < ends) | (place >= size - ends)
     assert (matrix[near | end | end[:, None]] == 1).all()
-    others = matrix[~(near | end | end[:, None])]
-    assert 0 < others.sum() <= degree * size
+    random_entries = matrix[~(near | end | end[:, None])]
+    assert 0 < random_entries.sum() <= degree * size
 
 
 def test_small_graphs_attend_to_all():

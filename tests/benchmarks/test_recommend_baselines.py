@@ -124,9 +124,9 @@ def test_contrastive_losses_add_the_agreement_of_their_views(
     expected = BPR.loss(model, *dataset.train)
     torch.manual_seed(2)
     (users, items), (other_users, other_items) = model.views()
-    for one, other, row in ((users, other_users, 0), (items, other_items, 1)):
+    for first, second, row in ((users, other_users, 0), (items, other_items, 1)):
         index = dataset.train[row].unique()
-        expected = expected + 0.6 * info_nce(one[index], other[index], 0.2)
+        expected = expected + 0.6 * info_nce(first[index], second[index], 0.2)
     torch.testing.assert_close(loss, expected)
     loss.backward()
     assert not torch.allclose(users, other_users)

@@ -142,9 +142,9 @@ def test_differences_are_paired_by_seed(tmp_path):
 def test_what_a_table_knows_of_a_difference_stands_above_its_rounded_figures(tmp_path):
     rows = table('model|minus GAT, paired|verdict', ('GCN', '+0.016 ± 0.008', 'not distinguishable'), ('GIN', WORSE, 'worse'))
     write(tmp_path, 'made', rows)
-    gap, other = Table(tmp_path, 'made').column('minus GAT, paired')
-    assert [gap.verdict, (-gap).verdict] == ['not distinguishable'] * 2
-    assert [other.verdict, (-other).verdict] == ['worse', 'better']
+    unclear, worse = Table(tmp_path, 'made').column('minus GAT, paired')
+    assert [unclear.verdict, (-unclear).verdict] == ['not distinguishable'] * 2
+    assert [worse.verdict, (-worse).verdict] == ['worse', 'better']
 
 
 @pytest.fixture

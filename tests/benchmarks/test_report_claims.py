@@ -23,8 +23,8 @@ def test_motifs(gaps, verdict, tmp_path):
     deep = [('induced cycle', 'GAT', 4, BETTER, ''), ('induced cycle', 'GCN', 6, WORSE, '')]
     write(tmp_path, 'motifs', table(MOTIFS, *reference, *rows, *deep))
     assert decide(tmp_path, 'Fig. 6', 'motifs')[0] == verdict
-    found, sentence = decide(tmp_path, 'Fig. 7', 'motifs')
-    assert found == (verdict if verdict != NOT_REPRODUCED or BETTER in gaps else TREND)
+    decided, sentence = decide(tmp_path, 'Fig. 7', 'motifs')
+    assert decided == (verdict if verdict != NOT_REPRODUCED or BETTER in gaps else TREND)
     assert 'of 3 networks (GCNs of any depth' in sentence
 
 
@@ -45,14 +45,14 @@ def test_walk_length(longest, verdict, tmp_path):
     rows = [('caveman', 1, '0.500 ± 0.010'), ('caveman', 3, '0.900 ± 0.010'), ('caveman', 5, longest)]
     rows += [('induced cycle', hops, score) for _, hops, score in rows]
     write(tmp_path, 'gkat_walk_length', table('task|hops|validation accuracy', *rows))
-    found, sentence = decide(tmp_path, 'Fig. 9, with the words of App. A.5.3', 'gkat_walk_length')
-    assert found == verdict
+    decided, sentence = decide(tmp_path, 'Fig. 9, with the words of App. A.5.3', 'gkat_walk_length')
+    assert decided == verdict
     assert f'caveman: 0.900 ± 0.010 with 3 hops, and {longest} with 5' in sentence
     scores = {'1 hop': '0.500 ± 0.010', '2 hops': '0.900 ± 0.010', '4 hops': '0.800 ± 0.010', '7 hops': longest}
     rows = [('Cora', f'GKAT, {hops}', score) for hops, score in scores.items()] + [('Cora', 'GAT', '0.999 ± 0.001')]
     write(tmp_path, 'citation', table('data|model|test accuracy', *rows))
-    found, sentence = decide(tmp_path, 'App. A.5.3, Fig. 12', 'citation')
-    assert found == verdict
+    decided, sentence = decide(tmp_path, 'App. A.5.3, Fig. 12', 'citation')
+    assert decided == verdict
     assert f'0.500 ± 0.010 with walks of 1 hop, 0.900 ± 0.010 with 2 hops, 0.800 ± 0.010 with 4 hops, and {longest}' in sentence
 
 
@@ -65,8 +65,8 @@ def test_tu(gap, verdict, tmp_path):
     rows += [(data, 'no graph', gap, '') for data in ('ENZYMES', 'PROTEINS', 'IMDB-BINARY')]
     write(tmp_path, 'tu', table('data|model|minus GKAT, paired|verdict', *rows))
     assert decide(tmp_path, 'Tables 1, 2', 'tu', 'baseline')[0] == verdict
-    found, sentence = decide(tmp_path, 'not in the paper', 'tu')
-    assert found == MEASURED
+    decided, sentence = decide(tmp_path, 'not in the paper', 'tu')
+    assert decided == MEASURED
     assert f'GKAT is better than {int(gap == WORSE)} of 1 GCNs, GATs and GINs' in sentence
 
 
@@ -79,8 +79,8 @@ def test_citation(cora, verdict, tmp_path):
         # Chosen by validation, and not by test accuracy.
         rows.append((data, 'GKAT, 2 hops', '0.990 ± 0.010', WORSE, 'worse', '0.700 ± 0.010'))
     write(tmp_path, 'citation', table('data|model|test accuracy|minus GAT, paired|verdict|validation accuracy', *rows))
-    found, sentence = decide(tmp_path, 'Table 10', 'citation')
-    assert found == verdict
+    decided, sentence = decide(tmp_path, 'Table 10', 'citation')
+    assert decided == verdict
     words = 'GKAT is worse' if cora == 'worse' else cora
     assert f'`GKAT, 4 hops` has a test accuracy of 0.810 ± 0.010, and GAT of 0.800 ± 0.010 ({words})' in sentence
 
@@ -92,8 +92,8 @@ def test_rwgnk_speed(factor, verdict, tmp_path):
     # The paper's is the graph of PubMed's size.
     rows = [(3_327, layer, 30, 5.0, 0.5), (19_717, layer, factor, 0.25, 0.05), (100_000, layer, '', 0.1, '')]
     write(tmp_path, 'gkat_speed', table(columns, *rows))
-    found, sentence = decide(tmp_path, 'Table 3', 'gkat_speed', '9.5')
-    assert found == verdict
+    decided, sentence = decide(tmp_path, 'Table 3', 'gkat_speed', '9.5')
+    assert decided == verdict
     assert f'{factor} times' in sentence
     assert '4.0 times as fast as RWGNK attention' in sentence
     assert decide(tmp_path, 'Table 3', 'gkat_speed', '0.07')[0] == TREND  # beside another explicit mask
@@ -226,15 +226,18 @@ RECOMMEND = 'data|model|Recall|Recall of unpopular items|Recall minus DirectAU, 
 
 
 @pytest.mark.parametrize(
-    ('own', 'gap', 'verdicts'),
+    ('score', 'gap', 'verdicts'),
     [
         ('0.300 ± 0.001', BETTER, [TREND, REPRODUCED, TREND, TREND]),
         ('0.200 ± 0.001', UNCLEAR, [NOT_REPRODUCED] * 4),
     ],
 )
-def test_recommend(own, gap, verdicts, tmp_path):
+def test_recommend(score, gap, verdicts, tmp_path):
     rows = [('beauty', name, '0.200 ± 0.001', '0.200 ± 0.001', WORSE, 0.1) for name in ('LightGCN', 'DirectAU')]
-    rows += [('beauty', 'MGFormer', own, own, gap, 0.1531), ('beauty', 'MGFormer without SVD', '0.200 ± 0.001', '', WORSE, 0.1)]
+    rows += [
+        ('beauty', 'MGFormer', score, score, gap, 0.1531),
+        ('beauty', 'MGFormer without SVD', '0.200 ± 0.001', '', WORSE, 0.1),
+    ]
     write(tmp_path, 'recommend', table(RECOMMEND, *rows))
     places = [('Table 2', 'baselines'), ('Table 2, Beauty', ''), ('Fig. 2', ''), ('Table 3', '')]
     assert [decide(tmp_path, where, 'recommend', statement)[0] for where, statement in places] == verdicts
@@ -255,11 +258,11 @@ def test_kmip_accuracy(tmp_path):
     columns = 'model|parameters|test accuracy|minus k-MIP, paired|verdict'
     write(tmp_path, 'kmip_accuracy', table(columns, *rows))
     places = [('Table 6.1', 'GCN, GINE'), ('Table 6.1', 'GatedGCN'), ('Sec. 6.1', '')]
-    found = [decide(tmp_path, where, 'kmip_accuracy', statement) for where, statement in places]
-    assert [verdict for verdict, _ in found] == [TREND, NOT_REPRODUCED, TREND]
-    assert 'k-MIP-GT reaches 0.900 ± 0.010 with 40,266 parameters' in found[0][1]
-    assert 'GCN 0.900 ± 0.010 with 20,400 (worse)' in found[0][1]
-    assert 'GPS + Transformer 0.900 ± 0.010 with 40,266 (not distinguishable)' in found[2][1]
+    decisions = [decide(tmp_path, where, 'kmip_accuracy', statement) for where, statement in places]
+    assert [verdict for verdict, _ in decisions] == [TREND, NOT_REPRODUCED, TREND]
+    assert 'k-MIP-GT reaches 0.900 ± 0.010 with 40,266 parameters' in decisions[0][1]
+    assert 'GCN 0.900 ± 0.010 with 20,400 (worse)' in decisions[0][1]
+    assert 'GPS + Transformer 0.900 ± 0.010 with 40,266 (not distinguishable)' in decisions[2][1]
 
 
 @pytest.mark.parametrize(('last', 'verdict'), [(UNCLEAR, TREND), (BETTER, NOT_REPRODUCED)])
@@ -275,9 +278,9 @@ def test_kmip_elsewhere(name, where, metric, last, verdict, tmp_path):
     gaps |= {'GPS + expander': last, 'GPS + k-MIP': '+0.000 ± 0.000'}
     rows = [(model, 40_000, '0.900 ± 0.010', gap, SHOWN.get(gap, UNSEEN)) for model, gap in gaps.items()]
     write(tmp_path, name, table(f'model|parameters|{metric}|minus k-MIP, paired|verdict', *rows))
-    found = decide(tmp_path, where, name)
-    assert found[0] == verdict
-    assert 'GPS + BigBird 0.900 ± 0.010 with 40,000 (worse)' in found[1]
+    decided, sentence = decide(tmp_path, where, name)
+    assert decided == verdict
+    assert 'GPS + BigBird 0.900 ± 0.010 with 40,000 (worse)' in sentence
 
 
 @pytest.mark.parametrize(('seconds', 'verdicts'), [(7, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])
@@ -305,7 +308,7 @@ def test_kmip_search(tmp_path):
         ((0.5, 2, 8), TREND),
         ((9, 0.2, 0.8), NOT_REPRODUCED),
     ):
-        rows = [(*own, ratio) for own, ratio in zip(((3, 100), (3, 1000), (10, 1000)), ratios, strict=True)]
+        rows = [(dim, nodes, ratio) for (dim, nodes), ratio in zip(((3, 100), (3, 1000), (10, 1000)), ratios, strict=True)]
         write(tmp_path, 'ball_tree_time', table('d|nodes|ratio', *rows))
         assert decide(tmp_path, 'Fig. 6.4', 'ball_tree_time')[0] == verdict
     columns = 'method|graphs|nodes per graph|KeOps argKmin alone / it'
@@ -330,8 +333,8 @@ def test_inside(alone, verdict, tmp_path):
 @pytest.mark.parametrize(('size', 'verdict'), [(1_000_000, TREND), (20_000, NOT_REPRODUCED)])
 def test_million(size, verdict, tmp_path):
     write(tmp_path, 'kmip_million', table('nodes|seconds|peak GB', (size, 600, 1.8)))
-    found, sentence = decide(tmp_path, 'Table 6.5', 'kmip_million')
-    assert found == verdict
+    decided, sentence = decide(tmp_path, 'Table 6.5', 'kmip_million')
+    assert decided == verdict
     assert '10.0 minutes and 1.80 GB' in sentence
 
 
@@ -352,7 +355,7 @@ def test_what_the_package_measures_of_itself(tmp_path):
     assert 'takes 0.5 times as long as with Transformer (0.5), and 1.2 times as long as with Performer' in sentence
     grf, kmip, rwgnk = 'GRF, edges route', 'KMIP', 'RWGNK'
     rows = [(grf, 4.0, 6.0), (kmip, 'nan', 'nan'), (rwgnk, 'inf', 'nan'), ('GATConv', 8.0, 9.0)]
-    rows = [(name, 'training', *own) for name, *own in rows] + [(grf, 'forward', 3.0, 2.0), (kmip, 'forward', 'nan', 'nan')]
+    rows = [(name, 'training', *costs) for name, *costs in rows] + [(grf, 'forward', 3.0, 2.0), (kmip, 'forward', 'nan', 'nan')]
     write(tmp_path, 'scale', table('attention|step|GiB|seconds', *rows))
     sentence = decide(tmp_path, 'All attentions', 'scale')[1]
     assert '1 of 3 attentions were trained on 1,000,000 nodes' in sentence

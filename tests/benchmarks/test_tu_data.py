@@ -17,9 +17,9 @@ def write(folder: Path, labels: list[int], **more: np.ndarray) -> None:
     above, gap = [], []
     for size, edges in zip(SIZES, EDGES, strict=True):
         for node in range(size):
-            others = sorted(other for low, other in edges if low == node)
-            above.append(len(others))
-            gap += list(np.diff([node, *others]))
+            neighbors = sorted(neighbor for low, neighbor in edges if low == node)
+            above.append(len(neighbors))
+            gap += list(np.diff([node, *neighbors]))
     sizes = np.tile(SIZES, len(labels) // 3)
     above, gap = above * (len(labels) // 3), gap * (len(labels) // 3)
     np.savez(
@@ -48,7 +48,7 @@ def test_folds_are_disjoint_stratified_and_fixed(tmp_path: Path, monkeypatch: py
     assert sorted(index for fold in folds for index in fold.test) == list(range(300))
     for fold in folds:
         assert sorted(fold.train + fold.val + fold.test) == list(range(300))
-        for part, size in ((fold.train, 243), (fold.val, 27), (fold.test, 30)):
-            assert len(part) == size
-            assert sum(int(graphs[index].y) for index in part) == size * 2 // 3
+        for indices, size in ((fold.train, 243), (fold.val, 27), (fold.test, 30)):
+            assert len(indices) == size
+            assert sum(int(graphs[index].y) for index in indices) == size * 2 // 3
     assert folds[0] == split('DD', graphs, 0)

@@ -114,8 +114,8 @@ def test_fingerprint_is_that_of_the_ids() -> None:
     assert (
         InteractionDataset.from_pairs(pairs((3, 5), (2, 5), (1, 7)), test=pairs((1, 6))).fingerprint == interactions.fingerprint
     )
-    for other in (pairs((1, 5), (2, 6), (4, 7)), pairs((1, 5), (2, 6), (3, 8)), pairs((1, 5), (2, 6), (3, 7), (5, 6))):
-        assert InteractionDataset.from_pairs(other).fingerprint != interactions.fingerprint
+    for changed in (pairs((1, 5), (2, 6), (4, 7)), pairs((1, 5), (2, 6), (3, 8)), pairs((1, 5), (2, 6), (3, 7), (5, 6))):
+        assert InteractionDataset.from_pairs(changed).fingerprint != interactions.fingerprint
     # The same ids in a row, divided in another way.
     short, long = (
         InteractionDataset.from_pairs(interactions) for interactions in (pairs((1, 2), (1, 3)), pairs((1, 3), (2, 3)))

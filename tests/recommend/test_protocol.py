@@ -104,7 +104,7 @@ def test_every_epoch_trains_on_all_interactions_in_another_order(run_cfg: Path) 
         assert {batch.size(1) for batch in batches[:-1]} == {128}
         orders.append(torch.cat(batches, 1).t().tolist())
         assert sorted(orders[-1]) == sorted(pairs)
-    assert all(one != other for index, one in enumerate([*orders, pairs]) for other in orders[:index])
+    assert all(order != previous for index, order in enumerate([*orders, pairs]) for previous in orders[:index])
 
 
 def test_embeddings_are_those_of_evaluation() -> None:
@@ -130,8 +130,8 @@ def weights(run_cfg: Path, options: list[str]) -> dict[str, Any]:
     return model
 
 
-def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+def same(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
 
 
 def another(value: Any) -> str:
@@ -194,8 +194,8 @@ def test_loss_is_that_of_all_embeddings(dataset: InteractionDataset, mask: str, 
     loss = model.loss(*batch)
     torch.testing.assert_close(loss, expected)
     grads = [torch.autograd.grad(value, list(model.encoder.parameters())) for value in (loss, expected)]
-    for one, other in zip(*grads, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+    for grad, expected_grad in zip(*grads, strict=True):
+        torch.testing.assert_close(grad, expected_grad, atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

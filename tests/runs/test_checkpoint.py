@@ -125,8 +125,8 @@ def test_differences() -> None:
     grouped = saved.replace('transforms: []', 'transforms: [], GRF: {p_halt: 0.5, num_walks: 4}')
     assert differences(saved, grouped, free) == {}
     assert list(differences(saved, grouped)) == ['topomask.GRF.num_walks', 'topomask.GRF.p_halt']
-    other = saved.replace('GINE+GRF', 'GINE+Linear').replace('[]', '[X]')
-    assert list(differences(saved, other, free).values()) == [
+    changed = saved.replace('GINE+GRF', 'GINE+Linear').replace('[]', '[X]')
+    assert list(differences(saved, changed, free).values()) == [
         "gt.layer_type was 'GINE+GRF' and is 'GINE+Linear'",
         "topomask.transforms was [] and is ['X']",
     ]

@@ -154,9 +154,9 @@ def read_stats(path: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key not in ('time_iter', 'eta')} for row in rows]
 
 
-def assert_equal_weights(folder: Path, other: Path) -> None:
+def assert_equal_weights(killed: Path, whole: Path) -> None:
     for name in ('last.pt', 'best.pt'):
-        first, second = (load_checkpoint(path / 'checkpoints' / name)['model'] for path in (folder, other))
+        first, second = (load_checkpoint(path / 'checkpoints' / name)['model'] for path in (killed, whole))
         assert first.keys() == second.keys()
         assert all(torch.equal(first[key], second[key]) for key in first)
 

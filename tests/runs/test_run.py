@@ -124,7 +124,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     assert train(config, 1, resume=True)
     folder = tmp_path / 'run'
     assert f'no checkpoint in {folder}' in capsys.readouterr().err
-    parts = train(config.replace('3', '4'), 3, resume=True)
+    resumed = train(config.replace('3', '4'), 3, resume=True)
     assert (folder / 'config.yaml').read_text() == '{lr: 0.1, epochs: 4}'
     with pytest.raises(ValueError, match=r'cannot resume from \S*last.pt, .*: lr was 0.1 and is 0.2$'):
         train(config.replace('0.1', '0.2'), 3, resume=True)
@@ -132,7 +132,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     assert sorted(load_checkpoint(folder / 'checkpoints' / 'best.pt')) == ['best', 'config', 'model', 'schema_version']
     for name in ('log', 'mine'):
         (folder / name).write_text('')
-    assert train(config, 3) == parts
+    assert train(config, 3) == resumed
     assert f'replacing the run in {folder}' in capsys.readouterr().err
     assert {path.name for path in folder.iterdir()} == {'.lock', 'checkpoints', 'config.yaml', 'metrics.csv', 'mine'}
 

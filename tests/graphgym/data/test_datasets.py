@@ -60,10 +60,10 @@ def test_digits_with_random_features(configure: Callable[..., None]) -> None:
     configure()
     raw = DigitsGrid()
     loaders = create_loaders()
-    assert [len(part.dataset) for part in loaders] == [1257, 270, 270]
-    for part, split in zip(loaders, raw.split_indices().values(), strict=True):
-        assert torch.equal(part.dataset[3].x, raw[int(split[3])].x)
-        assert set(part.dataset[3].keys()) > set(raw[0].keys())
+    assert [len(loader.dataset) for loader in loaders] == [1257, 270, 270]
+    for loader, split in zip(loaders, raw.split_indices().values(), strict=True):
+        assert torch.equal(loader.dataset[3].x, raw[int(split[3])].x)
+        assert set(loader.dataset[3].keys()) > set(raw[0].keys())
     assert (cfg.share.dim_in, cfg.share.dim_edge, cfg.share.dim_out, cfg.share.num_splits) == (3, 2, 10, 3)
 
 

@@ -24,10 +24,10 @@ SIZES = {'train': 9, 'val': 3, 'test': 4}
 class Fake(InMemoryDataset):
     """Graphs that hold the name of their part and their number in it."""
 
-    def __init__(self, part: str) -> None:
+    def __init__(self, split: str) -> None:
         super().__init__(None)
-        offset = 100 * list(SIZES).index(part)
-        graphs = [Data(x=torch.full((index + 1, 2), float(offset + index))) for index in range(SIZES[part])]
+        offset = 100 * list(SIZES).index(split)
+        graphs = [Data(x=torch.full((index + 1, 2), float(offset + index))) for index in range(SIZES[split])]
         self.data, self.slices = self.collate(graphs)
 
 
@@ -52,12 +52,12 @@ def test_splits_may_be_subsets() -> None:
 
 
 def test_validation_graphs_are_drawn_from_those_for_training() -> None:
-    first, again, other = (clean(join([Fake('train'), Fake('test')], val=4, seed=seed)) for seed in (0, 0, 1))
+    first, again, reseeded = (clean(join([Fake('train'), Fake('test')], val=4, seed=seed)) for seed in (0, 0, 1))
     train, val, test = first.values()
     assert (len(train), len(val)) == (5, 4)
     assert sorted(train + val) == list(range(9))
     assert test == [200, 201, 202, 203]
-    assert first == again != other
+    assert first == again != reseeded
 
 
 def test_formats(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +104,8 @@ def test_tu_sets(tmp_path: Path, folder: str, configure: Callable[..., None]) ->
     write_tu(tmp_path / folder)
     dataset = load_pyg_dataset('PyG-TUDataset', 'MADE', str(tmp_path))
     splits = [dataset._data[key].tolist() for key in pyg_datasets.SPLIT_KEYS]
-    assert sorted(index for part in splits for index in part) == list(range(len(LABELS)))
-    counts = [np.unique(np.array(LABELS)[part], return_counts=True)[1].tolist() for part in splits]
+    assert sorted(index for indices in splits for index in indices) == list(range(len(LABELS)))
+    counts = [np.unique(np.array(LABELS)[indices], return_counts=True)[1].tolist() for indices in splits]
     assert counts == [[12, 19, 6], [4, 6, 2], [4, 6, 2]]
     again = load_pyg_dataset('PyG-TUDataset', 'MADE', str(tmp_path))
     assert [again._data[key].tolist() for key in pyg_datasets.SPLIT_KEYS] == splits

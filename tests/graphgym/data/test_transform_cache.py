@@ -89,9 +89,9 @@ def test_processes_draw_what_one_would(tmp_path: Path) -> None:
         assert torch.equal(torch.get_rng_state(), state[0])
         assert random.getstate() == state[1]
         results.append(dataset)
-    for one, other in zip(*results, strict=True):
-        assert one.to_dict().keys() == other.to_dict().keys()
-        assert all(torch.equal(one[key], other[key]) for key in one.to_dict() if isinstance(one[key], torch.Tensor))
+    for serial, parallel in zip(*results, strict=True):
+        assert serial.to_dict().keys() == parallel.to_dict().keys()
+        assert all(torch.equal(serial[key], parallel[key]) for key in serial.to_dict() if isinstance(serial[key], torch.Tensor))
     assert results[0][0].x.unique().numel() == 2
 
 

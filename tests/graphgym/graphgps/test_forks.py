@@ -29,8 +29,8 @@ def kmip_fork(graphgps: SimpleNamespace) -> SimpleNamespace:
     class GPSLayer(graphgps.theirs):
         def __init__(self, dim_h: int, local: str, name: str, heads: int, *args: Any, sparse_cfg: Any = None, **kwargs: Any):
             super().__init__(dim_h, local, 'Transformer' if name == 'SparseAttention' else name, heads, *args, **kwargs)
-            for part in ('norm1', 'dropout'):
-                self._modules[f'{part}_global'] = self._modules.pop(f'{part}_attn')
+            for prefix in ('norm1', 'dropout'):
+                self._modules[f'{prefix}_global'] = self._modules.pop(f'{prefix}_attn')
 
         def forward(self, batch: Batch) -> Batch:
             if self.self_attn is not None:

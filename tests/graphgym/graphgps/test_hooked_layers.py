@@ -214,8 +214,8 @@ def test_checkpoints(graphgps: SimpleNamespace) -> None:
 def test_layers_are_copied_and_pickled(graphgps: SimpleNamespace) -> None:
     layer = make(graphgps, 'GCN', 'GRF').eval()
     wanted = layer(batch_of_paths()).x
-    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        assert torch.equal(other(batch_of_paths()).x, wanted)
+    for duplicate in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert torch.equal(duplicate(batch_of_paths()).x, wanted)
 
 
 def test_hooked_once(graphgps: SimpleNamespace) -> None:

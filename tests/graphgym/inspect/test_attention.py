@@ -162,9 +162,9 @@ def test_attention_without_coefficients_names_those_with(tmp_path: Path, digits:
 def test_checkpoint_of_another_model(tmp_path: Path, digits: Path, small: list[str], capsys: Any) -> None:
     options = configuration(small, 'GRFSoftmax')
     saved_model(digits, options, tmp_path / 'model.pt')
-    other = [*options, 'gt.layers', '3']
+    deeper = [*options, 'gt.layers', '3']
     arguments = ['--cfg', str(digits), '--checkpoint', str(tmp_path / 'model.pt'), '--out', str(tmp_path)]
-    assert main(['inspect-attention', *arguments, *other]) == 2
+    assert main(['inspect-attention', *arguments, *deeper]) == 2
     err = capsys.readouterr().err
     assert err.startswith('error: checkpoint: got ')
     assert 'belongs to another model: gt.layers was 2 and is 3' in err

@@ -109,15 +109,15 @@ def test_layers_have_masks_of_their_own(name: str) -> None:
     """Also where the heads of a layer have neighboring seeds."""
     tree = f'{{heads: [{{{name}: {{seed: 0}}}}, {{{name}: {{seed: 1}}}}]}}'
     network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', tree)
-    masks = [part for part in network.modules() if isinstance(part, MASKS[name])]
+    masks = [module for module in network.modules() if isinstance(module, MASKS[name])]
     assert [mask.heads for mask in masks] == [2, 2, 2, 2]
     matrices = [mask(Graph.from_tensors(ring(30), 30)).to_dense() for mask in masks]
-    assert not any(torch.equal(one, other) for one, other in combinations(matrices, 2))
+    assert not any(torch.equal(first, second) for first, second in combinations(matrices, 2))
 
 
 def test_walks_of_later_layers_are_those_of_either_backend() -> None:
     network = build('TopologicalViT', 3, 10, 'topomask.Masked.mask', '{GRF: {num_walks: 8}}')
-    last = [part for part in network.modules() if isinstance(part, GRFMask)][-1]
+    last = [module for module in network.modules() if isinstance(module, GRFMask)][-1]
     graph = Graph.from_tensors(ring(9), 9)
     torch_walks, numba_walks = (sample_walks(graph, last.walk_settings, last.seed, backend) for backend in ('torch', 'numba'))
     assert torch.equal(torch_walks.visited, numba_walks.visited)
@@ -131,7 +131,7 @@ def test_no_mask(tmp_path: Path) -> None:
     path.write_text(text[:start] + text[end:])
     load_config(path)
     network = network_dict['TopologicalViT'](dim_in=3, dim_out=10)
-    assert not any(isinstance(part, GRFMask) for part in network.modules())
+    assert not any(isinstance(module, GRFMask) for module in network.modules())
 
 
 @pytest.mark.parametrize(

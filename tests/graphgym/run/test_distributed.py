@@ -208,7 +208,7 @@ def large_graph(num_nodes: int = 20_000) -> Data:
     return Data(x=torch.randn(num_nodes, 8, generator=generator), edge_index=edge_index)
 
 
-def parts(kind: str, data: Data) -> Any:
+def subgraphs(kind: str, data: Data) -> Any:
     num_nodes = int(data.num_nodes)
     if kind == 'random':
         return RandomNodeLoader(data, num_parts=10)
@@ -233,13 +233,13 @@ def test_masks_of_parts_of_a_large_graph(kind: str) -> None:
     torch.manual_seed(0)
     layer = TopoGPSConv(8, GCNConv(8, 8), attn=GRFAttention(8, heads=2), norm='layer_norm')
     data, seen = large_graph(), 0
-    for part in parts(kind, data):
-        assert 0 < part.num_nodes < data.num_nodes
-        out: Tensor = layer(part.x, part.edge_index, graph=Graph.from_data(part))
-        alone = Graph.from_tensors(part.edge_index.clone(), part.num_nodes)
-        assert torch.equal(out, layer(part.x, part.edge_index, graph=alone))
+    for subgraph in subgraphs(kind, data):
+        assert 0 < subgraph.num_nodes < data.num_nodes
+        out: Tensor = layer(subgraph.x, subgraph.edge_index, graph=Graph.from_data(subgraph))
+        alone = Graph.from_tensors(subgraph.edge_index.clone(), subgraph.num_nodes)
+        assert torch.equal(out, layer(subgraph.x, subgraph.edge_index, graph=alone))
         out.square().mean().backward()
-        seen += part.num_nodes
+        seen += subgraph.num_nodes
         if seen > 5000:
             break
     assert all(bool(parameter.grad.isfinite().all()) for parameter in layer.attn.parameters() if parameter.grad is not None)
@@ -256,9 +256,9 @@ def test_training_on_parts_of_a_large_graph() -> None:
     epochs = []
     for _ in range(12):
         losses = []
-        for part in parts('partition', data):
-            out = model[1](layer(part.x, part.edge_index, graph=Graph.from_data(part))).squeeze(-1)
-            loss = (out - part.y).square().mean()
+        for subgraph in subgraphs('partition', data):
+            out = model[1](layer(subgraph.x, subgraph.edge_index, graph=Graph.from_data(subgraph))).squeeze(-1)
+            loss = (out - subgraph.y).square().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -272,6 +272,6 @@ def test_training_on_parts_of_a_large_graph() -> None:
 def test_walks_of_the_whole_are_not_taken_for_those_of_a_part(kind: str) -> None:
     stored = AddGraphRandomFeatures()(large_graph(2_000))
     layer = GRFAttention(8, heads=2)
-    part = next(iter(parts(kind, stored)))
+    subgraph = next(iter(subgraphs(kind, stored)))
     with pytest.raises(ValueError, match='run AddGraphRandomFeatures again'):
-        layer(part.x, part.edge_index, graph=Graph.from_data(part))
+        layer(subgraph.x, subgraph.edge_index, graph=Graph.from_data(subgraph))

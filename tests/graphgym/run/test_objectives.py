@@ -35,10 +35,12 @@ def test_metrics() -> None:
     generator = torch.Generator().manual_seed(0)
     true = [torch.randint(4, (n,), generator=generator) for n in (7, 9)]
     pred = [torch.randn(n, 6, generator=generator) for n in (7, 9)]
-    label, found = torch.cat(true).numpy(), torch.cat(pred).argmax(1).numpy()
-    assert register.metric_dict['macro_f1'](true, pred, '') == pytest.approx(metrics.f1_score(label, found, average='macro'))
+    label, predicted = torch.cat(true).numpy(), torch.cat(pred).argmax(1).numpy()
+    assert register.metric_dict['macro_f1'](true, pred, '') == pytest.approx(
+        metrics.f1_score(label, predicted, average='macro')
+    )
     assert register.metric_dict['mean_iou'](true, pred, '') == pytest.approx(
-        metrics.jaccard_score(label, found, average='macro')
+        metrics.jaccard_score(label, predicted, average='macro')
     )
     binary, chances = [torch.tensor([[1.0], [0.0], [1.0]])], [torch.tensor([[0.7], [0.8], [0.2]])]
     expected = metrics.f1_score([1, 0, 1], [1, 1, 0], average='macro')

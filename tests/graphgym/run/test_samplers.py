@@ -85,7 +85,7 @@ def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pyt
         labels = int(batch.train_mask.sum())
         loss = step(self, batch, *args)
         gradient = torch.autograd.grad(loss, list(self.model.parameters()), retain_graph=True, allow_unused=True)
-        losses.append((labels, loss.item(), sum(float(part.abs().sum()) for part in gradient if part is not None)))
+        losses.append((labels, loss.item(), sum(float(grad.abs().sum()) for grad in gradient if grad is not None)))
         return loss
 
     monkeypatch.setattr(module.RunModule, 'training_step', recording)
@@ -118,7 +118,7 @@ def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: s
     assert draw() == expected
     assert generator is None or torch.equal(generator, loader.generator.get_state())
     assert loader._iterator is None
-    assert all(part.training for part in network.modules())
+    assert all(submodule.training for submodule in network.modules())
     torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
 
 

@@ -136,11 +136,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
 
 
 def assert_equal_runs(first: Path, second: Path) -> None:
-    for row, other in zip(read_metrics(first), read_metrics(second), strict=True):
-        assert row == pytest.approx(other, rel=1e-4)
-    other_weights = weights(second)
+    for first_row, second_row in zip(read_metrics(first), read_metrics(second), strict=True):
+        assert first_row == pytest.approx(second_row, rel=1e-4)
+    second_weights = weights(second)
     for name, value in weights(first).items():
-        torch.testing.assert_close(value, other_weights[name], rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(value, second_weights[name], rtol=1e-3, atol=1e-5)
 
 
 def test_two_processes_train_as_one(runs: Runs) -> None:
@@ -160,8 +160,8 @@ def test_resumed_with_another_number_of_processes(runs: Runs) -> None:
 
 def test_resumed_run_is_identical(runs: Runs) -> None:
     assert read_metrics(runs.folder / 'parts') == read_metrics(runs.folder / 'whole')
-    other = weights(runs.folder / 'whole')
-    assert all(torch.equal(value, other[name]) for name, value in weights(runs.folder / 'parts').items())
+    whole = weights(runs.folder / 'whole')
+    assert all(torch.equal(value, whole[name]) for name, value in weights(runs.folder / 'parts').items())
 
 
 def test_each_process_draws_for_itself(runs: Runs) -> None:
@@ -198,7 +198,7 @@ def test_shares(monkeypatch: pytest.MonkeyPatch, size: int, batch_size: int, pro
         shares.append(list(SharedBatches(order, batch_size)))
         assert len(shares[-1]) == len(SharedBatches(order, batch_size)) == -(-size // batch_size)
         assert all(shares[-1])
-    together = [sorted(chain(*parts)) for parts in zip(*shares, strict=True)]
+    together = [sorted(chain(*batches)) for batches in zip(*shares, strict=True)]
     expected = list(order)
     assert sorted(chain(*together)) == list(range(size))
     for index, batch in enumerate(together[:-2]):

@@ -104,9 +104,9 @@ def test_resumed_run_is_identical(
     train_until(1, monkeypatch, digits, options, out=tmp_path / 'parts')
     assert len(read_metrics(run_dir(tmp_path / 'parts'))) == 1
     torch.rand(17)  # the state of the process must not matter
-    parts = train(digits, options, resume=True, out=tmp_path / 'parts')
+    resumed = train(digits, options, resume=True, out=tmp_path / 'parts')
     assert read_metrics(run_dir(tmp_path / 'parts')) == read_metrics(run_dir(tmp_path / 'whole'))
-    assert parts == whole
+    assert resumed == whole
     left = load_checkpoint(run_dir(tmp_path / 'whole') / 'checkpoints' / 'last.pt')
     right = load_checkpoint(run_dir(tmp_path / 'parts') / 'checkpoints' / 'last.pt')
     assert all(torch.equal(left['model'][key], right['model'][key]) for key in left['model'])
@@ -121,9 +121,9 @@ def test_a_run_that_is_made_longer_has_the_rates_of_the_longer_one(
     train(digits, [*options, '8'], out=tmp_path / 'whole')
     train(digits, [*options, '4'], out=tmp_path / 'parts')
     train(digits, [*options, '8'], resume=True, out=tmp_path / 'parts')
-    whole, parts = ([row['lr'] for row in read_metrics(run_dir(tmp_path / name))] for name in ('whole', 'parts'))
-    assert parts[4:] == whole[4:]
-    assert len(set(parts[4:])) == {'none': 1, 'step': 3}.get(scheduler, 4)
+    whole, resumed = ([row['lr'] for row in read_metrics(run_dir(tmp_path / name))] for name in ('whole', 'parts'))
+    assert resumed[4:] == whole[4:]
+    assert len(set(resumed[4:])) == {'none': 1, 'step': 3}.get(scheduler, 4)
 
 
 def test_random_features_are_redrawn_every_so_many_epochs(

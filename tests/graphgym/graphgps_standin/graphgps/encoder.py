@@ -89,11 +89,11 @@ def batch_times(times_func: str) -> int:
 
 
 class Composed(Module):
-    parts: tuple[type[Module], type[PositionalEncoder]]
+    encoders: tuple[type[Module], type[PositionalEncoder]]
 
     def __init__(self, dim: int) -> None:
         super().__init__()
-        features, positions = self.parts
+        features, positions = self.encoders
         self.features = features(dim - cfg[f'posenc_{positions.name}'].dim_pe)
         self.positions = positions(dim, expand_x=False)
 
@@ -108,8 +108,8 @@ for name, encoder in {**features, **positions}.items():
     register_node_encoder(name, encoder)
 for first in features:
     for second in positions:
-        parts = (features[first], positions[second])
-        register_node_encoder(f'{first}+{second}', type(f'{first}{second}', (Composed,), {'parts': parts}))
+        encoders = (features[first], positions[second])
+        register_node_encoder(f'{first}+{second}', type(f'{first}{second}', (Composed,), {'encoders': encoders}))
 
 
 class TypeDictEdge(Module):
