@@ -26,9 +26,11 @@ def assert_dense_attention(operator: MaskOperator, matrix: Tensor, learned: Sequ
     actual, expected = masked_linear_attention(*leaves, operator), dense_attention(*leaves, matrix)
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
     inputs = [*leaves, *learned]
-    own, dense = (torch.autograd.grad((out * pull).sum(), inputs, retain_graph=True) for out in (actual, expected))
-    for own_grad, dense_grad in zip(own, dense, strict=True):
-        torch.testing.assert_close(own_grad, dense_grad, rtol=10 * tolerance, atol=10 * tolerance)
+    operator_grads, dense_grads = (
+        torch.autograd.grad((out * pull).sum(), inputs, retain_graph=True) for out in (actual, expected)
+    )
+    for operator_grad, dense_grad in zip(operator_grads, dense_grads, strict=True):
+        torch.testing.assert_close(operator_grad, dense_grad, rtol=10 * tolerance, atol=10 * tolerance)
 
 
 def dense_weight(edge_index: Tensor, weight: Tensor, num_nodes: int, normalization: str | None) -> Tensor:

@@ -98,7 +98,7 @@ def expected_output(name: str, layer: ExplicitAttention, x: Tensor, data: Data) 
     q, k, v = (tensor.numpy() for tensor in projected(layer, x))
     matrix = MATRICES[name](data)[None]
     if name in LINEAR:
-        q, k = (FEATURE_MAPS[name](own, layer) for own in (q, k))
+        q, k = (FEATURE_MAPS[name](vectors, layer) for vectors in (q, k))
         inner = masked_attention(q, k, v, matrix)
     else:
         inner, _ = softmax_attention(q, k, v, matrix)

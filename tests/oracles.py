@@ -65,9 +65,9 @@ def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
     num_nodes, heads, _ = q.shape
     out = np.zeros((num_nodes, heads, v.shape[2]))
     for h in range(heads):
-        own = mask[h if len(mask) > 1 else 0]
+        matrix = mask[h if len(mask) > 1 else 0]
         for i in range(num_nodes):
-            weight = own[i] * (k[:, h] @ q[i, h])
+            weight = matrix[i] * (k[:, h] @ q[i, h])
             if np.any(weight != 0):
                 out[i, h] = weight @ v[:, h] / weight.sum()
     return out
@@ -78,11 +78,11 @@ def softmax_attention(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array,
     num_nodes, heads, channels = q.shape
     out, coefficients = np.zeros((num_nodes, heads, v.shape[2])), np.zeros((heads, num_nodes, num_nodes))
     for h in range(heads):
-        own = mask[h if len(mask) > 1 else 0]
+        matrix = mask[h if len(mask) > 1 else 0]
         for i in range(num_nodes):
-            seen = np.flatnonzero(own[i])
+            seen = np.flatnonzero(matrix[i])
             if len(seen) > 0:
-                coefficients[h, i, seen] = softmax(k[seen, h] @ q[i, h] / np.sqrt(channels) + np.log(own[i, seen]))
+                coefficients[h, i, seen] = softmax(k[seen, h] @ q[i, h] / np.sqrt(channels) + np.log(matrix[i, seen]))
                 out[i, h] = coefficients[h, i] @ v[:, h]
     return out, coefficients
 
@@ -93,9 +93,9 @@ def asymmetric_attention(
     """Algorithm 2 (App. D) for one head, with given query and key features and the edges that each walk takes."""
     degree = np.bincount(edges[0], minlength=len(q))
     out = np.zeros_like(v)
-    for i, own in enumerate(walks):
+    for i, node_walks in enumerate(walks):
         normalisation = 0.0
-        for taken in own:
+        for taken in node_walks:
             visited = [i, *edges[1, taken]]
             for t, j in enumerate(visited):
                 product = np.prod(edge_weight[taken[:t]])
@@ -123,7 +123,7 @@ def explicit_walks(
         edges_of[edges[0, e]].append(e)
     walks: list[list[list[int]]] = []
     for start in range(num_nodes):
-        own = []
+        node_walks = []
         for walk in range(num_walks):
             walker = start * num_walks + walk
             length = sum(1 for s in survival[1:] if s > uniform(0, walker))
@@ -134,8 +134,8 @@ def explicit_walks(
                 edge = edges_of[node][int(uniform(step, walker) * len(edges_of[node]))]
                 taken.append(edge)
                 node = int(edges[1, edge])
-            own.append(taken)
-        walks.append(own)
+            node_walks.append(taken)
+        walks.append(node_walks)
     return walks
 
 
@@ -143,15 +143,15 @@ def walk_loads(edges: Array, edge_weight: Array, num_nodes: int, walks: list[lis
     """P_l of Eq. 10 (with Eq. 9 for every length >= 1), [L + 1, N, N]: each prefix deposits its weight over its probability."""
     degree = np.bincount(edges[0], minlength=num_nodes)
     loads = np.zeros((len(survival), num_nodes, num_nodes))
-    for start, own in enumerate(walks):
-        for taken in own:
+    for start, node_walks in enumerate(walks):
+        for taken in node_walks:
             for length in range(len(taken) + 1):
                 product, probability, node = 1.0, survival[length], start
                 for edge in taken[:length]:
                     product *= edge_weight[edge]
                     probability /= degree[edges[0, edge]]
                     node = edges[1, edge]
-                loads[length, start, node] += product / probability / len(own)
+                loads[length, start, node] += product / probability / len(node_walks)
     return loads
 
 

@@ -95,13 +95,13 @@ MASKS: dict[str, MaskCase] = {
 def test_all_masks_are_here() -> None:
     public = [getattr(masks, name) for name in masks.__all__]
     concrete = {kind for kind in public if inspect.isclass(kind) and not inspect.isabstract(kind)}
-    assert concrete <= {type(own.make(1)) for own in MASKS.values()}
+    assert concrete <= {type(mask_case.make(1)) for mask_case in MASKS.values()}
 
 
-def bound(own: MaskCase, device: torch.device) -> tuple[Mask, Graph]:
+def bound(mask_case: MaskCase, device: torch.device) -> tuple[Mask, Graph]:
     torch.manual_seed(0)
-    data = own.data()
-    return to(device, own.make(data.num_nodes)), Graph.from_data(to(device, data))
+    data = mask_case.data()
+    return to(device, mask_case.make(data.num_nodes)), Graph.from_data(to(device, data))
 
 
 @pytest.mark.parametrize('name', MASKS)
@@ -126,10 +126,10 @@ def test_products_and_entries_of_masks(name: str) -> None:
 
 @pytest.mark.parametrize('name', MASKS)
 def test_operators_behave_as_their_matrix(name: str) -> None:
-    own = MASKS[name]
-    data = own.data().apply(lambda value: value.double() if value.is_floating_point() else value)
+    mask_case = MASKS[name]
+    data = mask_case.data().apply(lambda value: value.double() if value.is_floating_point() else value)
     alone = name not in ('dense', 'grf_fresh')  # of all nodes, drawn anew
-    assert_mask_operator(own.make(data.num_nodes), to(DEVICE, data), alone=alone)
+    assert_mask_operator(mask_case.make(data.num_nodes), to(DEVICE, data), alone=alone)
 
 
 @pytest.mark.parametrize('name', MASKS)
@@ -137,10 +137,10 @@ def test_routes_of_linear_attention(name: str) -> None:
     def run(device: torch.device) -> list[Tensor]:
         mask, graph = bound(MASKS[name], device)
         q, k, v = (random(seed, graph.num_nodes, HEADS, size).to(device) for seed, size in ((1, 4), (2, 4), (3, 3)))
-        leaves = [own.requires_grad_() for own in (q.abs(), k.abs(), v)]
+        leaves = [tensor.requires_grad_() for tensor in (q.abs(), k.abs(), v)]
         operator, results = mask(graph), []
         offered = {'edges': operator.entries is not None, 'low_rank': operator.low_rank is not None}
-        for route in ('auto', 'features', 'products', 'blocks', *(route for route, own in offered.items() if own)):
+        for route in ('auto', 'features', 'products', 'blocks', *(route for route, available in offered.items() if available)):
             out = masked_linear_attention(*leaves, mask(graph), route)
             results += with_gradients(out, [*leaves, *mask.parameters()])
         return results
@@ -236,14 +236,14 @@ LAYERS: dict[str, LayerCase] = {
     'gated_gcn': LayerCase(lambda: nn.GatedGCNConv(CHANNELS), convolve),
     'gps': LayerCase(
         lambda: nn.TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=nn.GRFAttention(CHANNELS, HEADS)),
-        lambda own, data: own(data.x, data.edge_index, data.batch),
+        lambda module, data: module(data.x, data.edge_index, data.batch),
     ),
     'gkat': LayerCase(lambda: models.GKAT(CHANNELS, 4, 3, (2, 1))),
     'gkat_explicit': LayerCase(lambda: models.GKAT(CHANNELS, 4, 3, (2, 1), num_walks=None, explicit=True)),
-    'interlacer': LayerCase(interlacer, lambda own, data: own(data.x, data.pos, data.batch)),
+    'interlacer': LayerCase(interlacer, lambda module, data: module(data.x, data.pos, data.batch)),
     'mgformer': LayerCase(
         lambda: models.MGFormer(8, 8, CHANNELS, svd_dim=0, heads=HEADS),
-        lambda own, data: torch.cat(own(data)),
+        lambda module, data: torch.cat(module(data)),
         lambda: batch(('star',), (16,)),
     ),
     'vit': LayerCase(lambda: models.TopologicalViT(8, 4, 1, 3, CHANNELS, 1, HEADS, 16, attention='linear'), classify),
@@ -259,13 +259,15 @@ LAYERS: dict[str, LayerCase] = {
 
 def test_all_layers_are_here() -> None:
     public = {getattr(module, name) for module in (nn, models) for name in module.__all__}
-    assert {kind for kind in public if not inspect.isabstract(kind)} <= {type(own.make()) for own in LAYERS.values()}
+    assert {kind for kind in public if not inspect.isabstract(kind)} <= {
+        type(layer_case.make()) for layer_case in LAYERS.values()
+    }
 
 
-def made(own: LayerCase, device: torch.device) -> tuple[Module, Batch]:
+def made(layer_case: LayerCase, device: torch.device) -> tuple[Module, Batch]:
     torch.manual_seed(0)
-    module, data = own.make(), own.data()
-    if own.call is classify:
+    module, data = layer_case.make(), layer_case.data()
+    if layer_case.call is classify:
         data.x = random(1, 2 * 8 * 8)
     return to(device, module), to(device, data)
 
@@ -285,15 +287,15 @@ def test_layers(name: str) -> None:
 def test_gradients_in_edge_weights_and_after_a_step(name: str) -> None:
     """An optimizer on the device changes the layer as one on the CPU."""
     cases = {**LAYERS, 'heat': LayerCase(layer(nn.MaskedLinearAttention, mask=masks.HeatKernelMask(HEADS), feature_map='elu'))}
-    own = cases[name]._replace(data=symmetric)
+    layer_case = cases[name]._replace(data=symmetric)
 
     def run(device: torch.device) -> list[Tensor]:
-        module, data = made(own, device)
+        module, data = made(layer_case, device)
         data.edge_weight.requires_grad_()
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         for _ in range(2):
             optimizer.zero_grad()
-            own.call(module, data).square().mean().backward()
+            layer_case.call(module, data).square().mean().backward()
             optimizer.step()
         grad = data.edge_weight.grad
         return [*module.parameters(), *([] if grad is None else [grad])]
@@ -305,13 +307,13 @@ def test_gradients_in_edge_weights_and_after_a_step(name: str) -> None:
 @pytest.mark.parametrize('name', ['linear', 'grf', 'asymmetric_grf', 'grf_softmax', 'expander', 'sin_degree', 'kmip'])
 def test_autocast(name: str, dtype: torch.dtype) -> None:
     """Against double precision, in which k-MIP attention would choose other keys: it takes them all."""
-    own = LAYERS[name] if name != 'kmip' else LayerCase(layer(nn.KMIPAttention, k=12))
-    module, data = made(own, DEVICE)
-    reference, exact = made(own, CPU)
+    layer_case = LAYERS[name] if name != 'kmip' else LayerCase(layer(nn.KMIPAttention, k=12))
+    module, data = made(layer_case, DEVICE)
+    reference, exact = made(layer_case, CPU)
     exact.x, data.x = exact.x.double(), data.x.requires_grad_()
-    expected = own.call(reference.double(), exact)
+    expected = layer_case.call(reference.double(), exact)
     with torch.autocast(DEVICE.type, dtype):
-        out = own.call(module, data)
+        out = layer_case.call(module, data)
     assert out.dtype == dtype
     assert relative_error(out.cpu(), expected) < BOUND * torch.finfo(dtype).eps
     out.float().square().mean().backward()
@@ -346,7 +348,7 @@ def test_walks(sampler: str, transition: str) -> None:
     def run(device: torch.device) -> list[Tensor]:
         graph = Graph.from_data(to(device, batch()))
         walks = [*sample_ensembles(graph, settings, seed=3), sample_walks(graph, settings, 5, 'torch')]
-        return [part for own in walks for part in (own.start, own.visited, own.length, own.load)]
+        return [tensor for features in walks for tensor in (features.start, features.visited, features.length, features.load)]
 
     assert_alike(run)
 
@@ -415,7 +417,7 @@ def test_transforms(name: str) -> None:
 @pytest.mark.parametrize(('name', 'mask'), [('AddGraphRandomFeatures', masks.GRFMask()), ('AddForest', masks.TreeMask())])
 def test_masks_of_what_transforms_stored_on_the_cpu(name: str, mask: Mask) -> None:
     def run(device: torch.device) -> list[Tensor]:
-        data = to(device, Batch.from_data_list([TRANSFORMS[name](own) for own in forest().to_data_list()]))
+        data = to(device, Batch.from_data_list([TRANSFORMS[name](graph) for graph in forest().to_data_list()]))
         return [to(device, mask)(data).to_dense()]
 
     assert_alike(run)
@@ -439,12 +441,12 @@ def test_generators_of_any_device(device: torch.device) -> None:
             module, data = to(DEVICE, kind(CHANNELS, HEADS, **settings)), to(DEVICE, batch())
             results.append(module(data.x, data.edge_index, graph=data, generator=generator()))
         for drawn in (feature_maps.FavorFeatures(4), feature_maps.SimplexFeatures(4), masks.StochasticRPEMask()):
-            own = to(DEVICE, drawn)
-            own.redraw(generator())
-            results.append(own.projection)
+            on_device = to(DEVICE, drawn)
+            on_device.redraw(generator())
+            results.append(on_device.projection)
         return results
 
-    for first, again, other in zip(draws(1), draws(1), draws(2), strict=True):
+    for first, again, other_seed in zip(draws(1), draws(1), draws(2), strict=True):
         assert first.device.type == DEVICE.type
         assert torch.equal(first, again)
-        assert not torch.equal(first, other)
+        assert not torch.equal(first, other_seed)

@@ -66,8 +66,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def blocks(document: Path, language: str) -> list[str]:
     """The fenced blocks of a language, each after as many empty lines as put it where it stands."""
     text = document.read_text()
-    found = re.finditer(rf'^```{language}\n(.*?)^```$', text, re.DOTALL | re.MULTILINE)
-    return ['\n' * text.count('\n', 0, match.start(1)) + match[1] for match in found]
+    matches = re.finditer(rf'^```{language}\n(.*?)^```$', text, re.DOTALL | re.MULTILINE)
+    return ['\n' * text.count('\n', 0, match.start(1)) + match[1] for match in matches]
 
 
 def execute(document: Path) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def commands(document: Path) -> list[list[str]]:
     lines = [line for block in blocks(document, 'bash') for line in block.splitlines()]
     lines += re.findall(r'`([^`\n]+)`', re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE))
     pattern = re.compile(r'python (?:-m pyg_topomask|hop_mask\.py) (.+)')
-    found = [match[1] for match in map(pattern.search, lines) if match is not None]
-    return [shlex.split(line, comments=True) for line in found if '...' not in line]
+    command_lines = [match[1] for match in map(pattern.search, lines) if match is not None]
+    return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 
 
 @pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'python')], ids=lambda path: path.name)

@@ -106,10 +106,10 @@ def test_masks_have_the_direction_of_the_flow(name: str, flow: str | None) -> No
     if flow is None:
         assert inspect.signature(type(mask)).parameters['flow'].default == 'source_to_target'
     data = small_digraph()
-    wanted, other = (matrix(data, own) for own in (FLOWS if flow != FLOWS[1] else FLOWS[::-1]))
-    found = matrix_of(mask, data)
-    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
-    assert not np.allclose(found, other, atol=1e-3)
+    wanted, reverse = (matrix(data, direction) for direction in (FLOWS if flow != FLOWS[1] else FLOWS[::-1]))
+    actual = matrix_of(mask, data)
+    np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-6)
+    assert not np.allclose(actual, reverse, atol=1e-3)
 
 
 @pytest.mark.parametrize('name', MASKS)
@@ -210,8 +210,8 @@ def test_seeds_of_sampled_batches_attend_to_their_neighborhood(sample: Callable[
     batch = sample(data, seeds)
     assert batch.num_nodes < data.num_nodes
     whole = layer(data.x, data.edge_index, data.edge_weight)
-    part = layer(batch.x, batch.edge_index, batch.edge_weight)
-    torch.testing.assert_close(part[:3], whole[seeds])
+    sampled = layer(batch.x, batch.edge_index, batch.edge_weight)
+    torch.testing.assert_close(sampled[:3], whole[seeds])
     against = MaskedLinearAttention(8, 2, PowerSeriesMask(2, 2, normalization='rw', flow='target_to_source'), 'elu')
     against.load_state_dict(layer.state_dict())
     whole = against(data.x, data.edge_index, data.edge_weight)
@@ -222,8 +222,8 @@ def test_subgraphs_of_pyg_hold_what_a_node_attends_to() -> None:
     data, layer = random_digraph(), two_hops()
     whole = layer(data.x, data.edge_index, data.edge_weight)
     nodes, edge_index, place, kept = k_hop_subgraph(3, 2, data.edge_index, relabel_nodes=True, num_nodes=60)
-    part = layer(data.x[nodes], edge_index, data.edge_weight[kept])
-    torch.testing.assert_close(part[place], whole[[3]])
+    subgraph_out = layer(data.x[nodes], edge_index, data.edge_weight[kept])
+    torch.testing.assert_close(subgraph_out[place], whole[[3]])
 
 
 # What is shared and stored --------------------------------------------------------------------------------------------
@@ -242,13 +242,15 @@ def test_masks_of_other_flows_share_nothing(name: str) -> None:
     ('transform', 'mask'), [(AddGraphRandomFeatures, GRFMask), (AddRandomWalkKernel, RWGNKMask)], ids=['grf', 'rwgnk']
 )
 def test_stored_walks_of_another_flow_are_refused(transform: type, mask: type[Mask], flow: str) -> None:
-    data, other = small_digraph(), FLOWS[flow == FLOWS[0]]
+    data, opposite = small_digraph(), FLOWS[flow == FLOWS[0]]
     stored = transform(flow=flow)(data)
     for source in (stored, Batch.from_data_list([stored, stored])):
         expected = mask(flow=flow)(Batch.from_data_list([data, data]) if 'batch' in source else data)
         torch.testing.assert_close(mask(flow=flow)(source).to_dense(), expected.to_dense())
-        with pytest.raises(ValueError, match=f"^data: got walks stored with .*flow='{flow}'.*; accepted are .*flow='{other}'"):
-            mask(flow=other)(source)
+        with pytest.raises(
+            ValueError, match=f"^data: got walks stored with .*flow='{flow}'.*; accepted are .*flow='{opposite}'"
+        ):
+            mask(flow=opposite)(source)
 
 
 def test_walks_in_the_form_of_another_version_are_refused() -> None:
@@ -265,17 +267,17 @@ def test_walks_in_the_form_of_another_version_are_refused() -> None:
 def test_diagnostics_follow_the_flow_of_the_mask(flow: str) -> None:
     data, reverse = small_digraph(), small_digraph()
     reverse.edge_index = data.edge_index.flip(0)
-    mask, other = (GRFMask(1, 4, 0.3, 2, flow=own) for own in (flow, FLOWS[flow == FLOWS[0]]))
+    mask, reverse_mask = (GRFMask(1, 4, 0.3, 2, flow=direction) for direction in (flow, FLOWS[flow == FLOWS[0]]))
     rows = torch.arange(6)
-    for found, expected in zip(compare_rows(mask, data, rows), compare_rows(other, reverse, rows), strict=True):
-        for one, two in zip(found, expected, strict=True):
+    for actual, expected in zip(compare_rows(mask, data, rows), compare_rows(reverse_mask, reverse, rows), strict=True):
+        for one, two in zip(actual, expected, strict=True):
             torch.testing.assert_close(one, two)
     for walkwise in (False, True):
-        torch.testing.assert_close(load_constant(mask, data, walkwise), load_constant(other, reverse, walkwise))
+        torch.testing.assert_close(load_constant(mask, data, walkwise), load_constant(reverse_mask, reverse, walkwise))
     adjacency = AdjacencyMask(self_loop=None, flow=flow)
     shares = torch.tensor([[0.0, 1.0, 0.0, 0.0]], dtype=torch.float64)
     torch.testing.assert_close(weight_by_hops(adjacency, data, 2), shares)
-    torch.testing.assert_close(weight_by_hops(adjacency.T, data, 2, flow=other.flow), shares)
+    torch.testing.assert_close(weight_by_hops(adjacency.T, data, 2, flow=reverse_mask.flow), shares)
 
 
 # Arguments ------------------------------------------------------------------------------------------------------------

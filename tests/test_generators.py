@@ -21,9 +21,9 @@ class Elsewhere(torch.Generator):
 
 def redrawn(make: Callable[[], torch.nn.Module]) -> Callable[[torch.Generator], Tensor]:
     def draw(generator: torch.Generator) -> Tensor:
-        own = make()
-        own.redraw(generator)
-        return own.projection
+        module = make()
+        module.redraw(generator)
+        return module.projection
 
     return draw
 
@@ -54,6 +54,6 @@ def test_generators_of_the_same_device_are_used_and_others_give_their_seed(name:
 
 
 def test_no_generator_and_one_of_the_same_device_stay() -> None:
-    own, here = torch.Generator(), torch.device('cpu')
-    assert generator_on(here, own) is own
+    cpu_generator, here = torch.Generator(), torch.device('cpu')
+    assert generator_on(here, cpu_generator) is cpu_generator
     assert generator_on(here, None) is None

@@ -20,8 +20,8 @@ from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 def test_normalization(name: str, normalization: str | None) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)
-    found = Graph.from_data(data).normalized_weight(normalization).numpy()
-    np.testing.assert_allclose(found, edge_weights(edges, weight, num_nodes, normalization), rtol=1e-12)
+    actual = Graph.from_data(data).normalized_weight(normalization).numpy()
+    np.testing.assert_allclose(actual, edge_weights(edges, weight, num_nodes, normalization), rtol=1e-12)
 
 
 @pytest.mark.parametrize('scale', [1e-30, 1e30])
@@ -194,6 +194,6 @@ def test_whole_numbers_are_weights() -> None:
     graph = Graph.from_tensors(ring(3), 3, weight)
     assert graph.weight.dtype == torch.float32
     expected = Graph(ring(3), 3, weight.float())
-    assert torch.equal(*(AdjacencyMask(1, None)(own).to_dense() for own in (graph, expected)))
+    assert torch.equal(*(AdjacencyMask(1, None)(weighted).to_dense() for weighted in (graph, expected)))
     with pytest.raises(ValueError, match=r'^edge_weight: got shape \(6,\) of torch.bool'):
         Graph.from_tensors(ring(3), 3, weight > 1)

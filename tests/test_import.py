@@ -268,9 +268,9 @@ def test_public_names(name: str) -> None:
 def module_names() -> dict[str, Path]:
     modules = {}
     for path in sorted(ROOT.rglob('*.py')):
-        parts = path.relative_to(ROOT).with_suffix('').parts
-        parts = parts[:-1] if parts[-1] == '__init__' else parts
-        modules['.'.join(('pyg_topomask', *parts))] = path
+        components = path.relative_to(ROOT).with_suffix('').parts
+        components = components[:-1] if components[-1] == '__init__' else components
+        modules['.'.join(('pyg_topomask', *components))] = path
     return modules
 
 
@@ -316,12 +316,12 @@ def test_imports_point_one_way() -> None:
     modules = module_names()
     wrong = []
     for name, path in modules.items():
-        for other in imported(path, set(modules)):
-            user, used = place(name), place(other)
+        for dependency in imported(path, set(modules)):
+            user, used = place(name), place(dependency)
             if user is None or used is None or user == used:
                 continue
             if ORDER[used] >= ORDER[user]:
-                wrong.append(f'{name} imports {other}')
+                wrong.append(f'{name} imports {dependency}')
     assert not wrong
 
 
@@ -348,15 +348,18 @@ def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:
 def test_imports_have_no_cycles() -> None:
     modules = module_names()
     # A package's own list of names imports its files; files that import a package get the files.
-    graph = {name: {other for other in imported(path, set(modules)) if other != name} for name, path in modules.items()}
+    graph = {
+        name: {dependency for dependency in imported(path, set(modules)) if dependency != name}
+        for name, path in modules.items()
+    }
     state: dict[str, int] = {}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
         assert state.get(name) != 1, f'cycle: {" -> ".join((*trail, name))}'
         if name not in state:
             state[name] = 1
-            for other in sorted(graph[name]):
-                visit(other, (*trail, name))
+            for dependency in sorted(graph[name]):
+                visit(dependency, (*trail, name))
             state[name] = 2
 
     for name in graph:

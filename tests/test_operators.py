@@ -85,9 +85,9 @@ def test_entries_of_sums_and_of_heads_have_gradients() -> None:
     for operator in (grf(graph) + adjacency(graph), MaskOperator.side_by_side(grf(graph), adjacency(graph))):
         entries = operator.entries()
         chosen = weight[:, entries.pattern.row.long(), entries.pattern.col.long()]
-        found = torch.autograd.grad((entries.value * chosen).sum(), parameters, retain_graph=True)
+        gradients = torch.autograd.grad((entries.value * chosen).sum(), parameters, retain_graph=True)
         expected = torch.autograd.grad((operator.to_dense() * weight).sum(), parameters)
-        for actual, wanted in zip(found, expected, strict=True):
+        for actual, wanted in zip(gradients, expected, strict=True):
             torch.testing.assert_close(actual, wanted)
 
 
@@ -105,10 +105,10 @@ def test_low_rank_masks_keep_their_factors() -> None:
 def test_gradients_reach_scale_and_factors() -> None:
     scale = torch.randn(2, dtype=torch.float64, requires_grad=True)
     left, right = (torch.randn(6, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    graph, own = Graph.from_data(small_digraph()), bind()
+    graph, operator = Graph.from_data(small_digraph()), bind()
 
     def dense(scale: Tensor, left: Tensor, right: Tensor) -> Tensor:
-        return (scale * own * low_rank_operator(graph, left, right)).to_dense()
+        return (scale * operator * low_rank_operator(graph, left, right)).to_dense()
 
     assert torch.autograd.gradcheck(dense, (scale, left, right))
 
@@ -133,11 +133,11 @@ def test_sums_in_half_precision_do_not_stand_still(dtype: torch.dtype) -> None:
 
 
 def test_operators_of_other_graphs_do_not_combine() -> None:
-    other = PackingMask()(Data(num_nodes=5))
+    foreign = PackingMask()(Data(num_nodes=5))
     with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
-        bind() + other
+        bind() + foreign
     with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
-        bind() * other
+        bind() * foreign
 
 
 def test_operators_of_other_numbers_of_heads_do_not_combine() -> None:
@@ -156,12 +156,12 @@ def test_scale_of_another_shape_is_refused(scale: Tensor) -> None:
         bind() * scale
 
 
-@pytest.mark.parametrize('other', ['mask', None, object()])
-def test_other_types_do_not_combine(other: object) -> None:
+@pytest.mark.parametrize('operand', ['mask', None, object()])
+def test_other_types_do_not_combine(operand: object) -> None:
     with pytest.raises(TypeError):
-        bind() + other
+        bind() + operand
     with pytest.raises(TypeError):
-        bind() * other
+        bind() * operand
 
 
 def test_structures_are_found_by_their_keys() -> None:

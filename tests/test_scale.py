@@ -119,7 +119,7 @@ class GraphByGraph(torch.nn.Module):
         self.lin = torch.nn.Linear(CHANNELS, CHANNELS)
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor, graph: Graph) -> Tensor:
-        return torch.cat([own.cumsum(0) for own in self.lin(x).split(SIZE)])
+        return torch.cat([block.cumsum(0) for block in self.lin(x).split(SIZE)])
 
 
 def test_a_loop_over_graphs_shows(few_and_many: tuple[Data, Data]) -> None:
@@ -150,8 +150,8 @@ MASKS = {
 
 @pytest.mark.parametrize('mask', MASKS)
 def test_masked_linear_attention(mask: str, graph: Graph) -> None:
-    own: Mask = MASKS[mask]()
-    train(MaskedLinearAttention(CHANNELS, HEADS, own, 'elu'), graph)
+    mask_module: Mask = MASKS[mask]()
+    train(MaskedLinearAttention(CHANNELS, HEADS, mask_module, 'elu'), graph)
 
 
 @pytest.mark.parametrize('route', ['features', 'products', 'edges'])

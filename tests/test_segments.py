@@ -72,7 +72,7 @@ def test_what_is_traced_is_grouped_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ('other', 'equal'),
+    ('segments', 'equal'),
     [
         (Segments(3, torch.tensor([0, 0, 1], dtype=torch.int32)), True),
         (Segments(3, torch.tensor([0, 1, 1])), False),
@@ -80,8 +80,8 @@ def test_what_is_traced_is_grouped_alike() -> None:
         (Segments(3), False),
     ],
 )
-def test_equal_segments(other: Segments, equal: bool) -> None:
-    assert Segments(3, torch.tensor([0, 0, 1])).equal(other) == equal
+def test_equal_segments(segments: Segments, equal: bool) -> None:
+    assert Segments(3, torch.tensor([0, 0, 1])).equal(segments) == equal
 
 
 def test_one_graph_with_and_without_a_batch_vector_is_equal() -> None:

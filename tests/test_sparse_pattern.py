@@ -12,9 +12,9 @@ def pattern() -> SparsePattern:
     return SparsePattern.from_sorted(row, col, 3, 4)
 
 
-def dense(own: SparsePattern, value: Tensor) -> Tensor:
-    matrix = torch.zeros(own.num_rows, own.num_cols, dtype=torch.long)
-    matrix[own.row.long(), own.col.long()] = value
+def dense(sparse_pattern: SparsePattern, value: Tensor) -> Tensor:
+    matrix = torch.zeros(sparse_pattern.num_rows, sparse_pattern.num_cols, dtype=torch.long)
+    matrix[sparse_pattern.row.long(), sparse_pattern.col.long()] = value
     return matrix
 
 
@@ -34,9 +34,9 @@ def test_transpose() -> None:
 @pytest.mark.parametrize('size', [(0, 0), (3, 0), (2, 5)])
 def test_no_entries(size: tuple[int, int]) -> None:
     empty = torch.empty(0, dtype=torch.long)
-    own = SparsePattern.from_sorted(empty, empty, *size)
-    assert (own.nnz, own.num_rows, own.num_cols) == (0, *size)
-    assert (own.T.num_rows, own.T.num_cols) == size[::-1]
+    sparse_pattern = SparsePattern.from_sorted(empty, empty, *size)
+    assert (sparse_pattern.nnz, sparse_pattern.num_rows, sparse_pattern.num_cols) == (0, *size)
+    assert (sparse_pattern.T.num_rows, sparse_pattern.T.num_cols) == size[::-1]
 
 
 @pytest.mark.parametrize('dtype', [torch.int32, torch.int64])

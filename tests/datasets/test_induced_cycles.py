@@ -44,9 +44,9 @@ def test_trees_are_binary_and_random() -> None:
 
 
 def test_sets_are_a_function_of_their_seed() -> None:
-    first, again, other = (InducedCycles(num_pairs=4, seed=seed) for seed in (1, 1, 2))
+    first, again, other_seed = (InducedCycles(num_pairs=4, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(first._data.edge_index, again._data.edge_index)
-    assert not torch.equal(first._data.edge_index, other._data.edge_index)
+    assert not torch.equal(first._data.edge_index, other_seed._data.edge_index)
 
 
 def test_splits_keep_the_examples_of_a_tree_together() -> None:

@@ -69,16 +69,18 @@ def test_small_graphs_of_negatives_differ_and_are_joined_with_the_probability_gi
 def test_features_are_the_largest_degrees_of_the_neighbors() -> None:
     data = MotifGraphs(motif='caveman', num_pairs=2, size=30, connect=0.3)[1]
     graph = as_networkx(data.edge_index, data.num_nodes)
-    expected = [(sorted((graph.degree[other] for other in graph[node]), reverse=True) + [0] * 5)[:5] for node in sorted(graph)]
+    expected = [
+        (sorted((graph.degree[neighbor] for neighbor in graph[node]), reverse=True) + [0] * 5)[:5] for node in sorted(graph)
+    ]
     assert data.x.tolist() == expected
     assert max(map(len, graph.adj.values())) > 5
     assert neighbor_degrees(torch.empty(2, 0, dtype=torch.long), 3).tolist() == [[0.0] * 5] * 3
 
 
 def test_sets_are_a_function_of_their_seed() -> None:
-    first, again, other = (MotifGraphs(motif='ladder', num_pairs=4, size=20, seed=seed) for seed in (1, 1, 2))
+    first, again, other_seed = (MotifGraphs(motif='ladder', num_pairs=4, size=20, seed=seed) for seed in (1, 1, 2))
     assert torch.equal(first._data.edge_index, again._data.edge_index)
-    assert not torch.equal(first[0].edge_index, other[0].edge_index)
+    assert not torch.equal(first[0].edge_index, other_seed[0].edge_index)
     state = torch.get_rng_state()
     MotifGraphs(num_pairs=2, size=20)
     assert torch.equal(state, torch.get_rng_state())

@@ -72,10 +72,10 @@ def test_targets() -> None:
 
 
 def test_seed_decides_the_motion() -> None:
-    first, again, other = (moving_digits(seed=seed)['test'] for seed in (1, 1, 2))
+    first, again, other_seed = (moving_digits(seed=seed)['test'] for seed in (1, 1, 2))
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
-    assert not torch.equal(first[0], other[0])
+    assert not torch.equal(first[0], other_seed[0])
 
 
 def test_pixels_lie_between_0_and_1() -> None:

@@ -29,8 +29,8 @@ def expected_shares(matrix: np.ndarray, data: Data, nodes: list[int], max_hops: 
         for head, row in enumerate(np.abs(matrix[:, node])):
             if row.sum() > 0:
                 rows[head] += 1
-                for other, weight in enumerate(row):
-                    shares[head, min(distance.get(other, max_hops + 1), max_hops + 1)] += weight / row.sum()
+                for column, weight in enumerate(row):
+                    shares[head, min(distance.get(column, max_hops + 1), max_hops + 1)] += weight / row.sum()
     return shares / np.maximum(rows, 1)
 
 
@@ -50,9 +50,9 @@ def test_rows_and_shares_are_those_of_the_matrix(name: str, graph: str) -> None:
 
 def test_rows_that_are_given_are_not_computed_again() -> None:
     data, nodes = Data(edge_index=ring(6), num_nodes=6), torch.tensor([1, 4])
-    mask, other = PowerSeriesMask(), PackingMask()
+    mask, other_mask = PowerSeriesMask(), PackingMask()
     rows = mask_rows(mask, data, nodes)
-    torch.testing.assert_close(weight_by_hops(other, data, 2, nodes, rows), weight_by_hops(mask, data, 2, nodes))
+    torch.testing.assert_close(weight_by_hops(other_mask, data, 2, nodes, rows), weight_by_hops(mask, data, 2, nodes))
 
 
 def test_negative_distances_are_refused() -> None:

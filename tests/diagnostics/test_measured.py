@@ -27,10 +27,10 @@ SEEDS = 400
 
 def visited(mask: GRFMask, data: Data) -> Array:
     """Which nodes walks visit, with ones as modulation so that no load is lost: 0 or 1."""
-    other = GRFMask(
+    unit_mask = GRFMask(
         num_walks=mask.walk_settings.num_walks, p_halt=0.3, max_walk_length=2, modulation=torch.ones(3), asymmetric=True
     )
-    return (other(data).to_dense()[0].detach().numpy() != 0).astype(int)
+    return (unit_mask(data).to_dense()[0].detach().numpy() != 0).astype(int)
 
 
 @pytest.mark.parametrize('budget', [2**25, 7])

@@ -89,8 +89,8 @@ def _few_digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained recommender of six users and items."""
     folder = tmp_path_factory.mktemp('recommend')
-    for name, own in (('train', '{u} {u} {v}'), ('test', '{u} {w}')):
-        lines = [own.format(u=u, v=(u + 1) % 6, w=(u + 2) % 6) for u in range(6)]
+    for name, template in (('train', '{u} {u} {v}'), ('test', '{u} {w}')):
+        lines = [template.format(u=u, v=(u + 1) % 6, w=(u + 2) % 6) for u in range(6)]
         (folder / f'{name}.txt').write_text('\n'.join(lines) + '\n')
     (folder / 'small.yaml').write_text(
         f'out_dir: {folder}/out\nrecommend:\n  dataset: files\n  dir: {folder}\n'
@@ -102,7 +102,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_command_is_fuzzed() -> None:
-    (commands,) = (own for own in _parser()._actions if isinstance(own, argparse._SubParsersAction))
+    (commands,) = (action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
     assert set(commands.choices) == COMMANDS
 
 

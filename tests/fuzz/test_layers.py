@@ -251,30 +251,30 @@ def test_every_public_name_is_fuzzed() -> None:
     assert set(LAYERS) == {*nn.__all__, *models.__all__}
 
 
-def shape(own: Case, layer: torch.nn.Module, data: Data) -> tuple[int, int]:
-    pooled = not own.per_node and layer.readout is not None
-    return (data.num_graphs if 'batch' in data else 1) if pooled else data.num_nodes, own.size
+def shape(case: Case, layer: torch.nn.Module, data: Data) -> tuple[int, int]:
+    pooled = not case.per_node and layer.readout is not None
+    return (data.num_graphs if 'batch' in data else 1) if pooled else data.num_nodes, case.size
 
 
 @pytest.mark.parametrize('name', DRAWN)
 @fuzz(8)
 @given(st.data())
 def test_outputs_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
-    own, dtype = LAYERS[name], data.draw(st.sampled_from(DTYPES))
+    case, dtype = LAYERS[name], data.draw(st.sampled_from(DTYPES))
     graph = data.draw(st.one_of(graphs(dtype=dtype), batches(graphs(dtype=dtype))))
-    layer = data.draw(own.make).to(dtype).train(data.draw(st.booleans()))
+    layer = data.draw(case.make).to(dtype).train(data.draw(st.booleans()))
     graph.x = (graph.x * data.draw(st.sampled_from([0.0, 1.0, 30.0]))).requires_grad_()
     before, again = snapshot(graph), copy.deepcopy(layer)
     torch.manual_seed(1)
-    out = own.call(layer, graph)
+    out = case.call(layer, graph)
     torch.manual_seed(1)
-    assert torch.equal(out, own.call(again, graph))
-    assert out.shape == shape(own, layer, graph)
+    assert torch.equal(out, case.call(again, graph))
+    assert out.shape == shape(case, layer, graph)
     assert out.dtype == dtype
     assert_unchanged(graph, before)
     assert_finite(out, graph.x, *layer.parameters())
     with torch.no_grad():
-        own.call(layer, graph)
+        case.call(layer, graph)
     assert_unchanged(graph, before)
 
 
@@ -282,35 +282,35 @@ def test_outputs_are_finite_and_repeatable_and_overwrite_nothing(name: str, data
 @fuzz(5)
 @given(st.data())
 def test_outputs_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObject) -> None:
-    own = LAYERS[name]
+    case = LAYERS[name]
     batch = data.draw(batches(graphs(dtype=torch.float64)))
-    layer = data.draw(own.make).double().eval()
-    expected = [own.call(layer, graph) for graph in batch.to_data_list()]
-    assert_same(own.call(layer, batch), torch.cat(expected))
+    layer = data.draw(case.make).double().eval()
+    expected = [case.call(layer, graph) for graph in batch.to_data_list()]
+    assert_same(case.call(layer, batch), torch.cat(expected))
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf'), -float('inf')])
 @pytest.mark.parametrize('name', DRAWN)
 def test_what_is_not_finite_is_refused_or_stays_in_its_graph(name: str, value: float) -> None:
-    own = LAYERS[name]
+    case = LAYERS[name]
 
     @fuzz(2)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         batch = data.draw(batches())
-        layer = data.draw(own.make).eval()
+        layer = data.draw(case.make).eval()
         # What forms one matrix of all graphs, to compare with, multiplies NaN by zero.
-        assume(batch.num_nodes > 0 and not any(type(part).__name__ == '_ExplicitAttention' for part in layer.modules()))
+        assume(batch.num_nodes > 0 and not any(type(module).__name__ == '_ExplicitAttention' for module in layer.modules()))
         bad = data.draw(st.integers(0, batch.num_nodes - 1))
-        others = torch.ones(batch.num_graphs, dtype=torch.bool)
-        others[batch.batch[bad]] = False
-        expected = own.call(layer, batch)
-        if own.per_node or layer.readout is None:
-            others = others[batch.batch]
+        unaffected = torch.ones(batch.num_graphs, dtype=torch.bool)
+        unaffected[batch.batch[bad]] = False
+        expected = case.call(layer, batch)
+        if case.per_node or layer.readout is None:
+            unaffected = unaffected[batch.batch]
         batch.x[bad, 0] = value
-        out = attempt(lambda: own.call(layer, batch), ['x', 'q', 'k'])
+        out = attempt(lambda: case.call(layer, batch), ['x', 'q', 'k'])
         if out is not None:
-            assert_same(out[others], expected[others])
+            assert_same(out[unaffected], expected[unaffected])
 
     check()
 
@@ -352,11 +352,11 @@ def test_wrong_inputs_are_named(name: str, key: str, wrong: Callable[[Data], Ten
 @fuzz(25)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
-    kind, own = KINDS_OF[name], LAYERS[name]
-    given_arguments = data.draw(arguments(kind, own.base))
+    kind, case = KINDS_OF[name], LAYERS[name]
+    given_arguments = data.draw(arguments(kind, case.base))
     names = [*given_arguments, 'x', 'edge_attr', 'pos', 'images', 'videos', 'graph', 'grid_shape', 'Could not resolve']
     layer = attempt(lambda: kind(**given_arguments), names)
     graph = attributed(edges('ring', 4, 0), 4, 0)
-    out = None if layer is None else attempt(lambda: own.call(layer, graph), names)
+    out = None if layer is None else attempt(lambda: case.call(layer, graph), names)
     if out is not None:
         assert_finite(out, *layer.parameters())

@@ -164,8 +164,8 @@ def test_every_public_name_is_fuzzed() -> None:
     assert set(masks.__all__) - abstract == {*CASES, *FUNCTIONS}
 
 
-def draw_graph(data: st.DataObject, own: Case, batched: bool) -> Data:
-    single = graphs(own.kinds, own.sizes)
+def draw_graph(data: st.DataObject, mask_case: Case, batched: bool) -> Data:
+    single = graphs(mask_case.kinds, mask_case.sizes)
     return data.draw(batches(single) if batched else single)
 
 
@@ -173,9 +173,9 @@ def draw_graph(data: st.DataObject, own: Case, batched: bool) -> Data:
 @fuzz(6)
 @given(st.data())
 def test_products_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
-    own = CASES[name]
-    graph = draw_graph(data, own, data.draw(st.booleans()))
-    mask = data.draw(own.make(graph.num_nodes or 0))
+    mask_case = CASES[name]
+    graph = draw_graph(data, mask_case, data.draw(st.booleans()))
+    mask = data.draw(mask_case.make(graph.num_nodes or 0))
     x = random(5, graph.num_nodes or 0, mask.heads, 3, dtype=data.draw(st.sampled_from(DTYPES))).requires_grad_()
     before = snapshot(graph)
     torch.manual_seed(1)
@@ -188,36 +188,36 @@ def test_products_are_finite_and_repeatable_and_overwrite_nothing(name: str, dat
     assert_finite(out, x, *mask.parameters())
 
 
-@pytest.mark.parametrize('name', [name for name, own in CASES.items() if own.separate])
+@pytest.mark.parametrize('name', [name for name, mask_case in CASES.items() if mask_case.separate])
 @fuzz(5)
 @given(st.data())
 def test_products_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObject) -> None:
-    own = CASES[name]
-    batch = draw_graph(data, own, True)
-    mask = data.draw(own.make(batch.num_nodes)).double().eval()
+    mask_case = CASES[name]
+    batch = draw_graph(data, mask_case, True)
+    mask = data.draw(mask_case.make(batch.num_nodes)).double().eval()
     x = random(5, batch.num_nodes, mask.heads, 3, dtype=torch.float64)
-    parts = x.split(batch.ptr.diff().tolist())
+    blocks = x.split(batch.ptr.diff().tolist())
     out = mask(batch).matmul(x)
-    assert_same(out, torch.cat([mask(graph).matmul(part) for graph, part in zip(batch.to_data_list(), parts, strict=True)]))
+    assert_same(out, torch.cat([mask(graph).matmul(block) for graph, block in zip(batch.to_data_list(), blocks, strict=True)]))
 
 
-@pytest.mark.parametrize('name', [name for name, own in CASES.items() if own.separate])
+@pytest.mark.parametrize('name', [name for name, mask_case in CASES.items() if mask_case.separate])
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])
 def test_what_is_not_finite_stays_in_its_graph(name: str, value: float) -> None:
-    own = CASES[name]
+    mask_case = CASES[name]
 
     @fuzz(2)
     @given(st.data())
     def check(data: st.DataObject) -> None:
-        batch = draw_graph(data, own, True)
-        mask = data.draw(own.make(batch.num_nodes)).eval()
+        batch = draw_graph(data, mask_case, True)
+        mask = data.draw(mask_case.make(batch.num_nodes)).eval()
         x = random(5, batch.num_nodes, mask.heads, 3)
         assume(batch.num_nodes > 0)
         bad = data.draw(st.integers(0, batch.num_nodes - 1))
-        others = batch.batch != batch.batch[bad]
-        expected = mask(batch).matmul(x)[others]
+        unaffected = batch.batch != batch.batch[bad]
+        expected = mask(batch).matmul(x)[unaffected]
         x[bad] = value
-        assert_same(mask(batch).matmul(x)[others], expected)
+        assert_same(mask(batch).matmul(x)[unaffected], expected)
 
     check()
 

@@ -63,9 +63,9 @@ def clouds(draw: st.DrawFn, dtypes: st.SearchStrategy[torch.dtype] | None = None
     scale = draw(st.sampled_from([0.0, 1e-20, 1.0, 1e3]))
     vectors = [scale * random(seed, sum(sizes), heads, channels, dtype=torch.float64) for seed in (0, 1)]
     if draw(st.booleans()):
-        vectors = [own.round() for own in vectors]
+        vectors = [tensor.round() for tensor in vectors]
     how = draw(st.sampled_from(['contiguous', 'strided']))
-    q, k = (lay_out(own.to(dtype), how).requires_grad_() for own in vectors)
+    q, k = (lay_out(tensor.to(dtype), how).requires_grad_() for tensor in vectors)
     return q, k, torch.tensor([0, *sizes]).cumsum(0)
 
 
@@ -83,16 +83,16 @@ def test_search_finds_the_largest_products(backend: str, data: st.DataObject) ->
     assert torch.equal(q, before[0])
     assert torch.equal(k, before[1])
     assert index.shape == valid.shape == (*q.shape[:2], num)
-    query, key = (own.detach().to(torch.promote_types(own.dtype, torch.float32)).numpy() for own in (q, k))
+    query, key = (tensor.detach().to(torch.promote_types(tensor.dtype, torch.float32)).numpy() for tensor in (q, k))
     for first, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
         scores = np.einsum('nhd,khd->nhk', query[first:end], key[first:end])
-        found = min(num, end - first)
-        own, used = index[first:end].numpy(), valid[first:end].numpy()
-        assert (used == (np.arange(num) < found)).all()
-        assert ((own >= first) & (own < end)).all()
-        assert all(len(set(row[:found])) == found for row in own.reshape(-1, num))
-        largest = -np.sort(-scores, axis=-1)[..., :found]
-        actual = np.take_along_axis(scores, own[..., :found] - first, axis=-1)
+        count = min(num, end - first)
+        chosen, used = index[first:end].numpy(), valid[first:end].numpy()
+        assert (used == (np.arange(num) < count)).all()
+        assert ((chosen >= first) & (chosen < end)).all()
+        assert all(len(set(row[:count])) == count for row in chosen.reshape(-1, num))
+        largest = -np.sort(-scores, axis=-1)[..., :count]
+        actual = np.take_along_axis(scores, chosen[..., :count] - first, axis=-1)
         np.testing.assert_allclose(actual, largest, rtol=1e-5, atol=1e-6 * np.abs(scores).max(initial=0.0))
 
 
@@ -187,7 +187,7 @@ def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.Data
         (scale * random(seed, num_nodes, heads, size)).to(dtype).requires_grad_()
         for seed, size in enumerate((sizes[0], sizes[0], sizes[1]))
     )
-    before = [own.detach().clone() for own in (q, k, v)]
+    before = [tensor.detach().clone() for tensor in (q, k, v)]
     self_loop, normalization = data.draw(st.sampled_from([None, 1.0])), data.draw(st.sampled_from(['sym', None]))
     mask = AdjacencyMask(heads, self_loop, normalization)(graph)
     entries = mask.entries
@@ -208,7 +208,7 @@ def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.Data
     assert out.shape == v.shape
     assert out.dtype == dtype
     assert torch.equal(out, attend())
-    assert all(torch.equal(own, was) for own, was in zip((q, k, v), before, strict=True))
+    assert all(torch.equal(tensor, was) for tensor, was in zip((q, k, v), before, strict=True))
     assert_finite(out, q, k, v)
 
 

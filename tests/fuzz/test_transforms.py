@@ -119,8 +119,8 @@ def tensors(data: Data) -> dict[str, Tensor]:
 @fuzz(15)
 @given(st.data())
 def test_results_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
-    own = CASES[name]
-    graph, transform = data.draw(own.data), data.draw(own.make)
+    case = CASES[name]
+    graph, transform = data.draw(case.data), data.draw(case.make)
     holder = graph if isinstance(graph, Data) else Data(x=graph)
     if isinstance(graph, Data) and data.draw(st.booleans()):
         graph.x = graph.x.requires_grad_()
@@ -128,7 +128,7 @@ def test_results_are_finite_and_repeatable_and_overwrite_nothing(name: str, data
     out, again = transform(graph), transform(graph)
     assert_unchanged(holder, before)
     assert torch.equal(state, torch.get_rng_state()), 'the transform drew from the global generator'
-    assert set(own.stored) <= set(out.keys())
+    assert set(case.stored) <= set(out.keys())
     assert tensors(out).keys() == tensors(again).keys()
     for key, value in tensors(out).items():
         assert torch.equal(value, tensors(again)[key])
@@ -140,13 +140,15 @@ def test_results_are_finite_and_repeatable_and_overwrite_nothing(name: str, data
 @fuzz(10)
 @given(st.data())
 def test_results_for_a_batch_are_those_for_its_graphs(name: str, data: st.DataObject) -> None:
-    own = CASES[name]
-    members, transform = data.draw(st.lists(graphs(weighted=False), min_size=1, max_size=4)), data.draw(own.make)
-    out, parts = transform(Batch.from_data_list(members)), [transform(member) for member in members]
-    # The slices of a batch are those of before a transform: the parts are put together by hand.
-    offset = torch.tensor([0, *(part.num_nodes for part in parts)]).cumsum(0)
-    for key in own.stored:
-        shifted = [part[key] + start if key == 'edge_index' else part[key] for part, start in zip(parts, offset, strict=False)]
+    case = CASES[name]
+    members, transform = data.draw(st.lists(graphs(weighted=False), min_size=1, max_size=4)), data.draw(case.make)
+    out, results = transform(Batch.from_data_list(members)), [transform(member) for member in members]
+    # The slices of a batch are those of before a transform: the results of its graphs are put together by hand.
+    offset = torch.tensor([0, *(result.num_nodes for result in results)]).cumsum(0)
+    for key in case.stored:
+        shifted = [
+            result[key] + start if key == 'edge_index' else result[key] for result, start in zip(results, offset, strict=False)
+        ]
         torch.testing.assert_close(out[key], torch.cat(shifted, dim=1 if key == 'edge_index' else 0))
 
 

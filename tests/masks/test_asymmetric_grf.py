@@ -45,14 +45,16 @@ def test_keys_without_walks_make_the_mask_the_series_itself_also_on_the_diagonal
     """Eq. 27: the expected mask is sum_l f_l W^l, of directed graphs too."""
     graph, settings = ONE_HOT[name]
     data = graph()
-    found = scores(make(asymmetric=True, **settings), data, series(data, F, settings.get('normalization', 'sym')), counter=True)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(
+        make(asymmetric=True, **settings), data, series(data, F, settings.get('normalization', 'sym')), counter=True
+    )
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 def test_drawn_walks_make_the_same_mask_of_keys_without_walks() -> None:
     data = small_digraph()
-    found = scores(make(asymmetric=True), data, series(data, F), counter=False)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make(asymmetric=True), data, series(data, F), counter=False)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,8 @@ def test_pairs_of_two_ensembles_are_unbiased_everywhere(graph: Callable[[], Data
     data = graph()
     normalization = settings.get('normalization', 'sym')
     expected = series(data, F, normalization) @ series(data, F_KEYS, normalization).T
-    found = scores(make_pairs(independent_ensembles=True, **settings), data, expected, counter=True)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make_pairs(independent_ensembles=True, **settings), data, expected, counter=True)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 def test_pairs_on_an_undirected_graph_are_the_series_of_the_convolution() -> None:
@@ -78,15 +80,15 @@ def test_pairs_on_an_undirected_graph_are_the_series_of_the_convolution() -> Non
     data = small_weighted_graph()
     expected = series(data, np.convolve(F, F_KEYS))
     np.testing.assert_allclose(series(data, F) @ series(data, F_KEYS).T, expected, atol=1e-12)
-    found = scores(make_pairs(independent_ensembles=True), data, expected, counter=True)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make_pairs(independent_ensembles=True), data, expected, counter=True)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 def test_pairs_of_one_ensemble_are_unbiased_off_the_diagonal_only() -> None:
     data = small_digraph()
-    found = scores(make_pairs(), data, series(data, F) @ series(data, F_KEYS).T, counter=True)
-    assert np.abs(found[~DIAGONAL]).max() < confidence(COMPARISONS)
-    assert np.abs(found[DIAGONAL]).max() > confidence(COMPARISONS)
+    z_scores = scores(make_pairs(), data, series(data, F) @ series(data, F_KEYS).T, counter=True)
+    assert np.abs(z_scores[~DIAGONAL]).max() < confidence(COMPARISONS)
+    assert np.abs(z_scores[DIAGONAL]).max() > confidence(COMPARISONS)
 
 
 def test_counted_visits_are_expected_with_the_probabilities_of_their_walks() -> None:
@@ -96,8 +98,8 @@ def test_counted_visits_are_expected_with_the_probabilities_of_their_walks() -> 
     np.add.at(steps, tuple(data.edge_index.flip(0).numpy()), 1.0)
     steps /= np.maximum(steps.sum(1, keepdims=True), 1.0)
     expected = power_series(steps, np.array(F) * 0.7 ** np.arange(3))
-    found = scores(make(asymmetric=True, importance=False), data, expected, counter=True)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make(asymmetric=True, importance=False), data, expected, counter=True)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 def test_keys_without_walks_are_the_query_features_alone() -> None:
@@ -131,8 +133,8 @@ def test_asymmetric_masks_of_a_batch_are_those_of_its_graphs(asymmetric: bool | 
     mask, graphs = make(asymmetric=asymmetric), uneven_graphs()
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
         expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
-        found = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize('independent', [False, True])

@@ -38,10 +38,10 @@ class CountingMask(PackingMask):
 
 
 def test_masks_of_equal_settings_prepare_once_for_a_graph() -> None:
-    graph, first, second, other = Graph.from_data(small_graph()), CountingMask('a'), CountingMask('a'), CountingMask('b')
-    for mask in (first, second, other, first, first.T, 2.0 * second, first + other):
+    graph, first, second, different = Graph.from_data(small_graph()), CountingMask('a'), CountingMask('a'), CountingMask('b')
+    for mask in (first, second, different, first, first.T, 2.0 * second, first + different):
         mask(graph)
-    assert (first.times, second.times, other.times) == (1, 0, 1)
+    assert (first.times, second.times, different.times) == (1, 0, 1)
 
 
 def test_data_is_prepared_anew_at_every_call() -> None:
@@ -125,10 +125,10 @@ def test_product_of_sparse_masks(make: Callable[[], Data]) -> None:
     assert_mask_operator(product, data)
     torch.testing.assert_close(product(data).to_dense(), expected)
     product(data).to_dense().square().sum().backward()
-    found = walks.modulation.grad
+    gradient = walks.modulation.grad
     walks.modulation.grad = None
     (edges(data).to_dense() * walks(data).to_dense()).square().sum().backward()
-    torch.testing.assert_close(found, walks.modulation.grad)
+    torch.testing.assert_close(gradient, walks.modulation.grad)
 
 
 @pytest.mark.parametrize('mask', [DenseMask(matrix=torch.ones(6, 6)) * AdjacencyMask(), GRFMask() * HeatKernelMask()])
@@ -177,10 +177,10 @@ def test_differences_and_quotients() -> None:
             wrong + mask
 
 
-@pytest.mark.parametrize(('parts', 'found'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
-def test_parts_are_masks(parts: tuple[Any, ...], found: str) -> None:
-    with pytest.raises(ValueError, match=f'^masks: got {found}; accepted are masks, 1 or more, one after the other'):
-        SumMask(*parts)
+@pytest.mark.parametrize(('arguments', 'got'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
+def test_parts_are_masks(arguments: tuple[Any, ...], got: str) -> None:
+    with pytest.raises(ValueError, match=f'^masks: got {got}; accepted are masks, 1 or more, one after the other'):
+        SumMask(*arguments)
 
 
 def test_sum_of_a_list() -> None:
@@ -223,9 +223,9 @@ def test_tree_reset_in_float64_gives_the_numbers_asked_for(learnable: bool) -> N
 
 def test_scale_that_would_not_be_learned_is_refused() -> None:
     scale = torch.tensor(2.0, requires_grad=True)
-    for own in (scale, 2 * scale):
+    for factor in (scale, 2 * scale):
         with pytest.raises(ValueError, match=r'^scale: got a tensor that requires a gradient'):
-            AdjacencyMask(2) * own
+            AdjacencyMask(2) * factor
     (AdjacencyMask(2)(small_graph()) * scale).to_dense().sum().backward()
     assert scale.grad is not None
 

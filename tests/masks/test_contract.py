@@ -56,21 +56,21 @@ def low_rank_matrix(data: Data) -> Matrix:
 def learned_matrix(mask: Mask, data: Data) -> Matrix:
     batch = as_numpy(data)[3]
     position = np.array([np.sum(batch[:i] == batch[i]) for i in range(len(batch))], dtype=int)
-    own = mask.features.detach().double().numpy()[position].transpose(1, 0, 2)
-    return own @ own.transpose(0, 2, 1) * same_graph(data)
+    features = mask.features.detach().double().numpy()[position].transpose(1, 0, 2)
+    return features @ features.transpose(0, 2, 1) * same_graph(data)
 
 
 def adjacency(self_loop: float | None, normalization: str | None) -> Case:
     def matrix(mask: Mask, data: Data) -> Matrix:
-        own = weight_matrix(data, normalization) + (self_loop or 0.0) * np.eye(nodes(data))
-        return np.stack([own, own])
+        weight = weight_matrix(data, normalization) + (self_loop or 0.0) * np.eye(nodes(data))
+        return np.stack([weight, weight])
 
     return Case(lambda data: AdjacencyMask(2, self_loop, normalization), matrix)
 
 
 def grf(normalization: str | None = 'sym', independent: bool = False) -> Case:
     def matrix(mask: Mask, data: Data) -> Matrix:
-        query, key = (grf_features(data, normalization=normalization, keys=own) for own in (False, independent))
+        query, key = (grf_features(data, normalization=normalization, keys=keys) for keys in (False, independent))
         return query @ key.transpose(0, 2, 1)
 
     settings = {'normalization': normalization, 'independent_ensembles': independent}
@@ -82,8 +82,8 @@ def grf_features(data: Data, modulation: Tensor = MODULATION, **settings: object
 
 
 def grf_matrix(mask: Mask, data: Data) -> Matrix:
-    own = grf_features(data)
-    return own @ own.transpose(0, 2, 1)
+    features = grf_features(data)
+    return features @ features.transpose(0, 2, 1)
 
 
 def of_its_walks(**settings: object) -> Case:
@@ -93,8 +93,8 @@ def of_its_walks(**settings: object) -> Case:
         walks = mask.prepare(Graph.from_data(data)).query
         loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
         np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
-        own = np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
-        return own if settings.get('asymmetric') else own @ own.transpose(0, 2, 1)
+        features = np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
+        return features if settings.get('asymmetric') else features @ features.transpose(0, 2, 1)
 
     return Case(lambda data: GRFMask(2, 4, 0.3, 2, MODULATION, **settings), matrix)
 
@@ -111,7 +111,7 @@ def grf_pairs_matrix(mask: Mask, data: Data) -> Matrix:
 
 
 def power_series_matrix(mask: Mask, data: Data) -> Matrix:
-    return np.stack([power_series(weight_matrix(data, 'sym'), own) for own in MODULATION.double().numpy()])
+    return np.stack([power_series(weight_matrix(data, 'sym'), coefficients) for coefficients in MODULATION.double().numpy()])
 
 
 def composed_hadamard(data: Data) -> Mask:

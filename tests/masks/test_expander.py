@@ -54,9 +54,9 @@ def test_edges_stay_in_their_graph_and_are_those_of_the_graph_alone() -> None:
     batch = Batch.from_data_list(graphs)
     together = adjacency(expander_edges(Graph.from_data(batch), 4), batch.num_nodes)
     for index, data in enumerate(graphs):
-        own = slice(int(batch.ptr[index]), int(batch.ptr[index + 1]))
+        nodes = slice(int(batch.ptr[index]), int(batch.ptr[index + 1]))
         alone = adjacency(expander_edges(Graph.from_data(data), 4), data.num_nodes or 0)
-        np.testing.assert_array_equal(together[own, own], alone)
+        np.testing.assert_array_equal(together[nodes, nodes], alone)
     assert (together * (1 - same_graph(batch)) == 0).all()
 
 

@@ -31,8 +31,8 @@ SETTINGS = {
 def test_two_ensembles_are_unbiased_everywhere(name: str, counter: bool) -> None:
     graph, settings = SETTINGS[name]
     data = graph()
-    found = scores(make(independent_ensembles=True, **settings), data, expected_mask(data, **settings), counter)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make(independent_ensembles=True, **settings), data, expected_mask(data, **settings), counter)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 @pytest.mark.parametrize('counter', [True, False], ids=['counter', 'generator'])
@@ -40,10 +40,10 @@ def test_two_ensembles_are_unbiased_everywhere(name: str, counter: bool) -> None
 def test_one_ensemble_is_unbiased_off_the_diagonal_and_biased_upwards_on_it(name: str, counter: bool) -> None:
     graph, settings = SETTINGS[name]
     data = graph()
-    found = scores(make(**settings), data, expected_mask(data, **settings), counter)
-    assert np.abs(found[~DIAGONAL]).max() < confidence(COMPARISONS)
+    z_scores = scores(make(**settings), data, expected_mask(data, **settings), counter)
+    assert np.abs(z_scores[~DIAGONAL]).max() < confidence(COMPARISONS)
     walks = np.array([name != 'along_edges' or node != 5 for node in range(6)])  # a dead end has no variance, hence no bias
-    assert found[DIAGONAL][walks].min() > confidence(COMPARISONS)
+    assert z_scores[DIAGONAL][walks].min() > confidence(COMPARISONS)
 
 
 def test_mask_of_an_undirected_graph_is_the_power_series_of_the_convolved_modulation() -> None:
@@ -51,8 +51,8 @@ def test_mask_of_an_undirected_graph_is_the_power_series_of_the_convolved_modula
     data = small_weighted_graph()
     alpha = np.convolve(F, F)
     np.testing.assert_allclose(expected_mask(data), power_series(weight_matrix(data, 'sym'), alpha), atol=1e-12)
-    found = scores(make(independent_ensembles=True), data, power_series(weight_matrix(data, 'sym'), alpha), counter=True)
-    assert np.abs(found).max() < confidence(COMPARISONS)
+    z_scores = scores(make(independent_ensembles=True), data, power_series(weight_matrix(data, 'sym'), alpha), counter=True)
+    assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
 def test_heads_share_the_walks_and_differ_in_the_modulation() -> None:
@@ -140,9 +140,9 @@ def test_every_call_draws_anew_on_a_graph_that_is_kept(compose: Callable[[Mask],
 
 
 def test_walks_do_not_depend_on_the_order_of_the_edges() -> None:
-    data, other = small_graph(), small_graph()
-    other.edge_index = other.edge_index.flip(1)
-    assert torch.equal(make()(data).to_dense(), make()(other).to_dense())
+    data, reordered = small_graph(), small_graph()
+    reordered.edge_index = reordered.edge_index.flip(1)
+    assert torch.equal(make()(data).to_dense(), make()(reordered).to_dense())
 
 
 def test_resampled_walks_are_shared_on_a_common_graph() -> None:
@@ -217,8 +217,8 @@ def test_concentration_bound(p_halt: float) -> None:
     growth = (np.abs(weight) * degree[:, None]).max() / (1 - p_halt)
     c = sum(abs(f) * growth**length for length, f in enumerate(F))
     deviation = np.sqrt(np.log(2 / 0.5) * 2 * (2 * walks - 1) ** 2 * c**4 / walks**3)
-    found = samples(make(num_walks=walks, p_halt=p_halt), data, counter=True)[:, ~DIAGONAL]
-    assert np.mean(np.abs(found - expected_mask(data)[~DIAGONAL]) > deviation) < 0.5
+    estimates = samples(make(num_walks=walks, p_halt=p_halt), data, counter=True)[:, ~DIAGONAL]
+    assert np.mean(np.abs(estimates - expected_mask(data)[~DIAGONAL]) > deviation) < 0.5
 
 
 def as_set(values: Tensor) -> set[float]:

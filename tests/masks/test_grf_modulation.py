@@ -52,17 +52,17 @@ def test_shared_modulation_is_one_for_all_heads() -> None:
     for mask in (shared, apart):
         with torch.no_grad():
             mask.modulation[0] = torch.tensor([0.3, -0.2, 0.9, 0.0, 1.0])
-    first, other = shared(data).to_dense(), apart(data).to_dense()
-    assert first.shape == (3, 6, 6)
-    assert torch.equal(first[0], first[2])
-    torch.testing.assert_close(first[0], other[0])
-    assert not torch.allclose(other[0], other[2])
+    shared_dense, apart_dense = shared(data).to_dense(), apart(data).to_dense()
+    assert shared_dense.shape == (3, 6, 6)
+    assert torch.equal(shared_dense[0], shared_dense[2])
+    torch.testing.assert_close(shared_dense[0], apart_dense[0])
+    assert not torch.allclose(apart_dense[0], apart_dense[2])
     with torch.no_grad():
         apart.modulation.copy_(shared.modulation.expand(3, -1))
     per_head = apart(data).to_dense().square().sum()
     (expected,) = torch.autograd.grad(per_head, apart.modulation)
-    (found,) = torch.autograd.grad(first.square().sum(), shared.modulation)
-    torch.testing.assert_close(found, expected.sum(0, keepdim=True), rtol=1e-4, atol=1e-4)
+    (gradient,) = torch.autograd.grad(shared_dense.square().sum(), shared.modulation)
+    torch.testing.assert_close(gradient, expected.sum(0, keepdim=True), rtol=1e-4, atol=1e-4)
 
 
 def test_shared_modulation_takes_equal_ones_per_head() -> None:

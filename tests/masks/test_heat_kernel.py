@@ -32,7 +32,7 @@ def mirrored(data: Data) -> Data:
     edges, weight, num_nodes, _ = as_numpy(data)
     both = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1))
     result = Data(edge_index=both, edge_weight=torch.from_numpy(np.tile(weight, 2)), num_nodes=num_nodes)
-    return Batch.from_data_list([mirrored(own) for own in data.to_data_list()]) if 'batch' in data else result
+    return Batch.from_data_list([mirrored(graph) for graph in data.to_data_list()]) if 'batch' in data else result
 
 
 def generator(data: Data, kind: str) -> Matrix:
@@ -58,8 +58,8 @@ def assert_kernel(actual: Matrix, data: Data, kind: str, lam: float) -> None:
     if kind == 'adjacency' and len(expected) > 0:
         # One factor for each component, which is at most the one that makes the norm 1.
         count, component = connected_components(csr_array(weight_matrix(data, None)), connection='weak')
-        for own in range(count):
-            inside = np.ix_(component == own, component == own)
+        for label in range(count):
+            inside = np.ix_(component == label, component == label)
             factor = actual[inside].sum() / expected[inside].sum()
             radius = np.abs(np.linalg.eigvals(np.abs(weight_matrix(data, None)[inside]))).max()
             assert np.exp(-1.5 * lam * radius - 1) <= factor <= np.exp(-lam * radius) * (1 + 1e-9)
@@ -81,9 +81,9 @@ def graphs(kind: str) -> dict[str, Callable[[], Data]]:
 def test_matrix_is_the_exponential(kind: str, graph: str) -> None:
     data = graphs(kind)[graph]()
     dense = HeatKernelMask(2, kind, LAM).double()(data).to_dense().detach().numpy()
-    for lam, own in zip(LAM, dense, strict=True):
-        assert_kernel(own, data, kind, lam)
-        assert not own[same_graph(data) == 0].any()
+    for lam, matrix in zip(LAM, dense, strict=True):
+        assert_kernel(matrix, data, kind, lam)
+        assert not matrix[same_graph(data) == 0].any()
 
 
 @pytest.mark.parametrize('graph', ['empty', 'disconnected', 'negative_weights', 'trailing_empty_graph'])
@@ -132,8 +132,10 @@ def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float)
 @pytest.mark.parametrize('kind', KINDS)
 def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
     data = mirrored(small_weighted_graph())
-    exact, own = (HeatKernelMask(1, kind, 3.0, own).double()(data).to_dense()[0].detach().numpy() for own in (1e-15, tolerance))
-    error = np.linalg.norm(exact - own, 2)
+    exact, approximate = (
+        HeatKernelMask(1, kind, 3.0, bound).double()(data).to_dense()[0].detach().numpy() for bound in (1e-15, tolerance)
+    )
+    error = np.linalg.norm(exact - approximate, 2)
     assert error <= 10 * tolerance
     assert tolerance < 1e-12 or error > 1e-4 * tolerance
 
@@ -172,7 +174,7 @@ def digraph(name: str) -> Data:
         weight = torch.ones(7, dtype=torch.float64)
         return Data(edge_index=torch.stack([torch.arange(7), torch.arange(1, 8)]), edge_weight=weight, num_nodes=8)
     if name == 'batch':
-        return Batch.from_data_list([digraph(own) for own in ('path', 'acyclic', 'random', 'signed')])
+        return Batch.from_data_list([digraph(member) for member in ('path', 'acyclic', 'random', 'signed')])
     rng = np.random.default_rng(0)
     matrix = (rng.random((30, 30)) < 0.15) * rng.exponential(2.0, (30, 30))
     if name == 'acyclic':
@@ -192,8 +194,8 @@ def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: 
     matrix = weight_matrix(data, None)
     expected = expm(mask.lam.item() * matrix)  # lam has passed through float32
     count, component = connected_components(csr_array(matrix), connection='weak')
-    for own in range(count):
-        inside = np.ix_(component == own, component == own)
+    for label in range(count):
+        inside = np.ix_(component == label, component == label)
         factor = np.trace(dense[inside]) / np.trace(expected[inside])
         assert 0 < factor <= 1 + 1e-9
         np.testing.assert_allclose(dense[inside], factor * expected[inside], rtol=1e-9, atol=1e-9)
@@ -216,7 +218,7 @@ def test_gradients_of_directed_adjacencies() -> None:
         operator = torch.func.functional_call(mask, {'raw_lam': raw_lam}, (graph,))
         return masked_linear_attention(ones, ones, v, operator)
 
-    inputs = [own.clone().requires_grad_() for own in (mask.raw_lam.detach(), weight, v)]
+    inputs = [tensor.clone().requires_grad_() for tensor in (mask.raw_lam.detach(), weight, v)]
     assert torch.autograd.gradcheck(attend, inputs)
 
 
@@ -256,8 +258,8 @@ def test_attention_and_all_its_gradients_are_those_of_the_dense_matrix(kind: str
     half = (0.5 + torch.rand(data.edge_index.size(1) // 2, dtype=torch.float64)).requires_grad_()
     weight = torch.cat([half, half]) if kind in SYMMETRIC else torch.cat([half, half, half])[: data.edge_index.size(1)]
     if kind in SYMMETRIC and graph == 'batch':
-        own = data.edge_index.min(0).values * 64 + data.edge_index.max(0).values
-        weight = half[torch.unique(own, return_inverse=True)[1]]
+        pair_id = data.edge_index.min(0).values * 64 + data.edge_index.max(0).values
+        weight = half[torch.unique(pair_id, return_inverse=True)[1]]
     mask = HeatKernelMask(2, kind, LAM, tolerance=1e-13).double()
     operator = mask(Graph.from_tensors(data.edge_index, data.num_nodes, weight, data.get('batch')))
     matrix = torch.linalg.matrix_exp(mask.lam.view(-1, 1, 1) * dense_generator(data, weight, kind))
@@ -312,10 +314,10 @@ def test_lam_is_the_softplus_of_the_parameter() -> None:
 @pytest.mark.parametrize('kind', KINDS)
 def test_batches_are_invariant(kind: str) -> None:
     data = [mirrored(small_graph()), mirrored(GRAPHS['batch']()[2]), Data(edge_index=no_edges(), num_nodes=1)]
-    sizes = [own.num_nodes for own in data]
+    sizes = [graph.num_nodes for graph in data]
     graphs = [
-        Data(x=torch.randn(n, 4), edge_index=own.edge_index, edge_weight=torch.ones(own.num_edges))
-        for own, n in zip(data, sizes, strict=True)
+        Data(x=torch.randn(n, 4), edge_index=graph.edge_index, edge_weight=torch.ones(graph.num_edges))
+        for graph, n in zip(data, sizes, strict=True)
     ]
     assert_batch_invariant(MaskedLinearAttention(4, 2, HeatKernelMask(2, kind, LAM)), graphs)
 

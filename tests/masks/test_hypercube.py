@@ -31,10 +31,10 @@ def test_matrix_is_the_heat_kernel_but_for_a_factor(dim: int) -> None:
     adjacency = (distance == 1).astype(float)
     laplacian = np.diag(adjacency.sum(1)) - adjacency
     dense = HypercubeMask(2, dim, LAM).double()(cubes(dim)).to_dense().detach().numpy()
-    for lam, own in zip(LAM, dense, strict=True):
+    for lam, matrix in zip(LAM, dense, strict=True):
         kernel = expm(-lam * laplacian)
-        np.testing.assert_allclose(own, kernel / kernel[0, 0], rtol=1e-6)
-        np.testing.assert_allclose(own, np.tanh(lam) ** distance, rtol=1e-6)
+        np.testing.assert_allclose(matrix, kernel / kernel[0, 0], rtol=1e-6)
+        np.testing.assert_allclose(matrix, np.tanh(lam) ** distance, rtol=1e-6)
 
 
 def test_operator_behaves_as_its_matrix() -> None:
@@ -47,7 +47,7 @@ def test_operator_behaves_as_its_matrix() -> None:
 def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
     mask = HypercubeMask(2, 3, LAM).double()
     block = mask.lam.tanh().view(-1, 1, 1) ** torch.from_numpy(hamming(3))
-    matrix = torch.stack([torch.block_diag(own, own) for own in block])
+    matrix = torch.stack([torch.block_diag(cube, cube) for cube in block])
     assert_dense_attention(mask(cubes(3, 2)), matrix, [mask.raw_lam])
 
 

@@ -20,16 +20,16 @@ MAKE = {
 
 
 @pytest.mark.parametrize('name', MAKE)
-@pytest.mark.parametrize(('saved', 'other'), [(MIXED, POSITIVE), (POSITIVE, MIXED), (POSITIVE, POSITIVE)])
+@pytest.mark.parametrize(('saved', 'initial'), [(MIXED, POSITIVE), (POSITIVE, MIXED), (POSITIVE, POSITIVE)])
 def test_a_checkpoint_gives_its_numbers_whatever_the_mask_began_with(
-    name: str, saved: torch.Tensor, other: torch.Tensor
+    name: str, saved: torch.Tensor, initial: torch.Tensor
 ) -> None:
     make, numbers = MAKE[name]
     file = io.BytesIO()
     torch.save(make(saved).state_dict(), file)
     file.seek(0)
-    mask = make(other)
+    mask = make(initial)
     mask.load_state_dict(torch.load(file, weights_only=True))
     torch.testing.assert_close(numbers(mask), saved.unsqueeze(0), rtol=1e-6, atol=1e-6)
     mask.reset_parameters()
-    torch.testing.assert_close(numbers(mask), other.unsqueeze(0), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(numbers(mask), initial.unsqueeze(0), rtol=1e-6, atol=1e-6)

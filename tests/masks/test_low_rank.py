@@ -55,9 +55,9 @@ def test_factor_that_does_not_fit_is_named(factor: torch.Tensor) -> None:
 @pytest.mark.parametrize('name', ['left', 'right'])
 def test_factors_that_are_not_finite_are_named(name: str) -> None:
     bad = torch.tensor([[1.0], [float('nan')], [2.0]])
-    for own in (bad, torch.nn.Parameter(bad)):
+    for factor in (bad, torch.nn.Parameter(bad)):
         with pytest.raises(ValueError, match=rf'^{name}: got nan at \[1, 0\]; accepted are finite numbers'):
-            LowRankMask(2, **{'left': torch.ones(3, 1), 'right': torch.ones(3, 1)} | {name: own})
+            LowRankMask(2, **{'left': torch.ones(3, 1), 'right': torch.ones(3, 1)} | {name: factor})
     data = Data(mask_left=torch.ones(3, 1), mask_right=torch.ones(3, 1), num_nodes=3)
     data[f'mask_{name}'] = bad
     with pytest.raises(ValueError, match=rf'^{name}: got nan at'):

@@ -77,8 +77,8 @@ def test_every_head_may_walk_its_own_walks() -> None:
     data = small_graph()
     mask = MultiHeadMask(*(GRFMask(num_walks=2, seed=head) for head in range(3)))
     heads = mask(data).to_dense()
-    for seed, own in enumerate(heads):
-        assert torch.equal(own, GRFMask(num_walks=2, seed=seed)(data).to_dense()[0])
+    for seed, head_matrix in enumerate(heads):
+        assert torch.equal(head_matrix, GRFMask(num_walks=2, seed=seed)(data).to_dense()[0])
     assert not torch.equal(heads[0], heads[1])
 
 
@@ -91,10 +91,10 @@ def test_masks_of_equal_walks_share_them() -> None:
 
 @pytest.mark.parametrize('graphs', [uneven_graphs, trailing_empty_graphs])
 def test_graphs_of_a_batch_do_not_meet(graphs: Callable[[], list[Data]]) -> None:
-    own = graphs()
-    for index, data in enumerate(own):
+    data_list = graphs()
+    for index, data in enumerate(data_list):
         data.x = torch.randn(data.num_nodes or 0, 4, generator=torch.Generator().manual_seed(index))
-    assert_batch_invariant(MaskedLinearAttention(4, heads=4, mask=make()), own)
+    assert_batch_invariant(MaskedLinearAttention(4, heads=4, mask=make()), data_list)
 
 
 def test_bad_parts_are_refused() -> None:

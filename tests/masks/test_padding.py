@@ -13,13 +13,13 @@ from pyg_topomask.testing import assert_mask_operator
 
 def padded() -> Batch:
     valid = [[True, True, False], [False], [True, False, True, True]]
-    return Batch.from_data_list([Data(valid=torch.tensor(own), num_nodes=len(own)) for own in valid])
+    return Batch.from_data_list([Data(valid=torch.tensor(row), num_nodes=len(row)) for row in valid])
 
 
 def matrix() -> torch.Tensor:
     data = padded()
-    own = (data.batch.unsqueeze(0) == data.batch.unsqueeze(1)) & data.valid.unsqueeze(0) & data.valid.unsqueeze(1)
-    return own.double().expand(2, -1, -1)
+    allowed = (data.batch.unsqueeze(0) == data.batch.unsqueeze(1)) & data.valid.unsqueeze(0) & data.valid.unsqueeze(1)
+    return allowed.double().expand(2, -1, -1)
 
 
 def test_matrix() -> None:

@@ -50,7 +50,7 @@ def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalizat
     data, alpha = GRAPHS[graph](), numbers(order, 2, order + 1)
     mask = with_parameters(PowerSeriesMask(2, order, normalization=normalization, positive=False), alpha)
     weight = weight_matrix(data, normalization)
-    expected = np.stack([power_series(weight, own) for own in alpha.numpy()])
+    expected = np.stack([power_series(weight, coefficients) for coefficients in alpha.numpy()])
     np.testing.assert_allclose(dense(mask, data), expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(mask(data).T.to_dense().detach().numpy(), expected.transpose(0, 2, 1), rtol=1e-6, atol=1e-6)
 
@@ -63,9 +63,11 @@ def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: 
     """Sum_k (f * f)_k W^k = (sum_l f_l W^l)^2."""
     data, f = GRAPHS[graph](), numbers(order, 2, length)
     mask = with_parameters(PowerSeriesMask(2, order, None, 'f', normalization, positive=False), f)
-    root = np.stack([power_series(weight_matrix(data, normalization), own) for own in f.numpy()])
+    root = np.stack([power_series(weight_matrix(data, normalization), coefficients) for coefficients in f.numpy()])
     np.testing.assert_allclose(dense(mask, data), root @ root, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(mask.alpha.detach().numpy(), np.stack([np.convolve(own, own) for own in f.numpy()]))
+    np.testing.assert_allclose(
+        mask.alpha.detach().numpy(), np.stack([np.convolve(coefficients, coefficients) for coefficients in f.numpy()])
+    )
 
 
 def test_mask_is_exact_in_double_precision() -> None:
@@ -86,8 +88,8 @@ def test_f_makes_masks_of_symmetric_weights_positive_semi_definite(graph: Callab
         matrix = dense(with_parameters(PowerSeriesMask(3, 6, parameterization='f', positive=False), values), data)
         np.testing.assert_allclose(matrix, matrix.transpose(0, 2, 1), atol=1e-6)
         assert np.linalg.eigvalsh(matrix).min() > -1e-6
-        other = with_parameters(PowerSeriesMask(3, 3, positive=False), values)
-        lowest_alpha = min(lowest_alpha, np.linalg.eigvalsh(dense(other, data)).min())
+        alpha_mask = with_parameters(PowerSeriesMask(3, 3, positive=False), values)
+        lowest_alpha = min(lowest_alpha, np.linalg.eigvalsh(dense(alpha_mask, data)).min())
     assert lowest_alpha < -0.1  # while alpha alone does not
 
 
@@ -148,9 +150,9 @@ def test_deepcopy_and_state_dict() -> None:
     mask = with_parameters(PowerSeriesMask(2, 2, positive=False), numbers(1, 2, 3))
     assert list(mask.state_dict()) == ['coefficients', '_extra_state']
     assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
-    other = PowerSeriesMask(2, 2, positive=False).double()
-    other.load_state_dict(mask.state_dict())
-    assert np.array_equal(dense(other, data), dense(mask, data))
+    restored = PowerSeriesMask(2, 2, positive=False).double()
+    restored.load_state_dict(mask.state_dict())
+    assert np.array_equal(dense(restored, data), dense(mask, data))
 
 
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
@@ -249,8 +251,8 @@ def test_gradients_of_coefficients_edge_weights_and_input(
     size = data.num_nodes or 0
 
     def product(coefficients: Tensor, weight: Tensor, x: Tensor) -> Tensor:
-        own = Graph.from_tensors(data.edge_index, size, weight)
-        operator = torch.func.functional_call(mask, {'coefficients': coefficients}, (own,))
+        weighted = Graph.from_tensors(data.edge_index, size, weight)
+        operator = torch.func.functional_call(mask, {'coefficients': coefficients}, (weighted,))
         return (operator.T if transposed else operator).matmul(x)
 
     inputs = [mask.coefficients.detach() + 0.1 * numbers(1, *mask.coefficients.shape), data.edge_weight, numbers(2, size, 2, 1)]
@@ -299,12 +301,12 @@ def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
     powers = [torch.eye(size, dtype=torch.float64)]
     for _ in range(4):
         powers.append(powers[-1] @ matrix)
-    own = torch.einsum('hk,knm->hnm', alpha, torch.stack(powers))
-    share = torch.einsum('nhm,khm->hnk', *leaves[:2]) * (own.transpose(1, 2) if transposed else own)
+    series = torch.einsum('hk,knm->hnm', alpha, torch.stack(powers))
+    share = torch.einsum('nhm,khm->hnk', *leaves[:2]) * (series.transpose(1, 2) if transposed else series)
     expected = torch.einsum('hnk,khd->nhd', share / share.sum(-1, keepdim=True), leaves[2])
     torch.testing.assert_close(out, expected, rtol=1e-8, atol=1e-8)
-    for own_grad, dense_grad in zip(actual, torch.autograd.grad((expected * pull).sum(), leaves), strict=True):
-        torch.testing.assert_close(own_grad, dense_grad, rtol=1e-6, atol=1e-6)
+    for actual_grad, dense_grad in zip(actual, torch.autograd.grad((expected * pull).sum(), leaves), strict=True):
+        torch.testing.assert_close(actual_grad, dense_grad, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.filterwarnings(GROWS)

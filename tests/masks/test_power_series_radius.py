@@ -44,9 +44,9 @@ def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale
 
 def test_every_mask_on_a_graph_warns() -> None:
     graph, mask = Graph.from_data(undirected_hub(25)), PowerSeriesMask(normalization=None)
-    for own in (mask, mask, PowerSeriesMask(normalization=None)):
+    for applied in (mask, mask, PowerSeriesMask(normalization=None)):
         with pytest.warns(UserWarning, match='spectral radius'):
-            own(graph)
+            applied(graph)
 
 
 def test_one_head_that_grows_is_enough_for_the_warning() -> None:

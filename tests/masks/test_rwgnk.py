@@ -49,9 +49,9 @@ def expected_frequency(data: Data, lam: float, survival: list[float], transition
 def kernel(frequency: Matrix, alpha: float) -> Matrix:
     """Eq. 5."""
     result = np.zeros((len(frequency), len(frequency)))
-    for k, own in enumerate(frequency):
-        for j, other in enumerate(frequency):
-            result[k, j] = own @ other / (np.linalg.norm(own) ** alpha * np.linalg.norm(other) ** alpha)
+    for k, vector in enumerate(frequency):
+        for j, other_vector in enumerate(frequency):
+            result[k, j] = vector @ other_vector / (np.linalg.norm(vector) ** alpha * np.linalg.norm(other_vector) ** alpha)
     return result
 
 
@@ -75,17 +75,17 @@ def dense(mask: RWGNKMask, data: Data) -> Matrix:
 @pytest.mark.parametrize('graph', GRAPHS)
 def test_exact_mask_is_the_kernel_of_expected_frequency_vectors(graph: str, alpha: float, transition: str) -> None:
     data = GRAPHS[graph]()
-    found = dense(exact(alpha=alpha, transition=transition), data)
+    actual = dense(exact(alpha=alpha, transition=transition), data)
     survival = [0.7**length for length in range(4)]
     expected = [kernel(expected_frequency(data, lam, survival, transition), alpha) for lam in LAM.tolist()]
-    np.testing.assert_allclose(found, np.stack(expected), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual, np.stack(expected), rtol=1e-5, atol=1e-6)
 
 
 def test_exact_mask_with_another_distribution_of_lengths() -> None:
     data = small_digraph()
-    found = dense(exact(walk_length='fixed:2', max_walk_length=4), data)
+    actual = dense(exact(walk_length='fixed:2', max_walk_length=4), data)
     expected = [kernel(expected_frequency(data, lam, [1.0, 1.0, 1.0]), 1.0) for lam in LAM.tolist()]
-    np.testing.assert_allclose(found, np.stack(expected), atol=1e-12)
+    np.testing.assert_allclose(actual, np.stack(expected), atol=1e-12)
 
 
 @pytest.mark.parametrize('independent', [False, True])
@@ -102,14 +102,14 @@ def test_sampled_mask_is_the_kernel_of_the_frequencies_of_its_walks(graph: str, 
             edges, num_nodes, 3, 0.7 ** np.arange(4), lambda step, walker, draw=draw: float(draw(step, torch.tensor([walker])))
         )
         for head, lam in enumerate(LAM.tolist()):
-            for start, own in enumerate(walks):
-                for taken in own:
+            for start, node_walks in enumerate(walks):
+                for taken in node_walks:
                     for length, node in enumerate([start, *edges[1, taken]]):
                         frequencies[ensemble, head, start, node] += lam**length / 3
     norms = np.linalg.norm(frequencies, axis=-1, keepdims=True)
     query, key = frequencies / norms**alpha
-    found = dense(sampled(alpha=alpha, independent_ensembles=independent, seed=5), data)
-    np.testing.assert_allclose(found, query @ key.transpose(0, 2, 1), rtol=1e-6, atol=1e-6)
+    actual = dense(sampled(alpha=alpha, independent_ensembles=independent, seed=5), data)
+    np.testing.assert_allclose(actual, query @ key.transpose(0, 2, 1), rtol=1e-6, atol=1e-6)
 
 
 CASES: dict[str, Callable[[], RWGNKMask]] = {
@@ -137,10 +137,10 @@ def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
 def test_mask_of_a_batch_is_block_diagonal_in_the_masks_of_its_graphs(case: str, make: Callable[[], list[Data]]) -> None:
     graphs, mask = make(), CASES[case]()
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
-        found = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()
+        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()
         for head in range(2):
             expected = torch.block_diag(*(mask(graphs[index]).to_dense()[head] for index in order))
-            torch.testing.assert_close(found[head], expected, rtol=0, atol=1e-6)
+            torch.testing.assert_close(actual[head], expected, rtol=0, atol=1e-6)
 
 
 def test_norms_do_not_depend_on_the_blocks_they_are_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,49 +183,49 @@ def test_kernel_of_a_regular_graph_counts_discounted_walks(lam: float, p_halt: f
 
 def test_kernel_of_other_graphs_is_between_those_of_the_extreme_degrees() -> None:
     data, lam, p_halt = small_graph(), 0.6, 0.5
-    matrix, found = adjacency(data), dense(untruncated(lam, p_halt), data)[0]
+    matrix, actual = adjacency(data), dense(untruncated(lam, p_halt), data)[0]
     rho, degree = (1 - p_halt) * lam, matrix.sum(1)
     assert rho * np.linalg.eigvalsh(matrix).max() < degree.min()  # else the series of the upper bound does not converge
     lower, upper = gamma(rho / degree.max() * matrix), gamma(rho / degree.min() * matrix)
-    assert (lower <= found + 1e-9).all()
-    assert (found <= upper + 1e-9).all()
-    assert (lower < found - 1e-3).any()
-    assert (found < upper - 1e-3).any()
+    assert (lower <= actual + 1e-9).all()
+    assert (actual <= upper + 1e-9).all()
+    assert (lower < actual - 1e-3).any()
+    assert (actual < upper - 1e-3).any()
 
 
 # The estimate ---------------------------------------------------------------------------------------------------------
 
 
 def samples(mask: RWGNKMask, data: Data) -> Matrix:
-    found = []
+    matrices = []
     for mask.seed in range(SEEDS):
-        found.append(dense(mask, data)[0])
-    return np.stack(found)
+        matrices.append(dense(mask, data)[0])
+    return np.stack(matrices)
 
 
 @pytest.mark.parametrize('settings', [{}, {'p_halt': 0.0}, {'transition': 'weight'}, {'sampler': 'antithetic', 'num_walks': 4}])
 def test_two_ensembles_without_normalisation_are_unbiased_everywhere(settings: dict[str, object]) -> None:
     data = small_digraph()
     expected = dense(exact(1, alpha=0.0, **{**settings, 'num_walks': None}), data)[0]
-    found = standard_scores(samples(sampled(1, alpha=0.0, independent_ensembles=True, **settings), data), expected)
-    assert np.abs(found).max() < confidence(10 * 36)
+    z_scores = standard_scores(samples(sampled(1, alpha=0.0, independent_ensembles=True, **settings), data), expected)
+    assert np.abs(z_scores).max() < confidence(10 * 36)
 
 
 def test_one_ensemble_is_unbiased_off_the_diagonal_and_biased_upwards_on_it() -> None:
     data = small_graph()
-    found = standard_scores(samples(sampled(1, alpha=0.0, lam=1.3), data), dense(exact(1, alpha=0.0, lam=1.3), data)[0])
-    assert np.abs(found[~DIAGONAL]).max() < confidence(10 * 36)
-    assert found[DIAGONAL].min() > confidence(10 * 36)
+    z_scores = standard_scores(samples(sampled(1, alpha=0.0, lam=1.3), data), dense(exact(1, alpha=0.0, lam=1.3), data)[0])
+    assert np.abs(z_scores[~DIAGONAL]).max() < confidence(10 * 36)
+    assert z_scores[DIAGONAL].min() > confidence(10 * 36)
 
 
 def test_normalisation_biases_the_mean_entry_downwards_in_inverse_proportion_to_the_walks() -> None:
     data = small_graph()
     expected, lam = dense(exact(1, lam=1.0), data)[0][~DIAGONAL], 1.0
     walks = np.array([4, 16])
-    found = [samples(sampled(1, lam=lam, num_walks=number), data) for number in walks.tolist()]
-    for own in found:
-        np.testing.assert_allclose(own[:, DIAGONAL], 1.0)
-    gaps = np.stack([(own[:, ~DIAGONAL] - expected).mean(1) for own in found], axis=1) * walks
+    estimates = [samples(sampled(1, lam=lam, num_walks=number), data) for number in walks.tolist()]
+    for estimate in estimates:
+        np.testing.assert_allclose(estimate[:, DIAGONAL], 1.0)
+    gaps = np.stack([(estimate[:, ~DIAGONAL] - expected).mean(1) for estimate in estimates], axis=1) * walks
     assert standard_scores(gaps, np.zeros(2)).max() < -confidence(2)
     few, many = gaps.mean(0)
     # What is left is of second order in 1 / num_walks.
@@ -340,10 +340,10 @@ def test_copies_walk_alike() -> None:
 def test_given_transition_probabilities_are_those_of_a_weighted_graph() -> None:
     data = small_digraph()
     graph, share = Graph.from_data(data), torch.rand(9, dtype=torch.float64) + 0.1
-    other = Data(edge_index=data.edge_index, edge_weight=share, num_nodes=6)
+    weighted_data = Data(edge_index=data.edge_index, edge_weight=share, num_nodes=6)
     mask, reference = exact(), exact(transition='weight')
-    found = mask.bind(graph, mask.prepare(graph, transition=share)).to_dense()
-    torch.testing.assert_close(found, reference(other).to_dense())
+    actual = mask.bind(graph, mask.prepare(graph, transition=share)).to_dense()
+    torch.testing.assert_close(actual, reference(weighted_data).to_dense())
     only_first = torch.zeros(9, dtype=torch.float64)
     only_first[[0, 1, 4, 7, 8]] = 1.0
     walks = sampled().prepare(graph, transition=only_first).query

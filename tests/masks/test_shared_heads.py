@@ -34,8 +34,13 @@ ROUTES = ('features', 'products', 'edges', 'low_rank')
 
 def offered(mask: Mask, graph: Graph) -> list[str]:
     operator = mask(graph)
-    own = {'features': True, 'products': True, 'edges': operator.entries is not None, 'low_rank': operator.low_rank is not None}
-    return [route for route in ROUTES if own[route]]
+    available = {
+        'features': True,
+        'products': True,
+        'edges': operator.entries is not None,
+        'low_rank': operator.low_rank is not None,
+    }
+    return [route for route in ROUTES if available[route]]
 
 
 @pytest.mark.parametrize('name', MASKS)
@@ -59,6 +64,6 @@ def test_one_head_serves_all(name: str) -> None:
 
     for route in offered(mask, graph):
         together, apart = run(route, slice(0, 3)), [run(route, slice(head, head + 1)) for head in range(3)]
-        for own, *heads in zip(together, *apart, strict=True):
-            shared = own.shape == heads[0].shape
-            torch.testing.assert_close(own, sum(heads[1:], heads[0]) if shared else torch.cat(heads, dim=1))
+        for joint, *heads in zip(together, *apart, strict=True):
+            shared = joint.shape == heads[0].shape
+            torch.testing.assert_close(joint, sum(heads[1:], heads[0]) if shared else torch.cat(heads, dim=1))

@@ -44,11 +44,11 @@ def row(degree: int, max_degree: int) -> int:
     return min(degree, max_degree) if index == max_degree else index
 
 
-def matrix(mask: SinDegreeMask, degree: NDArray[np.int64], rows: Callable[[int], int] = lambda own: own) -> Matrix:
+def matrix(mask: SinDegreeMask, degree: NDArray[np.int64], rows: Callable[[int], int] = lambda index: index) -> Matrix:
     """sin(pi / 4 (z_i + z_j)) for every head."""
     embedding, weight = mask.embedding.detach().double().numpy(), mask.weight.detach().double().numpy()
-    own = [rows(row(int(d), mask.max_degree)) for d in degree]
-    z = 1 / (1 + np.exp(-embedding[own] @ weight.T)) if own else np.zeros((0, len(weight)))
+    indices = [rows(row(int(d), mask.max_degree)) for d in degree]
+    z = 1 / (1 + np.exp(-embedding[indices] @ weight.T)) if indices else np.zeros((0, len(weight)))
     return np.sin(np.pi / 4 * (z.T[:, :, None] + z.T[:, None, :]))
 
 
@@ -70,8 +70,8 @@ def test_operator_behaves_as_its_matrix(graph: str) -> None:
 def test_mask_of_a_batch_is_block_diagonal() -> None:
     mask, graphs = SinDegreeMask(2, 3).double(), uneven_graphs()
     blocks = [mask(data).to_dense() for data in graphs]
-    for head, own in enumerate(mask(Batch.from_data_list(graphs)).to_dense()):
-        torch.testing.assert_close(own, torch.block_diag(*(block[head] for block in blocks)))
+    for head, actual in enumerate(mask(Batch.from_data_list(graphs)).to_dense()):
+        torch.testing.assert_close(actual, torch.block_diag(*(block[head] for block in blocks)))
 
 
 def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
@@ -84,11 +84,11 @@ def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
 
 def test_hadamard_products_with_other_masks() -> None:
     data = small_graph()
-    own, walks = SinDegreeMask(2).double(), GRFMask(2, 8).double()
-    for other in (walks, AdjacencyMask(2).double(), SinDegreeMask(2).double()):
-        expected = own(data).to_dense() * other(data).to_dense()
-        torch.testing.assert_close((own * other)(data).to_dense(), expected)
-        torch.testing.assert_close((other * own)(data).to_dense(), expected)
+    mask, walks = SinDegreeMask(2).double(), GRFMask(2, 8).double()
+    for factor in (walks, AdjacencyMask(2).double(), SinDegreeMask(2).double()):
+        expected = mask(data).to_dense() * factor(data).to_dense()
+        torch.testing.assert_close((mask * factor)(data).to_dense(), expected)
+        torch.testing.assert_close((factor * mask)(data).to_dense(), expected)
 
 
 def test_entries_are_positive_and_at_most_one() -> None:
@@ -122,21 +122,21 @@ def step(mask: SinDegreeMask, data: Data, optimizer: torch.optim.Optimizer) -> N
 
 
 def test_unseen_degrees_take_the_nearest_seen_in_training() -> None:
-    other = Data(edge_index=torch.tensor([[4] * 78, [0] * 4 + [1] * 5 + [2] * 9 + [3] * 60]), num_nodes=5)
+    unseen = Data(edge_index=torch.tensor([[4] * 78, [0] * 4 + [1] * 5 + [2] * 9 + [3] * 60]), num_nodes=5)
     mask = SinDegreeMask(2, 20).double()
     fresh = copy.deepcopy(mask).eval()
     np.testing.assert_allclose(
-        fresh(other).to_dense().detach().numpy(), matrix(fresh, degrees(other, 'source_to_target')), atol=1e-12
+        fresh(unseen).to_dense().detach().numpy(), matrix(fresh, degrees(unseen, 'source_to_target')), atol=1e-12
     )
     step(mask, star(9), torch.optim.SGD(mask.parameters(), 0.1))
     assert mask.seen.nonzero().flatten().tolist() == [0, 9]
     mask.eval()
     nearest = {4: 0, 5: 9, 9: 9, 22: 9, 0: 0}
-    expected = matrix(mask, degrees(other, 'source_to_target'), lambda own: nearest[own])
-    np.testing.assert_allclose(mask(other).to_dense().detach().numpy(), expected, atol=1e-12)
+    expected = matrix(mask, degrees(unseen, 'source_to_target'), lambda index: nearest[index])
+    np.testing.assert_allclose(mask(unseen).to_dense().detach().numpy(), expected, atol=1e-12)
     restored = SinDegreeMask(2, 20).double().eval()
     restored.load_state_dict(mask.state_dict())
-    torch.testing.assert_close(restored(other).to_dense(), mask(other).to_dense())
+    torch.testing.assert_close(restored(unseen).to_dense(), mask(unseen).to_dense())
     mask.reset_parameters()
     assert not mask.seen.any()
 
@@ -156,15 +156,17 @@ def test_weight_decay_leaves_embeddings_of_unseen_degrees(kind: type[torch.optim
 def test_nearest_is_by_degree_also_in_buckets(max_degree: int) -> None:
     degree = np.array([0, 1, 2, 3, 5, 9, 30, 500, 512, 513, 600, 1000, 2000, 2302, 2303, 3000, 4104, 5000, 10**6, 2**40, 2**62])
     last = row(2**63 - 1, max_degree)
-    smallest = [own if own <= max_degree else (max_degree + 1) << (own - max_degree - 1) for own in range(last + 1)]
-    largest = [own - 1 for own in smallest[1:]] + [2**63 - 1]
+    smallest = [index if index <= max_degree else (max_degree + 1) << (index - max_degree - 1) for index in range(last + 1)]
+    largest = [index - 1 for index in smallest[1:]] + [2**63 - 1]
     for seen in ([row(500, max_degree), row(4104, max_degree)], [0], [last], [row(3, max_degree), row(10**6, max_degree)]):
         mask = SinDegreeMask(2, max_degree).double()
         with torch.no_grad():
             mask.offset[seen] = torch.randn(len(seen), 16, dtype=torch.double)
         # Python's integers, which do not overflow; min takes the first of equals, the smaller degree.
-        distance = [{own: max(smallest[own] - int(d), int(d) - largest[own], 0) for own in sorted(seen)} for d in degree]
-        nearest = [min(own, key=lambda place: own[place]) for own in distance]
+        distance = [
+            {index: max(smallest[index] - int(d), int(d) - largest[index], 0) for index in sorted(seen)} for d in degree
+        ]
+        nearest = [min(distance_to, key=lambda place: distance_to[place]) for distance_to in distance]
         z = 1 / (1 + np.exp(-mask.embedding.detach().numpy()[nearest] @ mask.weight.detach().numpy().T))
         np.testing.assert_allclose(mask.eval().centrality(torch.from_numpy(degree)).detach().numpy(), z, atol=1e-12)
 

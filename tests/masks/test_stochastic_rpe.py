@@ -25,7 +25,9 @@ def randomized(features: int = 6, gain: float = 0.4) -> StochasticRPEMask:
 
 def expectation(mask: StochasticRPEMask, size: int) -> NDArray[np.float64]:
     """exp(sum_k g_k^2 cos(2 pi f_k (i - j) + theta_k))."""
-    gain, frequency, phase = (own.detach().numpy()[:, :, None, None] for own in (mask.gain, mask.frequency, mask.phase))
+    gain, frequency, phase = (
+        parameter.detach().numpy()[:, :, None, None] for parameter in (mask.gain, mask.frequency, mask.phase)
+    )
     offset = np.arange(size)[:, None] - np.arange(size)[None]
     return np.exp((gain**2 * np.cos(2 * np.pi * frequency * offset + phase)).sum(1))
 

@@ -224,8 +224,8 @@ def test_gradients_of_gradients() -> None:
 def test_product_with_low_rank() -> None:
     mask, graph = random_mask(2, 'distance', 'zero', False), Graph.from_data(grids((3, 4)))
     left, right = torch.randn(2, 12, 2, 2, dtype=torch.float64)
-    own = torch.einsum('nhr,khr->hnk', left, right) * matrix(mask, (3, 4))
-    torch.testing.assert_close((mask(graph) * low_rank_operator(graph, left, right)).to_dense(), own)
+    expected = torch.einsum('nhr,khr->hnk', left, right) * matrix(mask, (3, 4))
+    torch.testing.assert_close((mask(graph) * low_rank_operator(graph, left, right)).to_dense(), expected)
 
 
 @pytest.mark.usefixtures('both_ways')

@@ -165,11 +165,11 @@ def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str) 
     expected = torch.einsum('hnk,khd->nhd', weight / weight.sum(-1, keepdim=True), v)
     torch.testing.assert_close(out, expected)
     np.testing.assert_allclose(
-        out.detach().numpy(), masked_attention(*(own.detach().numpy() for own in (q, k, v)), dense.detach().numpy())
+        out.detach().numpy(), masked_attention(*(tensor.detach().numpy() for tensor in (q, k, v)), dense.detach().numpy())
     )
     # b cancels: its gradient is 0 but for rounding.
-    for one, other in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-10)
+    for gradient, expected_gradient in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
+        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-6, atol=1e-10)
 
 
 def dense_mask(mask: TreeMask, data: Data) -> Tensor:
@@ -326,9 +326,9 @@ def test_empty_batch_members() -> None:
 
 def test_fixed_numbers_are_in_the_checkpoint() -> None:
     data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
-    mask, other = TreeMask(2, a=-0.1, b=0.5, learnable=False), TreeMask(2, a=-2.0, learnable=False)
-    began = other(data).to_dense()
-    other.load_state_dict(mask.state_dict())
-    assert torch.equal(other(data).to_dense(), mask(data).to_dense())
-    other.reset_parameters()
-    assert torch.equal(other(data).to_dense(), began)
+    mask, restored = TreeMask(2, a=-0.1, b=0.5, learnable=False), TreeMask(2, a=-2.0, learnable=False)
+    began = restored(data).to_dense()
+    restored.load_state_dict(mask.state_dict())
+    assert torch.equal(restored(data).to_dense(), mask(data).to_dense())
+    restored.reset_parameters()
+    assert torch.equal(restored(data).to_dense(), began)

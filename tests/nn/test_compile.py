@@ -151,8 +151,8 @@ def assert_equal(compiled: Callable[..., Tensor], case: Case, layer: Module, x: 
     with mock.patch.object(COMBINE_STEP, '_OUTER', -(2**40)):  # no blocks, which are not chosen in what is compiled
         expected = outputs(case.call, layer, x, graph)
     assert len(actual) == len(expected) > 1
-    for own, other in zip(actual, expected, strict=True):
-        torch.testing.assert_close(own, other)
+    for compiled_tensor, eager_tensor in zip(actual, expected, strict=True):
+        torch.testing.assert_close(compiled_tensor, eager_tensor)
 
 
 @pytest.fixture(autouse=True)
@@ -206,10 +206,10 @@ def test_equal_to_eager_in_parts(name: str) -> None:
 def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None:
     case = (WHOLE | IN_PARTS)[name]
     layer, (x, graph) = case.make(), batch(case)
-    found = torch._dynamo.explain(case.call)(layer, x, graph)
-    operators = [str(node.target) for module in found.graphs for node in module.graph.nodes if node.op == 'call_function']
+    explanation = torch._dynamo.explain(case.call)(layer, x, graph)
+    operators = [str(node.target) for module in explanation.graphs for node in module.graph.nodes if node.op == 'call_function']
     assert sum(target.startswith('pyg_topomask.attend_') for target in operators) == 1
-    assert not [reason for reason in found.break_reasons if reason.user_stack[-1].filename.endswith(COMBINE)]
+    assert not [reason for reason in explanation.break_reasons if reason.user_stack[-1].filename.endswith(COMBINE)]
 
 
 @pytest.mark.skipif(shutil.which('g++') is None, reason='the compiler of torch.compile needs g++')

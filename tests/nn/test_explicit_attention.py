@@ -55,8 +55,8 @@ def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: st
         return
     out, (pairs, alpha) = layer(*arguments, return_attention_weights=True)
     torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-9)
-    found = dense_coefficients(pairs, alpha, data.num_nodes)
-    np.testing.assert_allclose(found, coefficients, rtol=1e-9, atol=1e-9)
+    actual = dense_coefficients(pairs, alpha, data.num_nodes)
+    np.testing.assert_allclose(actual, coefficients, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize('graph', ['undirected', 'weighted', 'negative_weights', 'parallel_edges', 'batch', 'no_edges'])
@@ -96,9 +96,9 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     layer = layer.double()
     with torch.no_grad():
         layer.mask.modulation.copy_(torch.randn(HEADS, hops + 1))
-    own = Graph.from_data(data)
+    built_graph = Graph.from_data(data)
     settings = WalkSettings(walks_per_node, 0.4, hops, normalization=normalization)
-    visits = walk(own, settings, lambda step, walkers: table[step].index_select(0, walkers.long()))
+    visits = walk(built_graph, settings, lambda step, walkers: table[step].index_select(0, walkers.long()))
     state = WalkFeatures.from_visits(*visits, num_nodes, hops)
     layer.mask.prepare = lambda graph, generator=None: GRFState(state, state)
 
@@ -111,7 +111,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
         for h in range(HEADS)
     ]
     expected = layer.lin_out(torch.from_numpy(np.concatenate(heads, axis=1)))
-    out = layer(x, own.edge_index, graph=own, return_attention_weights=looked_at)
+    out = layer(x, built_graph.edge_index, graph=built_graph, return_attention_weights=looked_at)
     torch.testing.assert_close(out[0] if looked_at else out, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -119,10 +119,12 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
 @pytest.mark.parametrize('name', LAYERS)
 def test_every_graph_gives_finite_outputs_and_gradients_on_both_paths(name: str, graph: str) -> None:
     data, layer = graph_named(graph), LAYERS[name]()
-    own, x = Graph.from_data(data), features(data).requires_grad_()
-    out = layer(x, own.edge_index, own.edge_weight, own.batch)
-    shown, (pairs, alpha) = layer(x, own.edge_index, own.edge_weight, own.batch, return_attention_weights=True)
-    assert out.shape == (own.num_nodes, CHANNELS)
+    built_graph, x = Graph.from_data(data), features(data).requires_grad_()
+    out = layer(x, built_graph.edge_index, built_graph.edge_weight, built_graph.batch)
+    shown, (pairs, alpha) = layer(
+        x, built_graph.edge_index, built_graph.edge_weight, built_graph.batch, return_attention_weights=True
+    )
+    assert out.shape == (built_graph.num_nodes, CHANNELS)
     assert alpha.shape == (pairs.size(1), HEADS)
     assert pairs.dtype == torch.long
     torch.testing.assert_close(shown, out, rtol=1e-4, atol=1e-5)
@@ -225,8 +227,8 @@ def test_coefficients_of_a_batch_are_those_of_its_graphs() -> None:
         whole = torch.from_numpy(dense_coefficients(pairs, alpha, 40))
         blocks = []
         for data in graphs:
-            _, own = layer(data.x, data.edge_index, graph=data, return_attention_weights=True)
-            blocks.append(torch.from_numpy(dense_coefficients(*own, data.num_nodes)))
+            _, attention_weights = layer(data.x, data.edge_index, graph=data, return_attention_weights=True)
+            blocks.append(torch.from_numpy(dense_coefficients(*attention_weights, data.num_nodes)))
         for head in range(HEADS):
             torch.testing.assert_close(whole[head], torch.block_diag(*(block[head] for block in blocks)), rtol=1e-5, atol=1e-6)
 
@@ -247,9 +249,9 @@ def test_graph_replaces_the_other_arguments(name: str) -> None:
 def test_generators_and_resampling_draw_the_walks(name: str) -> None:
     data, layer = small_graph(), LAYERS[name](num_walks=2)
     x = features(data)
-    first, again, other = (layer(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    first, again, other_seed = (layer(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
     assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    assert not torch.equal(first, other_seed)
     fresh = LAYERS[name](num_walks=2, resample='forward')
     assert not torch.equal(fresh(x, data.edge_index), fresh(x, data.edge_index))
     fresh.eval()
@@ -267,8 +269,8 @@ def test_layers_given_one_graph_share_the_very_same_walks() -> None:
     for resample in ('never', 'forward'):
         states.clear()
         for asymmetric in (False, True):
-            own = softmax(Spy(HEADS, resample=resample, positive=True, asymmetric=asymmetric))
-            own(features(small_graph()), graph.edge_index, graph=graph)
+            attention = softmax(Spy(HEADS, resample=resample, positive=True, asymmetric=asymmetric))
+            attention(features(small_graph()), graph.edge_index, graph=graph)
         assert states[0] is states[1]
 
 

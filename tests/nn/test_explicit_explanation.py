@@ -60,8 +60,8 @@ def test_explanations_are_the_coefficients_of_the_edges(name: str, graph: str, r
     _, coefficients = expected_coefficients(layer, x, data)
     expected, before = [], set()
     for j, i in data.edge_index.t().tolist():
-        own = coefficients[:, i, j] if (i, j) not in before else np.zeros(HEADS)
-        expected.append(own.max() if reduce == 'max' else own.mean())
+        per_head = coefficients[:, i, j] if (i, j) not in before else np.zeros(HEADS)
+        expected.append(per_head.max() if reduce == 'max' else per_head.mean())
         before.add((i, j))
     assert np.any(expected)
     np.testing.assert_allclose(explain(layer, x, data, reduce).numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -74,9 +74,9 @@ def test_explanations_of_a_node_keep_the_edges_that_it_attends_along(name: str) 
     data.edge_weight = data.edge_weight.float()
     x = features(data)
     everywhere, of_node = explain(layer, x, data), explain(layer, x, data, level='node', index=3)
-    own = data.edge_index[1] == 3
-    assert everywhere[own].any()
-    reached = torch.isin(data.edge_index, torch.cat([torch.tensor([3]), data.edge_index[0, own]])).all(0)
+    incoming = data.edge_index[1] == 3
+    assert everywhere[incoming].any()
+    reached = torch.isin(data.edge_index, torch.cat([torch.tensor([3]), data.edge_index[0, incoming]])).all(0)
     assert not reached.all()
     torch.testing.assert_close(of_node, everywhere * reached)
 

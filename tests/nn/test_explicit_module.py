@@ -32,13 +32,13 @@ def test_deepcopy_and_state_dict(name: str) -> None:
             parameter.add_(0.1)
     expected = layer(x, data.edge_index)
     copied = copy.deepcopy(layer)
-    other = LAYERS[name]()
-    assert not torch.equal(other(x, data.edge_index), expected)
-    other.load_state_dict(layer.state_dict())
+    restored = LAYERS[name]()
+    assert not torch.equal(restored(x, data.edge_index), expected)
+    restored.load_state_dict(layer.state_dict())
     with torch.no_grad():
         layer.lin_q.weight.zero_()
     assert torch.equal(copied(x, data.edge_index), expected)
-    assert torch.equal(other(x, data.edge_index), expected)
+    assert torch.equal(restored(x, data.edge_index), expected)
 
 
 @pytest.mark.parametrize('name', LAYERS)
@@ -105,11 +105,11 @@ def test_softmax_under_walks_is_the_layer_with_their_mask() -> None:
     settings = {'num_walks': 6, 'p_halt': 0.2, 'max_walk_length': 3, 'modulation': 'heat', 'sampler': 'antithetic', 'seed': 4}
     settings |= {'normalization': 'rw', 'walk_length': 'poisson:1.5', 'asymmetric': True}
     layer = GRFSoftmaxAttention(CHANNELS, HEADS, **settings)
-    other = softmax(GRFMask(HEADS, positive=True, **settings))
-    other.load_state_dict(layer.state_dict())
+    reference = softmax(GRFMask(HEADS, positive=True, **settings))
+    reference.load_state_dict(layer.state_dict())
     arguments = (features(data), data.edge_index, data.edge_weight)
-    assert torch.equal(layer(*arguments), other(*arguments))
-    assert layer.mask.walk_settings == other.mask.walk_settings
+    assert torch.equal(layer(*arguments), reference(*arguments))
+    assert layer.mask.walk_settings == reference.mask.walk_settings
 
 
 def test_settings_of_the_asymmetric_layer_reach_its_mask() -> None:

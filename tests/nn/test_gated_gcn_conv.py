@@ -27,10 +27,10 @@ def normalized(x: np.ndarray) -> np.ndarray:
 def oracle(conv: GatedGCNConv, x: np.ndarray, edge_index: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Node by node and edge by edge, with the statistics of the batch, for new batch norms."""
     source, target = edge_index
-    own, value = linear(conv.lin_self, x), linear(conv.lin_neighbor, x)
+    self_term, value = linear(conv.lin_self, x), linear(conv.lin_neighbor, x)
     edge = linear(conv.lin_target, x)[target] + linear(conv.lin_source, x)[source] + linear(conv.lin_edge, e)
     gate = 1 / (1 + np.exp(-edge))
-    out = own.copy()
+    out = self_term.copy()
     for node in range(len(x)):
         into = target == node
         out[node] += (gate[into] * value[source[into]]).sum(0) / (gate[into].sum(0) + 1e-6)
@@ -68,7 +68,7 @@ def test_gradients() -> None:
     x, edge_index, edge_attr = inputs(5, 7, 2)
     x, edge_attr = x.requires_grad_(), edge_attr.requires_grad_()
     assert torch.autograd.gradcheck(lambda x, e: conv(x, edge_index, e), (x, edge_attr))
-    sum(part.square().sum() for part in conv(x, edge_index, edge_attr)).backward()
+    sum(output.square().sum() for output in conv(x, edge_index, edge_attr)).backward()
     assert all(parameter.grad is not None for parameter in conv.parameters())
 
 
@@ -81,8 +81,8 @@ def test_a_batch_is_one_by_one() -> None:
     batch = Batch.from_data_list(graphs)
     conv = GatedGCNConv(4).eval()
     single = [conv(data.x, data.edge_index, data.edge_attr) for data in graphs]
-    for together, parts in zip(conv(batch.x, batch.edge_index, batch.edge_attr), zip(*single, strict=True), strict=True):
-        torch.testing.assert_close(together, torch.cat(parts))
+    for together, alone in zip(conv(batch.x, batch.edge_index, batch.edge_attr), zip(*single, strict=True), strict=True):
+        torch.testing.assert_close(together, torch.cat(alone))
 
 
 def test_permutation_equivariance() -> None:
@@ -99,22 +99,22 @@ def test_every_graph_also_in_training(name: str) -> None:
     graph = Graph.from_data(GRAPHS[name]())
     x = torch.randn(graph.num_nodes, 4, requires_grad=True)
     edge_attr = torch.randn(graph.num_edges, 4, requires_grad=True)
-    parts = GatedGCNConv(4)(x, graph.edge_index, edge_attr)
-    sum(part.sum() for part in parts).backward()
-    assert [part.shape for part in parts] == [x.shape, edge_attr.shape]
-    assert all(tensor.isfinite().all() for tensor in (*parts, x.grad, edge_attr.grad))
+    outputs = GatedGCNConv(4)(x, graph.edge_index, edge_attr)
+    sum(output.sum() for output in outputs).backward()
+    assert [output.shape for output in outputs] == [x.shape, edge_attr.shape]
+    assert all(tensor.isfinite().all() for tensor in (*outputs, x.grad, edge_attr.grad))
 
 
 def test_closed_gates_give_the_node_itself() -> None:
     conv = GatedGCNConv(4)
-    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    x, edge_index, edge_attr = (tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs())
     with torch.no_grad():
         conv.lin_edge.bias.fill_(-1e4)
-    assert all(part.isfinite().all() for part in conv(x, edge_index, edge_attr))
+    assert all(output.isfinite().all() for output in conv(x, edge_index, edge_attr))
 
 
 def test_dropout_in_training_only_and_deepcopy() -> None:
-    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    x, edge_index, edge_attr = (tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs())
     conv = GatedGCNConv(4, dropout=0.5)
     assert not torch.equal(conv(x, edge_index, edge_attr)[1], conv(x, edge_index, edge_attr)[1])
     conv.eval()
@@ -138,9 +138,9 @@ def test_autocast_of_nodes_and_edges() -> None:
 @pytest.mark.parametrize('attn', [True, False])
 def test_gps_layer_hands_the_edge_features_on(attn: bool) -> None:
     """The convolution has its own residual connection: the layer adds none to its output."""
-    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
-    own = {'attn': MaskedLinearAttention(4, 2)} if attn else {'attn_type': None}
-    layer = TopoGPSConv(4, GatedGCNConv(4), norm=None, **own)
+    x, edge_index, edge_attr = (tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs())
+    arguments = {'attn': MaskedLinearAttention(4, 2)} if attn else {'attn_type': None}
+    layer = TopoGPSConv(4, GatedGCNConv(4), norm=None, **arguments)
     out, edge = layer(x, edge_index, edge_attr=edge_attr)
     local, expected_edge = layer.conv(x, edge_index, edge_attr)
     total = local + layer.attn(x, edge_index) + x if attn else local
@@ -150,7 +150,7 @@ def test_gps_layer_hands_the_edge_features_on(attn: bool) -> None:
 
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_gps_layer_with_the_attention_of_pyg(attn_type: str) -> None:
-    x, edge_index, edge_attr = (part.float() if part.is_floating_point() else part for part in inputs())
+    x, edge_index, edge_attr = (tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs())
     layer = TopoGPSConv(4, GatedGCNConv(4), heads=2, attn_type=attn_type)
     out, edge = layer(x, edge_index, edge_attr=edge_attr)
     assert out.isfinite().all()

@@ -30,12 +30,12 @@ def test_layer_is_the_gps_recipe(local: bool, norm: str | None) -> None:
     if local:
         calls.append((layer.conv(x, data.edge_index) + x, layer.norm1))
 
-    def apply(own: torch.nn.Module | None, h: Tensor) -> Tensor:
-        if own is None:
+    def apply(norm_layer: torch.nn.Module | None, h: Tensor) -> Tensor:
+        if norm_layer is None:
             return h
-        return own(h, batch=data.batch) if layer.norm_with_batch else own(h)
+        return norm_layer(h, batch=data.batch) if layer.norm_with_batch else norm_layer(h)
 
-    total = sum(apply(own, h) for h, own in calls)
+    total = sum(apply(norm_layer, h) for h, norm_layer in calls)
     expected = apply(layer.norm3, total + layer.mlp(total))
     torch.testing.assert_close(layer(x, data.edge_index, data.batch), expected, rtol=1e-4, atol=1e-5)
 
@@ -43,10 +43,10 @@ def test_layer_is_the_gps_recipe(local: bool, norm: str | None) -> None:
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_without_attn_the_layer_is_that_of_pyg(attn_type: str) -> None:
     data, x = GRAPHS['batch'](), features(40)
-    own = TopoGPSConv(8, GCNConv(8, 8), heads=2, attn_type=attn_type).eval()
+    layer = TopoGPSConv(8, GCNConv(8, 8), heads=2, attn_type=attn_type).eval()
     reference = GPSConv(8, GCNConv(8, 8), heads=2, attn_type=attn_type).eval()
-    reference.load_state_dict(own.state_dict())
-    torch.testing.assert_close(own(x, data.edge_index, data.batch), reference(x, data.edge_index, data.batch))
+    reference.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(layer(x, data.edge_index, data.batch), reference(x, data.edge_index, data.batch))
 
 
 def test_no_global_attention() -> None:
@@ -84,10 +84,10 @@ class AnyKeyword(MessagePassing):
 
     def __init__(self) -> None:
         super().__init__()
-        self.own = GCNConv(8, 8)
+        self.conv = GCNConv(8, 8)
 
     def forward(self, x: Tensor, edge_index: Tensor, **kwargs: Tensor) -> Tensor:
-        return self.own(x, edge_index, **kwargs)
+        return self.conv(x, edge_index, **kwargs)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_layers_share_the_state_of_a_common_graph() -> None:
     layers = [TopoGPSConv(8, GCNConv(8, 8), attn=attention()) for _ in range(3)]
     for layer in layers:
         original = layer.attn.mask.prepare
-        layer.attn.mask.prepare = lambda *args, own=original: prepared.append(1) or own(*args)
+        layer.attn.mask.prepare = lambda *args, prepare=original: prepared.append(1) or prepare(*args)
         x = layer(x, data.edge_index, graph=graph)
     assert len(prepared) == 1
 
@@ -150,9 +150,9 @@ def test_deepcopy_and_state_dict() -> None:
     layer = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
     expected = layer(x, data.edge_index)
     assert torch.equal(copy.deepcopy(layer)(x, data.edge_index), expected)
-    other = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
-    other.load_state_dict(layer.state_dict())
-    assert torch.equal(other(x, data.edge_index), expected)
+    restored = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
+    restored.load_state_dict(layer.state_dict())
+    assert torch.equal(restored(x, data.edge_index), expected)
 
 
 def test_dropout_in_training_only() -> None:
@@ -225,9 +225,9 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
     assert TopoGPSConv(8, None, heads=2, attn=attention()).heads == 2
     with pytest.raises(ValueError, match=r'^heads: got 4 beside attn, which has 2; accepted are'):
         TopoGPSConv(8, None, heads=4, attn=attention())
-    for own in ({'attn': attention()}, {'attn_type': None}):
+    for arguments in ({'attn': attention()}, {'attn_type': None}):
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
-            TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **own)
+            TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **arguments)
     assert 'heads=2' in repr(TopoGPSConv(8, None, attn=attention()))
 
 

@@ -54,10 +54,10 @@ def test_stored_walks_are_those_walked_on_the_fly_with_the_same_seed(independent
 
 def test_layer_is_linear_attention_under_a_grf_mask() -> None:
     data, layer = small_graph(), GRFAttention(8, 2, num_walks=8, feature_map='elu', seed=5)
-    other = MaskedLinearAttention(8, 2, GRFMask(2, num_walks=8, seed=5), 'elu')
-    other.load_state_dict(layer.state_dict())
+    reference = MaskedLinearAttention(8, 2, GRFMask(2, num_walks=8, seed=5), 'elu')
+    reference.load_state_dict(layer.state_dict())
     x = torch.randn(6, 8)
-    assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
+    assert torch.equal(layer(x, data.edge_index), reference(x, data.edge_index))
 
 
 def test_resampling_in_training_and_fixed_walks_in_evaluation() -> None:
@@ -139,13 +139,13 @@ def test_checkpointed_layers_that_share_walks_have_the_same_gradients(reentrant:
     graph, gradients = Graph.from_tensors(ring(9), 9), []
     for checkpointed in (False, True, False):
         torch.manual_seed(1)
-        own = h = x.clone().requires_grad_()
+        leaf = h = x.clone().requires_grad_()
         for layer in layers:
             if checkpointed:
                 h = checkpoint(partial(layer, graph=graph), h, ring(9), use_reentrant=reentrant)
             else:
                 h = layer(h, ring(9), graph=graph)
         h.square().sum().backward()
-        gradients.append(own.grad)
+        gradients.append(leaf.grad)
     assert torch.equal(gradients[1], gradients[0])
     assert torch.equal(gradients[2], gradients[0])

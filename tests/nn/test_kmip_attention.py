@@ -56,8 +56,8 @@ def kmip(q: Array, k: Array, same: Array, num: int, similarity: str = 'dot', ext
     score = scores(q, k, similarity)
     alpha = np.zeros_like(score)
     for head, node in np.ndindex(score.shape[:2]):
-        own = np.flatnonzero(same[node])
-        chosen = set(own[np.argsort(-score[head, node, own], kind='stable')][:num])
+        candidates = np.flatnonzero(same[node])
+        chosen = set(candidates[np.argsort(-score[head, node, candidates], kind='stable')][:num])
         if extra is not None:
             chosen |= set(np.flatnonzero(extra[node]))
         chosen = sorted(chosen)
@@ -102,9 +102,9 @@ def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: st
     if not looked_at:
         torch.testing.assert_close(layer(*arguments), expected, rtol=1e-9, atol=1e-9)
         return
-    out, (pairs, found) = layer(*arguments, return_attention_weights=True)
+    out, (pairs, coefficients) = layer(*arguments, return_attention_weights=True)
     torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(dense_coefficients(pairs, found, data.num_nodes or 0), alpha, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(dense_coefficients(pairs, coefficients, data.num_nodes or 0), alpha, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize('num', [40, 1000])
@@ -113,8 +113,8 @@ def test_with_k_from_n_it_is_full_attention(num: int) -> None:
     x = torch.randn(40, CHANNELS, dtype=torch.float64)
     layer = layer_with(k=num, kq_dim=3)
     full = copy.deepcopy(layer)
-    own_x, full_x = x.clone().requires_grad_(), x.clone().requires_grad_()
-    out = layer(own_x, no_edges())
+    layer_x, full_x = x.clone().requires_grad_(), x.clone().requires_grad_()
+    out = layer(layer_x, no_edges())
     q, k, v = (lin(full_x).view(40, HEADS, -1).transpose(0, 1) for lin in (full.lin_q, full.lin_k, full.lin_v))
     attended = torch.nn.functional.scaled_dot_product_attention(q, k, v)
     expected = full.lin_out(attended.transpose(0, 1).flatten(1))
@@ -122,9 +122,9 @@ def test_with_k_from_n_it_is_full_attention(num: int) -> None:
     target = torch.randn_like(out)
     (out * target).sum().backward()
     (expected * target).sum().backward()
-    torch.testing.assert_close(own_x.grad, full_x.grad, rtol=1e-6, atol=1e-6)
-    for own, other in zip(layer.parameters(), full.parameters(), strict=True):
-        torch.testing.assert_close(own.grad, other.grad, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(layer_x.grad, full_x.grad, rtol=1e-6, atol=1e-6)
+    for parameter, full_parameter in zip(layer.parameters(), full.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, full_parameter.grad, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize('name', ['plain', 'sizes', 'cosine', 'distance'])
@@ -230,9 +230,9 @@ def test_schedule_goes_from_many_keys_to_few_and_is_saved() -> None:
         out, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
         out.sum().backward()
         assert ((dense_coefficients(pairs, alpha, 50) > 0).sum(-1) == seen[-1]).all()
-        other = layer_with(k=2, k_start=32, k_steps=4)
-        other.load_state_dict(layer.state_dict())
-        assert other.current_k == layer.current_k
+        restored = layer_with(k=2, k_start=32, k_steps=4)
+        restored.load_state_dict(layer.state_dict())
+        assert restored.current_k == layer.current_k
     assert seen == [32, 16, 8, 4, 2, 2]
     layer = layer_with(k=2, k_start=32, k_steps=4).eval()
     layer(x, no_edges()).sum().backward()
@@ -256,8 +256,8 @@ def test_diversity_has_the_gradient_of_its_term(graph: str, looked_at: bool) -> 
     data, weight = GRAPHS[graph](), 0.7
     layer, x = layer_with(k=3, diversity=weight), features(data)
     plain = layer_with(k=3)
-    own = layer(x, data.edge_index, batch=data.get('batch'), return_attention_weights=looked_at)
-    (own[0] if looked_at else own).square().sum().backward()
+    result = layer(x, data.edge_index, batch=data.get('batch'), return_attention_weights=looked_at)
+    (result[0] if looked_at else result).square().sum().backward()
     out, (pairs, alpha) = plain(x, data.edge_index, batch=data.get('batch'), return_attention_weights=True)
     batch = data.get('batch', torch.zeros(data.num_nodes, dtype=torch.long))
     term = 0.0
@@ -266,8 +266,8 @@ def test_diversity_has_the_gradient_of_its_term(graph: str, looked_at: bool) -> 
         received = torch.stack([alpha[pairs[0] == node].sum(0) for node in nodes])
         term = term + ((received - received.mean(0)) ** 2).mean() / batch.unique().numel()
     (out.square().sum() + weight * term).backward()
-    for own, other in zip(layer.parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(own.grad, other.grad)
+    for parameter, plain_parameter in zip(layer.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, plain_parameter.grad)
     plain = layer_with(k=3)
     plain(x, data.edge_index, batch=data.get('batch')).square().sum().backward()
     assert not torch.allclose(layer.lin_k.weight.grad, plain.lin_k.weight.grad)
@@ -278,8 +278,8 @@ def test_diversity_with_dropout_of_the_coefficients_is_that_before_it() -> None:
     grads = []
     for looked_at in (False, True):
         layer = layer_with(k=3, diversity=0.7, attention_dropout=1.0)
-        own = layer(x, data.edge_index, batch=data.batch, return_attention_weights=looked_at)
-        (own[0] if looked_at else own).sum().backward()
+        result = layer(x, data.edge_index, batch=data.batch, return_attention_weights=looked_at)
+        (result[0] if looked_at else result).sum().backward()
         grads.append(layer.lin_k.weight.grad)
     torch.testing.assert_close(*grads)
     assert grads[0].abs().max() > 1e-6

@@ -189,9 +189,11 @@ def test_layers_given_one_graph_share_the_very_same_state() -> None:
 def test_generator_draws_the_walks() -> None:
     data, attention = small_graph(), layer('grf')
     x = features(data)
-    first, again, other = (attention(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2))
+    first, again, other_seed = (
+        attention(x, data.edge_index, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
+    )
     assert torch.equal(first, again)
-    assert not torch.equal(first, other)
+    assert not torch.equal(first, other_seed)
 
 
 def test_channels_are_inferred_at_the_first_call() -> None:
@@ -215,10 +217,10 @@ def test_deepcopy_and_state_dict(feature_map: str) -> None:
     x = features(data)
     expected = attention(x, data.edge_index)
     assert torch.equal(copy.deepcopy(attention)(x, data.edge_index), expected)
-    other = layer('scaled', feature_map=feature_map)
-    assert not torch.equal(other(x, data.edge_index), expected)
-    other.load_state_dict(attention.state_dict())
-    assert torch.equal(other(x, data.edge_index), expected)
+    restored = layer('scaled', feature_map=feature_map)
+    assert not torch.equal(restored(x, data.edge_index), expected)
+    restored.load_state_dict(attention.state_dict())
+    assert torch.equal(restored(x, data.edge_index), expected)
 
 
 @pytest.mark.parametrize('feature_map', FEATURE_MAPS)
@@ -379,17 +381,17 @@ def test_what_contradicts_the_graph_is_refused() -> None:
     x, edges, weight = features(data), data.edge_index, torch.rand(data.num_edges)
     graph, weighted = Graph(edges, 6), Graph(edges, 6, weight)
     expected = attention(x, edges)
-    for own in (None, edges, edges.clone(), edges.int()):
-        assert torch.equal(attention(x, own, graph=graph), expected)
+    for edge_index in (None, edges, edges.clone(), edges.int()):
+        assert torch.equal(attention(x, edge_index, graph=graph), expected)
     assert torch.equal(attention(x, graph=graph), expected)
     assert torch.equal(attention(x, edges, torch.ones(len(weight)), graph=graph), expected)
     assert torch.equal(attention(x, edges, weight.clone(), graph=weighted), attention(x, edges, weight))
-    for own in (edges[:, :4], edges.flip(1), edges.tolist()):
+    for edge_index in (edges[:, :4], edges.flip(1), edges.tolist()):
         with pytest.raises(ValueError, match=r'^edge_index: got other edges than those of graph, which has 14; accepted'):
-            attention(x, own, graph=graph)
-    for own in (graph, data, weighted):
+            attention(x, edge_index, graph=graph)
+    for given_graph in (graph, data, weighted):
         with pytest.raises(ValueError, match=r'^edge_weight: got other weights than those of graph; accepted'):
-            attention(x, edges, 2 * weight, graph=own)
+            attention(x, edges, 2 * weight, graph=given_graph)
 
 
 def test_a_graph_or_edges_are_needed() -> None:

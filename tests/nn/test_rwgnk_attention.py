@@ -47,10 +47,10 @@ def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
 def test_layer_is_linear_attention_under_an_rwgnk_mask() -> None:
     data, settings = small_graph(), {'num_walks': 8, 'p_halt': 0.2, 'lam': 0.5, 'alpha': 0.5, 'seed': 5}
     layer = RWGNKAttention(8, 2, **settings, feature_map='elu')
-    other = MaskedLinearAttention(8, 2, RWGNKMask(2, **settings), 'elu')
-    other.load_state_dict(layer.state_dict())
+    reference = MaskedLinearAttention(8, 2, RWGNKMask(2, **settings), 'elu')
+    reference.load_state_dict(layer.state_dict())
     x = torch.randn(6, 8)
-    assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
+    assert torch.equal(layer(x, data.edge_index), reference(x, data.edge_index))
 
 
 @pytest.mark.parametrize('num_walks', [4, None])
@@ -105,13 +105,13 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     layer.resample(x, graph, torch.Generator().manual_seed(0))
     state = layer.mask.prepared(graph)
     first = state.query.length == 1
-    found = np.zeros((6, 6))
-    found[state.query.start[first], state.query.visited[first]] = state.query.load[first]
+    frequencies = np.zeros((6, 6))
+    frequencies[state.query.start[first], state.query.visited[first]] = state.query.load[first]
     expected = attention_hops(layer, x, data)
     assert np.ptp(expected[expected > 0]) > 0.1
     assert (expected[data.edge_index[1], data.edge_index[0]] > 0).all()
     error = np.sqrt(expected * (1 - expected) / walks)
-    assert (np.abs(found - expected) <= confidence(36) * error + 1e-4).all()
+    assert (np.abs(frequencies - expected) <= confidence(36) * error + 1e-4).all()
 
 
 def test_exact_kernel_of_the_attention() -> None:

@@ -28,10 +28,10 @@ def test_permutation_equivariance() -> None:
 
 def test_layer_is_linear_attention_under_its_mask() -> None:
     data, layer = small_graph(), SinDegreeAttention(8, 2, max_degree=3, embedding_dim=5, flow='target_to_source')
-    other = MaskedLinearAttention(8, 2, SinDegreeMask(2, 3, 5, 'target_to_source'), 'simplex')
-    other.load_state_dict(layer.state_dict())
+    reference = MaskedLinearAttention(8, 2, SinDegreeMask(2, 3, 5, 'target_to_source'), 'simplex')
+    reference.load_state_dict(layer.state_dict())
     x = torch.randn(6, 8)
-    assert torch.equal(layer(x, data.edge_index), other(x, data.edge_index))
+    assert torch.equal(layer(x, data.edge_index), reference(x, data.edge_index))
 
 
 def test_gradients_reach_every_parameter() -> None:

@@ -12,8 +12,8 @@ CHANNELS, HEADS = 8, 2
 def state_of(mask: Mask) -> tuple[dict[str, object], dict[str, object]]:
     """Settings and parameters of a mask, to compare."""
     settings = {name: value for name, value in vars(mask).items() if not name.startswith('_')}
-    settings = {name: own.tolist() if isinstance(own, torch.Tensor) else own for name, own in settings.items()}
-    return settings, {name: (own.requires_grad, own.tolist()) for name, own in mask.named_parameters()}
+    settings = {name: value.tolist() if isinstance(value, torch.Tensor) else value for name, value in settings.items()}
+    return settings, {name: (parameter.requires_grad, parameter.tolist()) for name, parameter in mask.named_parameters()}
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,11 @@ def state_of(mask: Mask) -> tuple[dict[str, object], dict[str, object]]:
 def test_layers_under_walks_take_every_argument_of_their_mask(
     layer: type[torch.nn.Module], mask: type[Mask], decided: set[str]
 ) -> None:
-    own, wanted = (inspect.signature(kind).parameters for kind in (layer, mask))
-    shared = [name for name in wanted if name not in decided]
-    assert [name for name in own if name in wanted] == shared
-    assert {name: own[name].default for name in shared} == {name: wanted[name].default for name in shared}
-    assert decided.isdisjoint(own)
+    layer_arguments, mask_arguments = (inspect.signature(kind).parameters for kind in (layer, mask))
+    shared = [name for name in mask_arguments if name not in decided]
+    assert [name for name in layer_arguments if name in mask_arguments] == shared
+    assert {name: layer_arguments[name].default for name in shared} == {name: mask_arguments[name].default for name in shared}
+    assert decided.isdisjoint(layer_arguments)
 
 
 WALK_ARGUMENTS = {

@@ -44,14 +44,14 @@ def taylor(matrix: NDArray[np.float64], coefficients: NDArray[np.float64]) -> ND
 @pytest.mark.parametrize('tolerance', [1e-3, 1e-8, 1e-14])
 @pytest.mark.parametrize('z', [0.0, 1e-3, 1.0, 7.5, 300.0])
 def test_coefficients_are_bessel_functions_and_poisson_probabilities(z: float, tolerance: float) -> None:
-    own = chebyshev_coefficients(torch.tensor([z], dtype=torch.float64), tolerance)[0].numpy()
-    k = np.arange(len(own))
-    np.testing.assert_allclose(own, np.where(k == 0, 1, 2) * ive(k, z), atol=1e-14)
+    coefficients = chebyshev_coefficients(torch.tensor([z], dtype=torch.float64), tolerance)[0].numpy()
+    k = np.arange(len(coefficients))
+    np.testing.assert_allclose(coefficients, np.where(k == 0, 1, 2) * ive(k, z), atol=1e-14)
     t = np.cos(np.linspace(0, np.pi, 500))
-    assert np.abs(np.polynomial.chebyshev.chebval(t, own) - np.exp(z * (t - 1))).max() <= tolerance
-    own = taylor_coefficients(torch.tensor([z], dtype=torch.float64), tolerance)[0].numpy()
-    np.testing.assert_allclose(own, poisson.pmf(np.arange(len(own)), z), atol=1e-14)
-    assert abs(own.sum() - 1) <= tolerance + 1e-13
+    assert np.abs(np.polynomial.chebyshev.chebval(t, coefficients) - np.exp(z * (t - 1))).max() <= tolerance
+    coefficients = taylor_coefficients(torch.tensor([z], dtype=torch.float64), tolerance)[0].numpy()
+    np.testing.assert_allclose(coefficients, poisson.pmf(np.arange(len(coefficients)), z), atol=1e-14)
+    assert abs(coefficients.sum() - 1) <= tolerance + 1e-13
 
 
 @pytest.mark.parametrize('method', METHODS)
@@ -79,8 +79,8 @@ def test_polynomial_is_that_of_the_dense_matrix(method: str, transpose: bool, sh
     coefficients = torch.randn(2, 6, dtype=torch.float64)
     x = torch.randn(12, 1, 3, dtype=torch.float64).expand(-1, 2, -1) if shared else torch.randn(12, 2, 3, dtype=torch.float64)
     oracle = {'chebyshev': chebyshev, 'powers': taylor}[method]
-    own = np.stack([oracle(dense.numpy().T if transpose else dense.numpy(), c) for c in coefficients.numpy()])
-    expected = np.einsum('hnk,khc->nhc', own, x.numpy())
+    polynomials = np.stack([oracle(dense.numpy().T if transpose else dense.numpy(), c) for c in coefficients.numpy()])
+    expected = np.einsum('hnk,khc->nhc', polynomials, x.numpy())
     for entries in (value, value.clone().requires_grad_()):
         out = polynomial_action(coefficients, entries, pattern, x, method, transpose)
         np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
@@ -93,13 +93,13 @@ def test_many_blocks_of_columns_agree_with_one(method: str, shared: bool, monkey
     pattern, value, _ = sparse(12, symmetric=False)
     coefficients = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
     x = torch.randn(12, 1 if shared else 2, 50, dtype=torch.float64).expand(-1, 2, -1).requires_grad_(not shared)
-    leaves, found = [coefficients] if shared else [coefficients, x], []
+    leaves, results = [coefficients] if shared else [coefficients, x], []
     for numbers in (module._NEAR, 1):
         monkeypatch.setattr(module, '_NEAR', numbers)
         assert len(module._blocks(x)) == (1 if numbers > 1 else -(-x[0].numel() // 32))
         out = polynomial_action(coefficients, value, pattern, x, method)
-        found.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
-    for actual, expected in zip(*found, strict=True):
+        results.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
+    for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected)
 
 
@@ -127,8 +127,8 @@ def test_gradients(method: str, transpose: bool, weighted: bool) -> None:
     inputs = [coefficients, x, value.clone().requires_grad_()] if weighted else [coefficients, x]
     assert torch.autograd.gradcheck(action, inputs)
     _, pull = torch.func.vjp(lambda x: action(coefficients.detach(), x), x.detach())
-    own = torch.autograd.grad(action(coefficients, x).sum(), x)[0]
-    torch.testing.assert_close(pull(torch.ones_like(x))[0], own.detach())
+    gradient = torch.autograd.grad(action(coefficients, x).sum(), x)[0]
+    torch.testing.assert_close(pull(torch.ones_like(x))[0], gradient.detach())
 
 
 def test_gradients_of_one_input_alone() -> None:
@@ -149,15 +149,15 @@ def test_gradients_with_a_block_that_heads_share(method: str, transpose: bool) -
         alone = polynomial_action(c, value, pattern, x.repeat(1, 3, 1), method, transpose)
         weight = torch.randn_like(alone)
         expected = torch.autograd.grad((alone * weight).sum(), c)[0]
-        found = polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose)
-        torch.testing.assert_close(found, alone)
-        torch.testing.assert_close(torch.autograd.grad((found * weight).sum(), c)[0], expected)
+        actual = polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose)
+        torch.testing.assert_close(actual, alone)
+        torch.testing.assert_close(torch.autograd.grad((actual * weight).sum(), c)[0], expected)
         _, pull = torch.func.vjp(lambda c: polynomial_action(c, value, pattern, x.expand(-1, 3, -1), method, transpose), c)
         torch.testing.assert_close(pull(weight)[0], expected)
-        one, other = (x.clone().requires_grad_() for _ in range(2))
-        polynomial_action(c, value, pattern, one.expand(-1, 3, -1), method, transpose).mul(weight).sum().backward()
-        polynomial_action(c, value, pattern, other.repeat(1, 3, 1), method, transpose).mul(weight).sum().backward()
-        torch.testing.assert_close(one.grad, other.grad)
+        expanded, repeated = (x.clone().requires_grad_() for _ in range(2))
+        polynomial_action(c, value, pattern, expanded.expand(-1, 3, -1), method, transpose).mul(weight).sum().backward()
+        polynomial_action(c, value, pattern, repeated.repeat(1, 3, 1), method, transpose).mul(weight).sum().backward()
+        torch.testing.assert_close(expanded.grad, repeated.grad)
 
 
 def test_half_precision_is_computed_in_single() -> None:

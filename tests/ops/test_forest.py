@@ -139,16 +139,16 @@ def test_longest_path() -> None:
 def test_histograms_count_every_pair_once_at_its_distance(name: str) -> None:
     edge_index, size = FORESTS[name]
     distance = hops(edge_index, size)
-    own = Forest.from_edges(edge_index, size).histograms
+    histograms = Forest.from_edges(edge_index, size).histograms
     counts = np.zeros((size, size, max(size, 1)))
     first = begin = 0
-    for width, last, end in own.groups:
-        which, place = own.slot[begin:end] // width, own.slot[begin:end] % width
+    for width, last, end in histograms.groups:
+        which, place = histograms.slot[begin:end] // width, histograms.slot[begin:end] % width
         for histogram in range(last - first):
             members = which == histogram
-            for i, d in zip(own.member[begin:end][members], place[members], strict=True):
-                for j, e in zip(own.member[begin:end][members], place[members], strict=True):
-                    counts[i, j, min(d + e, size - 1)] += own.sign[first + histogram]
+            for i, d in zip(histograms.member[begin:end][members], place[members], strict=True):
+                for j, e in zip(histograms.member[begin:end][members], place[members], strict=True):
+                    counts[i, j, min(d + e, size - 1)] += histograms.sign[first + histogram]
         first, begin = last, end
     expected = np.zeros_like(counts)
     for i, j in np.argwhere(np.isfinite(distance)):

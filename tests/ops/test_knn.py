@@ -17,12 +17,12 @@ def points(sizes: list[int], dim: int = 3) -> tuple[Tensor, Tensor]:
 def oracle(pos: Tensor, k: int, batch: Tensor, loop: bool) -> list[tuple[int, int]]:
     """Every node's neighbors in its graph, sorted by distance."""
     edges = []
-    for node, own in enumerate(pos.numpy()):
-        distance = np.sqrt(((pos.numpy() - own) ** 2).sum(1))
+    for node, point in enumerate(pos.numpy()):
+        distance = np.sqrt(((pos.numpy() - point) ** 2).sum(1))
         distance[batch.numpy() != batch[node].item()] = np.inf
         distance[node] = -1.0 if loop else np.inf
-        nearest = [int(other) for other in np.argsort(distance)[:k] if distance[other] < np.inf]
-        edges += [(other, node) for other in nearest]
+        nearest = [int(neighbor) for neighbor in np.argsort(distance)[:k] if distance[neighbor] < np.inf]
+        edges += [(neighbor, node) for neighbor in nearest]
     return edges
 
 
@@ -88,9 +88,9 @@ def test_data_types(dtype: torch.dtype, size: int) -> None:
     pos = torch.randperm(size).to(dtype).view(-1, 1) ** 2  # half precision rounds some to the same number
     exact = pos.double()
     edges = torch.tensor(oracle(exact, 3, torch.zeros(size, dtype=torch.long), False)).t()
-    found = knn_graph(pos, 3)
-    assert torch.equal(found[1], edges[1])
-    assert torch.equal(exact[found].diff(dim=0).abs(), exact[edges].diff(dim=0).abs())
+    actual = knn_graph(pos, 3)
+    assert torch.equal(actual[1], edges[1])
+    assert torch.equal(exact[actual].diff(dim=0).abs(), exact[edges].diff(dim=0).abs())
 
 
 def test_no_nodes_no_neighbors_and_empty_graphs() -> None:

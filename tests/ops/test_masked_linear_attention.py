@@ -92,14 +92,14 @@ def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = small_graph()
     module = importlib.import_module('pyg_topomask.ops.routes.features')
     mask, (q, k, v) = GRFMask(2).double()(data), inputs(6, features=7)
-    weight, found = numbers(6, 2, 4), []
+    weight, results = numbers(6, 2, 4), []
     for block in (1, 2**21, 3 * 60):
         monkeypatch.setattr(module, '_BLOCK', block)
         leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
         out = masked_linear_attention(*leaves, mask, 'features')
-        found.append((out, *torch.autograd.grad((out * weight).sum(), leaves)))
-    for other in found[1:]:
-        for actual, expected in zip(other, found[0], strict=True):
+        results.append((out, *torch.autograd.grad((out * weight).sum(), leaves)))
+    for result in results[1:]:
+        for actual, expected in zip(result, results[0], strict=True):
             torch.testing.assert_close(actual, expected)
 
 
@@ -107,13 +107,13 @@ def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPa
     data = GRAPHS['batch']()
     mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
     module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
-    found = []
+    results = []
     for sums in (module._SUMS, 1):
         monkeypatch.setattr(module, '_SUMS', sums)
         leaves = [tensor.clone().requires_grad_() for tensor in (q, k, v)]
         out = masked_linear_attention(*leaves, mask, 'low_rank')
-        found.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
-    for actual, expected in zip(*found, strict=True):
+        results.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
+    for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected)
 
 
@@ -123,7 +123,7 @@ def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
     data, index = small_graph(), torch.tensor(rows, dtype=torch.long)
     mask = MASKS[name](data).double()(data)
     q, k, v = inputs(6)
-    expected = masked_attention(*(own.numpy() for own in (q, k, v)), mask.to_dense().detach().numpy())[rows]
+    expected = masked_attention(*(tensor.numpy() for tensor in (q, k, v)), mask.to_dense().detach().numpy())[rows]
     out = masked_linear_attention(q[index], k, v, mask, rows=index)
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-9)
 
@@ -132,15 +132,17 @@ def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
 @pytest.mark.parametrize('shared', [(True, True), (True, False), (False, True)], ids=str)
 def test_factors_that_all_nodes_share_are_as_any_others(shared: tuple[bool, bool], ranks: int) -> None:
     q, k, v = (numbers(5, 2, 3) for _ in range(3))
-    factors = [numbers(1 if own else 5, 2, ranks).requires_grad_() for own in shared]
+    factors = [numbers(1 if is_shared else 5, 2, ranks).requires_grad_() for is_shared in shared]
     expanded = [factor.expand(5, -1, -1) for factor in factors]
-    found, expected = (
+    actual, expected = (
         masked_linear_attention(q, k, v, low_rank_operator(Graph.from_data(Data(num_nodes=5)), *given))
         for given in (expanded, [factor.clone(memory_format=torch.contiguous_format) for factor in expanded])
     )
-    torch.testing.assert_close(found, expected)
-    for own, other in zip(*(torch.autograd.grad(out.sin().sum(), factors) for out in (found, expected)), strict=True):
-        torch.testing.assert_close(own, other)
+    torch.testing.assert_close(actual, expected)
+    for gradient, expected_gradient in zip(
+        *(torch.autograd.grad(out.sin().sum(), factors) for out in (actual, expected)), strict=True
+    ):
+        torch.testing.assert_close(gradient, expected_gradient)
 
 
 CASES = [
@@ -192,8 +194,8 @@ def test_gradients_agree_between_routes(name: str) -> None:
     for route in offered(mask(data)):
         out = masked_linear_attention(*leaves, mask(data), route)
         gradients[route] = torch.autograd.grad((out * weight).sum(), [*leaves, *parameters])
-    for own in gradients.values():
-        for actual, expected in zip(own, gradients['features'], strict=True):
+    for route_gradients in gradients.values():
+        for actual, expected in zip(route_gradients, gradients['features'], strict=True):
             torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
 
 
@@ -236,13 +238,13 @@ def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(n
     data = Batch.from_data_list(graphs) if batched else Data(edge_index=ring(size), num_nodes=size)
     operator = MASKS[name](data)(data)
     q, k, v = (tensor.float().requires_grad_() for tensor in inputs(size, heads, features, channels))
-    own = sum(tensor.numel() for tensor in operator.product.tensors)
+    operator_size = sum(tensor.numel() for tensor in operator.product.tensors)
     if route == 'edges':
         entries = operator.entries()
-        own += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8
+        operator_size += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8
     sums = 4 * heads * features * (channels + 1) * 2 * 2 if route == 'low_rank' else 0
     kept = saved_for_backward(lambda: masked_linear_attention(q, k, v, operator, route))
-    accepted = 6 * size * heads * (features + channels + 1) + own + sums
+    accepted = 6 * size * heads * (features + channels + 1) + operator_size + sums
     assert accepted < size * heads * features * channels
     assert kept <= accepted
 
@@ -369,9 +371,9 @@ def test_no_gradient_passes_between_the_blocks_of_graphs() -> None:
     with torch.no_grad():
         for tensor in leaves:
             tensor[bad] = float('nan')
-    found = torch.autograd.grad(blocks_of(mask, leaves)[~bad].square().sum(), leaves)
-    for own, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(own[~bad], other[~bad])
+    actual = torch.autograd.grad(blocks_of(mask, leaves)[~bad].square().sum(), leaves)
+    for gradient, expected_gradient in zip(actual, expected, strict=True):
+        torch.testing.assert_close(gradient[~bad], expected_gradient[~bad])
 
 
 def blocks_of(mask: MaskOperator, leaves: tuple[Tensor, ...]) -> Tensor:

@@ -99,9 +99,14 @@ def test_rows_that_do_not_fit_are_named() -> None:
     q, k, v = inputs(6)
     index, mask = torch.tensor([1, 2]), PackingMask()(small_graph())
     pair = PackingMask()(Batch.from_data_list([Data(num_nodes=3)] * 2))
-    for queries, own, route in ((q, mask, 'auto'), (q[:2, :1], mask, 'auto'), (q[:2], mask, 'features'), (q[:2], pair, 'auto')):
+    for queries, operator, route in (
+        (q, mask, 'auto'),
+        (q[:2, :1], mask, 'auto'),
+        (q[:2], mask, 'features'),
+        (q[:2], pair, 'auto'),
+    ):
         with pytest.raises(ValueError, match=r'^rows: got'):
-            masked_linear_attention(queries, k, v, own, route, index)
+            masked_linear_attention(queries, k, v, operator, route, index)
     with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted are masks of low rank on one graph'):
         masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
 

@@ -36,8 +36,8 @@ def test_both_routes_are_softmax_attention_with_the_logarithm_of_the_mask(name: 
     entries = mask.entries()
     out, alpha = attend_softmax(q, k, v, entries)
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
-    own = coefficients[:, entries.pattern.row.numpy(), entries.pattern.col.numpy()]
-    np.testing.assert_allclose(alpha.detach().numpy(), own, rtol=1e-9, atol=1e-12)
+    expected_alpha = coefficients[:, entries.pattern.row.numpy(), entries.pattern.col.numpy()]
+    np.testing.assert_allclose(alpha.detach().numpy(), expected_alpha, rtol=1e-9, atol=1e-12)
 
 
 @settings(deadline=None, max_examples=40, derandomize=True)
@@ -54,11 +54,11 @@ def test_random_matrices(num_nodes: int, share: float, heads: int, features: int
     matrix = torch.rand(heads, num_nodes, num_nodes, dtype=torch.float64) + 1e-3
     operator, entries = bound(matrix * (torch.rand(heads, num_nodes, num_nodes) < share))
     q, k, v = inputs(num_nodes, heads, features, channels)
-    found = attend_softmax(q, k, v, entries)[0], masked_softmax_attention(q, k, v, operator, route='dense')
+    outputs = attend_softmax(q, k, v, entries)[0], masked_softmax_attention(q, k, v, operator, route='dense')
     if features > 0:
         expected, _ = softmax_attention(q.numpy(), k.numpy(), v.numpy(), operator.to_dense().numpy())
-        np.testing.assert_allclose(found[0].numpy(), expected, rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(*found)
+        np.testing.assert_allclose(outputs[0].numpy(), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(*outputs)
 
 
 def test_without_a_mask_that_tells_nodes_apart_it_is_the_attention_of_torch() -> None:
@@ -196,8 +196,8 @@ def test_sums_of_entries_may_be_out_of_range(route: str) -> None:
     (q, k, v), graph = (tensor.float() for tensor in inputs(6)), Graph.from_data(small_graph())
     matrix = AdjacencyMask(normalization=None)(graph).to_dense().detach()
     expected, _ = softmax_attention(*(tensor.double().numpy() for tensor in (q, k, v)), matrix.sign().double().numpy())
-    found = masked_softmax_attention(q, k, v, sparse_operator(graph, *huge_entries(matrix)), route=route)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-4)
+    actual = masked_softmax_attention(q, k, v, sparse_operator(graph, *huge_entries(matrix)), route=route)
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-4, atol=1e-4)
 
 
 def huge_entries(matrix: Tensor) -> tuple[SparsePattern, Tensor]:
@@ -217,9 +217,9 @@ def test_dropout_keeps_the_mean(route: str) -> None:
     for seed in range(500):
         torch.manual_seed(seed)
         samples.append(masked_softmax_attention(q, k, v, mask, dropout=0.4, route=route).detach().numpy())
-    found = np.stack(samples)
-    assert np.abs(standard_scores(found, expected.numpy())).max() < confidence(2 * expected.numel())
-    assert (found.std(0) > 0).all()
+    outputs = np.stack(samples)
+    assert np.abs(standard_scores(outputs, expected.numpy())).max() < confidence(2 * expected.numel())
+    assert (outputs.std(0) > 0).all()
 
 
 @pytest.mark.parametrize('route', ROUTES)
@@ -289,13 +289,13 @@ def test_batches_are_their_graphs_one_by_one(name: str, route: str) -> None:
     graphs = uneven_graphs()
     mask = MASKS[name](graphs[0]).double()
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
-        parts = [graphs[index] for index in order]
-        q, k, v = inputs(sum(data.num_nodes for data in parts))
-        out = masked_softmax_attention(q, k, v, mask(Batch.from_data_list(parts)), route=route)
-        sizes = [data.num_nodes for data in parts]
+        data_list = [graphs[index] for index in order]
+        q, k, v = inputs(sum(data.num_nodes for data in data_list))
+        out = masked_softmax_attention(q, k, v, mask(Batch.from_data_list(data_list)), route=route)
+        sizes = [data.num_nodes for data in data_list]
         alone = [
-            masked_softmax_attention(*own, mask(data), route=route)
-            for data, *own in zip(parts, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
+            masked_softmax_attention(*qkv, mask(data), route=route)
+            for data, *qkv in zip(data_list, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
         ]
         torch.testing.assert_close(out, torch.cat(alone), rtol=1e-6, atol=1e-6)
 

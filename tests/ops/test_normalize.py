@@ -30,5 +30,5 @@ def test_what_is_lost_to_rounding_is_relative_to_the_magnitude() -> None:
 def test_inverses_are_finite(dtype: torch.dtype) -> None:
     weight = torch.cat([torch.logspace(-320, 300, 200, dtype=torch.float64), torch.zeros(1)]).to(dtype)
     weight = weight[weight.isfinite()]
-    for own in (weight, -weight):
-        assert inverse_weight(own, own.abs()).isfinite().all()
+    for signed in (weight, -weight):
+        assert inverse_weight(signed, signed.abs()).isfinite().all()

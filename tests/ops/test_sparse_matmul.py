@@ -58,9 +58,9 @@ def test_products_do_not_depend_on_what_is_written_over(channels: int, layout: s
     out = {'rows': given[:, :channels], 'columns': given.t().reshape(2 * channels, 41)[:channels].t()}.get(
         layout, given[:, ::2]
     )
-    found = multiply(rowptr, pattern.col, value, x, out=out)
+    result = multiply(rowptr, pattern.col, value, x, out=out)
     expected = torch.cat([matrix(pattern, value, 1)[0], torch.zeros(1, 30, dtype=x.dtype)]) @ x
-    assert found is out
+    assert result is out
     torch.testing.assert_close(out, expected)
 
 
@@ -91,8 +91,8 @@ def test_not_a_number_stays_in_its_rows() -> None:
     x = numbers(6, 1, 1)
     x[2] = float('nan')
     touched = set(pattern.row[pattern.col == 2].tolist())
-    found = spmm(pattern, numbers(1, pattern.nnz), x).isnan().flatten().nonzero().flatten().tolist()
-    assert set(found) == touched
+    rows = spmm(pattern, numbers(1, pattern.nnz), x).isnan().flatten().nonzero().flatten().tolist()
+    assert set(rows) == touched
 
 
 @pytest.mark.parametrize('shared', [False, True])
@@ -101,7 +101,7 @@ def test_structure_multiplies_by_the_matrix_and_its_transpose(shared: bool) -> N
     value, x = numbers(1 if shared else 2, pattern.nnz), numbers(5, 2, 3)
     dense, tensors = matrix(pattern, value, 2), (value, *pattern.tensors)
     torch.testing.assert_close(SparseStructure().apply(tensors, x), torch.einsum('hnk,khc->nhc', dense, x))
-    transposed, own = SparseStructure().transpose(tensors)
-    torch.testing.assert_close(transposed.apply(own, x), torch.einsum('hkn,khc->nhc', dense, x))
+    transposed, transposed_tensors = SparseStructure().transpose(tensors)
+    torch.testing.assert_close(transposed.apply(transposed_tensors, x), torch.einsum('hkn,khc->nhc', dense, x))
     magnitude = torch.einsum('hnk,khc->nhc', dense.abs(), x.abs())
     torch.testing.assert_close(SparseStructure().magnitude(tensors, x.abs()), magnitude)

@@ -37,26 +37,27 @@ def tensors(
 
 def similarities(q: Tensor, k: Tensor, similarity: str) -> np.ndarray:
     """[H, N, N] in float64, of keys anywhere."""
-    query, key = (own.detach().double().numpy().transpose(1, 0, 2) for own in (q, k))
+    query, key = (tensor.detach().double().numpy().transpose(1, 0, 2) for tensor in (q, k))
     if similarity == 'distance':
         return -np.linalg.norm(query[:, :, None] - key[:, None], axis=-1)
     if similarity == 'cosine':
-        query, key = (own / np.linalg.norm(own, axis=-1, keepdims=True) for own in (query, key))
+        query, key = (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True) for vectors in (query, key))
     return query @ key.transpose(0, 2, 1)
 
 
 def oracle(score: np.ndarray, num: int, ptr: Tensor) -> list[list[list[int]]]:
     """Per node and head, the keys of its graph by (score descending, index ascending)."""
-    found = []
+    top_keys = []
     for start, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
         order = np.argsort(-score[:, start:end, start:end], axis=-1, kind='stable')[..., :num] + start
-        found += order.transpose(1, 0, 2).tolist()
-    return found
+        top_keys += order.transpose(1, 0, 2).tolist()
+    return top_keys
 
 
 def listed(index: Tensor, valid: Tensor) -> list[list[list[int]]]:
     return [
-        [own[mask].tolist() for own, mask in zip(heads, masks, strict=True)] for heads, masks in zip(index, valid, strict=True)
+        [keys[mask].tolist() for keys, mask in zip(heads, masks, strict=True)]
+        for heads, masks in zip(index, valid, strict=True)
     ]
 
 
@@ -69,8 +70,8 @@ def test_finds_what_sorting_all_scores_finds(backend: str, num: int, similarity:
     assert index.dtype == torch.long
     assert valid.dtype == torch.bool
     assert listed(index, valid) == oracle(similarities(q, k, similarity), num, ptr)
-    own = torch.arange(sum(SIZES)).view(-1, 1, 1).expand_as(index)
-    assert torch.equal(index[~valid], own[~valid])
+    nodes = torch.arange(sum(SIZES)).view(-1, 1, 1).expand_as(index)
+    assert torch.equal(index[~valid], nodes[~valid])
 
 
 @pytest.mark.parametrize('deterministic', [False, True])
@@ -79,12 +80,12 @@ def test_sorted_scores_with_and_without_ties(backend: str, dtype: torch.dtype, d
     for integers in (False, True):
         q, k, ptr = tensors(SIZES, dtype=dtype, integers=integers)
         score = similarities(q, k, 'dot')
-        found = listed(*topk_inner_product(q, k, 5, ptr, backend, deterministic))
+        top_keys = listed(*topk_inner_product(q, k, 5, ptr, backend, deterministic))
         tolerance = 1e-12 if dtype == torch.float64 else 1e-5
-        for node, (heads, expected) in enumerate(zip(found, oracle(score, 5, ptr), strict=True)):
-            for head, own in enumerate(heads):
-                assert len(set(own)) == len(own) == len(expected[head])
-                np.testing.assert_allclose(score[head, node, own], score[head, node, expected[head]], atol=tolerance)
+        for node, (heads, expected) in enumerate(zip(top_keys, oracle(score, 5, ptr), strict=True)):
+            for head, keys in enumerate(heads):
+                assert len(set(keys)) == len(keys) == len(expected[head])
+                np.testing.assert_allclose(score[head, node, keys], score[head, node, expected[head]], atol=tolerance)
 
 
 @pytest.mark.parametrize('case', ['integers', 'equal keys', 'zero queries', 'duplicates'])
@@ -96,8 +97,8 @@ def test_ties_in_order_of_index(backend: str, case: str) -> None:
         q.zero_()
     elif case == 'duplicates':
         k[::2] = k[0]
-    found = listed(*topk_inner_product(q, k, 6, ptr, backend, deterministic=True))
-    assert found == oracle(similarities(q, k, 'dot').round(5), 6, ptr)
+    top_keys = listed(*topk_inner_product(q, k, 6, ptr, backend, deterministic=True))
+    assert top_keys == oracle(similarities(q, k, 'dot').round(5), 6, ptr)
 
 
 def test_ties_are_the_same_for_all_backends_in_any_batch(backend: str) -> None:
@@ -122,10 +123,10 @@ def test_huge_keys_of_other_graphs_are_not_found(backend: str) -> None:
     batch = torch.arange(len(SIZES)).repeat_interleave(torch.tensor(SIZES))
     expected = listed(*topk_inner_product(q, k, 8, ptr, backend))
     for graph in (2, 3, 6):
-        other = torch.where((batch == graph).view(-1, 1, 1), k, 1e100 * k)
-        found = listed(*topk_inner_product(q, other, 8, ptr, 'dense' if backend == 'faiss' else backend))
+        huge_keys = torch.where((batch == graph).view(-1, 1, 1), k, 1e100 * k)
+        top_keys = listed(*topk_inner_product(q, huge_keys, 8, ptr, 'dense' if backend == 'faiss' else backend))
         inside = slice(int(ptr[graph]), int(ptr[graph + 1]))
-        assert found[inside] == expected[inside]
+        assert top_keys[inside] == expected[inside]
 
 
 @pytest.mark.parametrize('size', [1e6, 1e9, 1e12])
@@ -152,10 +153,10 @@ def test_float64_in_float32_is_mended() -> None:
     pytest.importorskip('faiss', reason='an optional package, not among those of [test]')
     q, k, _ = tensors([1500])
     k = 1.0 + 1e-9 * k  # all equal in float32
-    found = topk_inner_product(q, k, 3, backend='faiss')
+    top_keys, _ = topk_inner_product(q, k, 3, backend='faiss')
     score = np.einsum('nhd,mhd->hnm', q.numpy(), k.numpy() - 1)
     np.testing.assert_allclose(
-        np.take_along_axis(score, found[0].transpose(0, 1).numpy(), -1), -np.sort(-score)[..., :3], atol=1e-14
+        np.take_along_axis(score, top_keys.transpose(0, 1).numpy(), -1), -np.sort(-score)[..., :3], atol=1e-14
     )
 
 
@@ -165,16 +166,16 @@ def test_blocks_of_any_size(name: str, memory: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(dispatch, '_SMALL', 20)
     sizes = [40, 2, 70, 33]
     q, k, ptr = tensors(sizes)
-    found = listed(*topk_inner_product(q, k, 5, ptr, name, memory=memory))
-    assert found == oracle(similarities(q, k, 'dot'), 5, ptr)
+    top_keys = listed(*topk_inner_product(q, k, 5, ptr, name, memory=memory))
+    assert top_keys == oracle(similarities(q, k, 'dot'), 5, ptr)
     ties = listed(*topk_inner_product(0 * q, k, 5, ptr, name, deterministic=True, memory=memory))
     assert ties == oracle(0 * similarities(q, k, 'dot'), 5, ptr)
 
 
 def test_chunked_merges_blocks_of_keys() -> None:
     q, k, ptr = tensors([1500], heads=1, integers=True)
-    found = listed(*topk_inner_product(q, k, 40, None, 'chunked', deterministic=True, memory=2**18))
-    assert found == oracle(similarities(q, k, 'dot'), 40, ptr)
+    top_keys = listed(*topk_inner_product(q, k, 40, None, 'chunked', deterministic=True, memory=2**18))
+    assert top_keys == oracle(similarities(q, k, 'dot'), 40, ptr)
 
 
 def test_many_graphs_are_searched_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +213,8 @@ def test_any_batch_with_ties(sizes: list[int], num: int, name: str, small: int, 
     q, k, ptr = tensors(sizes, heads=1, dim=2, integers=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dispatch, '_SMALL', small)
-        found = listed(*topk_inner_product(q, k, num, ptr, name, deterministic=True))
-    assert found == oracle(similarities(q, k, 'dot'), num, ptr)
+        top_keys = listed(*topk_inner_product(q, k, num, ptr, name, deterministic=True))
+    assert top_keys == oracle(similarities(q, k, 'dot'), num, ptr)
 
 
 def test_no_nodes_and_no_graphs() -> None:
@@ -226,7 +227,7 @@ def test_no_nodes_and_no_graphs() -> None:
 def test_largest_accepted_numbers() -> None:
     q, k, ptr = tensors([50], dtype=torch.float32)
     limit = (torch.finfo(torch.float32).max / 4) ** 0.5 / 4
-    q, k = (own / own.abs().max() * 0.999 * limit for own in (q, k))
+    q, k = (tensor / tensor.abs().max() * 0.999 * limit for tensor in (q, k))
     assert listed(*topk_inner_product(q, k, 5)) == oracle(similarities(q, k, 'dot'), 5, ptr)
 
 

@@ -105,8 +105,8 @@ def test_methods_agree_on_a_large_tree_with_all_gradients() -> None:
         inputs = [x.requires_grad_(), f.clone().requires_grad_()]
         out = distance_product(edges, inputs[1], inputs[0], method)
         results.append((out, *torch.autograd.grad((out.square() / 1e3).sum(), inputs)))
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-7)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-8, atol=1e-7)
 
 
 @pytest.mark.parametrize('method', METHODS)

@@ -132,7 +132,9 @@ def padded(target: str) -> Data:
         edges = torch.cat([ring(6), ring(6)], 1)
         data = Data(x=torch.arange(6.0), edge_index=edges[:, :18], num_nodes=6)
         stored = next(
-            own for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500)) if num_visits(own) == 18
+            candidate
+            for candidate in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
+            if num_visits(candidate) == 18
         )
     assert num_visits(stored) == {'nodes': stored.num_nodes, 'edges': stored.num_edges}[target]
     return stored
@@ -142,7 +144,9 @@ def undirected_padded() -> Data:
     """An undirected graph whose walks have exactly as many visits as it has edges."""
     data = Data(x=torch.arange(6.0), edge_index=ring(6), num_nodes=6)
     return next(
-        own for own in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500)) if num_visits(own) == 12
+        candidate
+        for candidate in (AddGraphRandomFeatures(1, 0.4, 3, seed=seed)(data) for seed in range(500))
+        if num_visits(candidate) == 12
     )
 
 
@@ -318,5 +322,5 @@ def test_walks_stored_again_replace_the_earlier_ones() -> None:
     again = AddGraphRandomFeatures(num_walks=4, max_walk_length=4, seed=3)(data)
     assert not any(key in again for key in KEY_NAMES)
     assert torch.equal(bind(again, max_walk_length=4), bind(small_graph(), num_walks=4, max_walk_length=4, seed=3))
-    other = AddGraphRandomFeatures(num_walks=4, normalization='rw')(again)
-    assert bind(other, normalization='rw').shape == (1, 6, 6)
+    normalized = AddGraphRandomFeatures(num_walks=4, normalization='rw')(again)
+    assert bind(normalized, normalization='rw').shape == (1, 6, 6)

@@ -21,8 +21,8 @@ SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch)
 def test_stored_walks_are_those_of_the_mask_with_the_same_seed(graph: str, independent: bool) -> None:
     settings = {'num_walks': 6, 'p_halt': 0.3, 'max_walk_length': 2, 'independent_ensembles': independent}
     stored = AddRandomWalkKernel(**settings, seed=4)(GRAPHS[graph]())
-    found = RWGNKMask(2, **settings)(stored).to_dense()
-    assert torch.equal(found, RWGNKMask(2, **settings, seed=4)(GRAPHS[graph]()).to_dense())
+    actual = RWGNKMask(2, **settings)(stored).to_dense()
+    assert torch.equal(actual, RWGNKMask(2, **settings, seed=4)(GRAPHS[graph]()).to_dense())
     assert (stored.num_nodes, stored.num_edges) == (GRAPHS[graph]().num_nodes, GRAPHS[graph]().num_edges)
 
 
@@ -40,8 +40,8 @@ def test_batches() -> None:
     mask = RWGNKMask()
     for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
         expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
-        found = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
+        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
 
 def test_functional_name_and_compose() -> None:
@@ -51,7 +51,7 @@ def test_functional_name_and_compose() -> None:
 
 def test_masks_of_the_other_kind_refuse_the_walks() -> None:
     counted, weighed = AddRandomWalkKernel()(small_graph()), AddGraphRandomFeatures()(small_graph())
-    for mask, data, found in (
+    for mask, data, settings in (
         (
             GRFMask(max_walk_length=3, normalization='rw'),
             counted,
@@ -59,7 +59,7 @@ def test_masks_of_the_other_kind_refuse_the_walks() -> None:
         ),
         (RWGNKMask(), weighed, "normalization='sym', flow='source_to_target' and importance=True"),
     ):
-        with pytest.raises(ValueError, match=rf'^data: got walks stored with {found}; accepted'):
+        with pytest.raises(ValueError, match=rf'^data: got walks stored with {settings}; accepted'):
             mask(data)
     assert RWGNKMask(num_walks=None)(weighed).to_dense().shape == (1, 6, 6)
 

@@ -46,8 +46,8 @@ def assert_encodings(left: torch.Tensor, right: torch.Tensor, matrix: NDArray[np
     """U sqrt(S) and V sqrt(S), whatever the signs and rotations: their products, and their Gram matrices."""
     left, right = left.double().numpy(), right.double().numpy()
     values = np.zeros(rank)
-    found = np.linalg.svd(matrix, compute_uv=False)[:rank] if matrix.size else np.zeros(0)
-    values[: len(found)] = found
+    singular_values = np.linalg.svd(matrix, compute_uv=False)[:rank] if matrix.size else np.zeros(0)
+    values[: len(singular_values)] = singular_values
     if matrix.size:
         np.testing.assert_allclose(left @ right.T, truncated(matrix, rank), atol=1e-5)
     for encoding in (left, right):
@@ -130,9 +130,9 @@ def test_heterogeneous_data() -> None:
     with pytest.raises(ValueError, match=r'^edge_type: got'):
         AddSVDEncoding(3, edge_type=('user', 'sells', 'item'))(data)
     assert torch.equal(AddSVDEncoding(3, edge_type=('user', 'buys', 'item'))(data)['item'].svd_encoding, expected[4:])
-    own = AddSVDEncoding(3, edge_type=('user', 'follows', 'user'))(data)['user'].svd_encoding
-    assert own.shape == (4, 6)
-    assert torch.equal(own, AddSVDEncoding(3)(Data(edge_index=ring(4), num_nodes=4)).svd_encoding)
+    encoding = AddSVDEncoding(3, edge_type=('user', 'follows', 'user'))(data)['user'].svd_encoding
+    assert encoding.shape == (4, 6)
+    assert torch.equal(encoding, AddSVDEncoding(3)(Data(edge_index=ring(4), num_nodes=4)).svd_encoding)
 
 
 def large(num_users: int = 300, num_items: int = 200) -> tuple[Data, NDArray[np.float64]]:

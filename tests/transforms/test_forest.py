@@ -82,11 +82,11 @@ def test_a_forest_on_changed_data_is_right_or_refused(change: str) -> None:
     changed = CHANGES[change](AddForest()(tree()))
     fresh = Data(edge_index=changed.edge_index, edge_weight=changed.edge_weight, num_nodes=changed.num_nodes)
     try:
-        found = bind(changed)
+        actual = bind(changed)
     except ValueError as error:
         message = str(error)
     else:
-        torch.testing.assert_close(found, bind(fresh))
+        torch.testing.assert_close(actual, bind(fresh))
         return
     assert 'run AddForest again' in message
 

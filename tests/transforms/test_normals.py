@@ -20,11 +20,11 @@ def test_normals_are_the_smallest_axes_of_the_neighbors() -> None:
     pos = torch.rand(60, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     normal = AddNormals(k=9)(Data(pos=pos)).normal.numpy()
     points = pos.numpy()
-    for point, found in zip(points, normal, strict=True):
+    for point, point_normal in zip(points, normal, strict=True):
         nearest = points[np.argsort(np.linalg.norm(points - point, axis=1))[:9]]
         _, _, axes = np.linalg.svd(nearest - nearest.mean(0))
-        assert abs(axes[-1] @ found) == pytest.approx(1)
-        assert (point - points.mean(0)) @ found >= 0
+        assert abs(axes[-1] @ point_normal) == pytest.approx(1)
+        assert (point - points.mean(0)) @ point_normal >= 0
 
 
 def test_normals_of_a_sphere_point_outward() -> None:

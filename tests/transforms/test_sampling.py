@@ -25,12 +25,12 @@ def cloud(size: int = 50) -> Data:
 @pytest.mark.parametrize('dimension', [1, 2, 3])
 def test_each_point_is_the_farthest_from_those_before(dimension: int) -> None:
     pos = torch.rand(40, dimension, dtype=torch.float64)
-    found = farthest_points(pos, 15, start=7).numpy()
-    assert found[0] == 7
+    chosen = farthest_points(pos, 15, start=7).numpy()
+    assert chosen[0] == 7
     distance = np.linalg.norm(pos[:, None].numpy() - pos[None].numpy(), axis=2)
     for place in range(1, 15):
-        nearest = distance[found[:place]].min(0)
-        assert nearest[found[place]] == nearest.max()
+        nearest = distance[chosen[:place]].min(0)
+        assert nearest[chosen[place]] == nearest.max()
 
 
 def test_coinciding_points_are_taken_once() -> None:
@@ -56,8 +56,8 @@ def test_what_belongs_to_the_nodes_and_edges_stays_with_them(sampling: Any) -> N
 @pytest.mark.parametrize('sampling', SAMPLINGS)
 def test_seeds(sampling: Any) -> None:
     state = torch.get_rng_state()
-    first, again, other = (sampling(10, seed=seed)(cloud()).y.tolist() for seed in (1, 1, 2))
-    assert first == again != other
+    first, again, other_seed = (sampling(10, seed=seed)(cloud()).y.tolist() for seed in (1, 1, 2))
+    assert first == again != other_seed
     assert torch.equal(torch.get_rng_state(), state)
 
 

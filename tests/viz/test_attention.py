@@ -39,8 +39,8 @@ def test_edges_are_as_opaque_as_their_coefficients(tmp_path: Path) -> None:
     expected[position[2], position[3]] = 0.1
     assert drawn_edges(axes[1, 0]) == pytest.approx(expected)
     assert drawn_edges(axes[2, 1]) == pytest.approx(expected)
-    other = {(position[1], position[2]): 0.5, (position[2], position[0]): 0.3, (position[3], position[2]): 0.2}
-    assert drawn_edges(axes[1, 1]) == pytest.approx(other)
+    second_head = {(position[1], position[2]): 0.5, (position[2], position[0]): 0.3, (position[3], position[2]): 0.2}
+    assert drawn_edges(axes[1, 1]) == pytest.approx(second_head)
     assert drawn_edges(axes[0, 0]) == {(position[0], position[1]): 0.5}
     figure.savefig(tmp_path / 'graphs.png')
     assert (tmp_path / 'graphs.png').stat().st_size > 0

@@ -40,15 +40,15 @@ def test_loads_are_distributed_as_those_of_fast_graph_gp(make) -> None:
         operator.sparse_csr_tensor.to_sparse_coo().coalesce()
         for operator in sampler.GRFSampler(adjacency, WALKS, P_HALT, HOPS + 1, seed=1, use_tqdm=False, n_processes=1)()
     ]
-    length = torch.cat([torch.full((own._nnz(),), hops) for hops, own in enumerate(theirs)])
-    row, col = torch.cat([own.indices() for own in theirs], dim=1)
-    peer = blocks(length, row, col, torch.cat([own.values() for own in theirs]), size)
+    length = torch.cat([torch.full((hop_loads._nnz(),), hops) for hops, hop_loads in enumerate(theirs)])
+    row, col = torch.cat([hop_loads.indices() for hop_loads in theirs], dim=1)
+    peer = blocks(length, row, col, torch.cat([hop_loads.values() for hop_loads in theirs]), size)
     graph = Graph.from_tensors(many, total, edge_weight=values)
     walks = sample_walks(graph, WalkSettings(WALKS, P_HALT, HOPS, normalization=None), seed=0)
     ours = blocks(walks.length.long(), walks.start.long(), walks.visited.long(), walks.load, size)
     # Means and squares: the second moments are those of walks that visit together.
-    for one, other in ((ours, peer), (ours**2, peer**2)):
-        error = np.sqrt((one.var(0, ddof=1) + other.var(0, ddof=1)) / COPIES)
-        gap = np.abs(one.mean(0) - other.mean(0))
+    for our_loads, peer_loads in ((ours, peer), (ours**2, peer**2)):
+        error = np.sqrt((our_loads.var(0, ddof=1) + peer_loads.var(0, ddof=1)) / COPIES)
+        gap = np.abs(our_loads.mean(0) - peer_loads.mean(0))
         assert (gap <= confidence(gap.size) * error + 1e-6).all()
     assert (ours.mean(0) > 0).any(axis=(1, 2)).all()

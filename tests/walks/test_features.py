@@ -47,10 +47,10 @@ def test_values_are_the_modulated_loads(name: str) -> None:
 def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> None:
     query, key = walks(name)
     key = query if shared else key
-    pairs, other = PairLoads(query, key, torch.float64), MODULATION.flip(1)
+    pairs, key_modulation = PairLoads(query, key, torch.float64), MODULATION.flip(1)
     matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
-    matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, other)
-    np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key, other).transpose(0, 2, 1), atol=1e-10)
+    matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, key_modulation)
+    np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key, key_modulation).transpose(0, 2, 1), atol=1e-10)
     assert pairs.pattern.nnz <= count_pairs(query, key)
 
 
@@ -71,8 +71,8 @@ def test_pair_loads_in_blocks(name: str, limit: int, monkeypatch: pytest.MonkeyP
     for constant in ('_MEETINGS', '_MEETINGS_GPU'):
         monkeypatch.setattr(features_module, constant, limit)
     pairs = PairLoads(query, key, torch.float64)
-    for one, other in zip(pairs.pattern.tensors, whole.pattern.tensors, strict=True):
-        assert torch.equal(one, other)
+    for block_tensor, whole_tensor in zip(pairs.pattern.tensors, whole.pattern.tensors, strict=True):
+        assert torch.equal(block_tensor, whole_tensor)
     assert torch.equal(pairs.values(MODULATION, MODULATION), whole.values(MODULATION, MODULATION))
 
 

@@ -50,9 +50,9 @@ def test_neighbouring_numbers_are_uncorrelated(axis: int, lag: int) -> None:
     assert abs(product.mean()) < confidence(CHECKS) / product.numel() ** 0.5
 
 
-@pytest.mark.parametrize('other', [1, 2, -1, 2**32])
-def test_seeds_are_uncorrelated(other: int) -> None:
-    product = 12 * (draw(0) - 0.5) * (draw(other) - 0.5)
+@pytest.mark.parametrize('seed', [1, 2, -1, 2**32])
+def test_seeds_are_uncorrelated(seed: int) -> None:
+    product = 12 * (draw(0) - 0.5) * (draw(seed) - 0.5)
     assert abs(product.mean()) < confidence(CHECKS) / product.numel() ** 0.5
 
 
@@ -82,8 +82,8 @@ def test_walkers_are_left_as_they_are(dtype: torch.dtype) -> None:
 
 
 def test_seeds_are_drawn_from_the_generator_given_or_from_the_global_one() -> None:
-    own = [draw_seed(torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
-    assert own[0] == own[1] != own[2]
+    seeds = [draw_seed(torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
+    assert seeds[0] == seeds[1] != seeds[2]
     torch.manual_seed(9)
     first = [draw_seed(None), draw_seed(None)]
     torch.manual_seed(9)

@@ -41,8 +41,8 @@ def assert_walks_match(data: Data, num_walks: int, p_halt: float, hops: int, nor
     factors = edge_weights(edges, weight, num_nodes, normalization)
     expected = walk_loads(edges, factors, num_nodes, walks, survival)
     made = visits(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, normalization=normalization), uniform)
-    found = WalkFeatures.from_visits(*made, num_nodes, hops)
-    np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-7)
+    actual = WalkFeatures.from_visits(*made, num_nodes, hops)
+    np.testing.assert_allclose(dense(actual), expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw', None])
@@ -118,10 +118,10 @@ def test_entries_are_distinct_and_ascend(name: str) -> None:
 @pytest.mark.parametrize('name', GRAPHS)
 def test_every_node_keeps_its_own_entry_of_no_hops_with_load_one(name: str) -> None:
     walks = walk(GRAPHS[name]())
-    own = walks.length == 0
-    assert walks.start[own].tolist() == list(range(walks.num_nodes))
-    assert torch.equal(walks.start[own], walks.visited[own])
-    assert (walks.load[own] == 1).all()
+    no_hops = walks.length == 0
+    assert walks.start[no_hops].tolist() == list(range(walks.num_nodes))
+    assert torch.equal(walks.start[no_hops], walks.visited[no_hops])
+    assert (walks.load[no_hops] == 1).all()
 
 
 def test_isolated_nodes_visit_nothing_else() -> None:
@@ -165,12 +165,12 @@ def test_zero_weight_edges_are_walked_with_load_zero() -> None:
 @pytest.mark.parametrize('order', [[0, 1, 2, 3], [3, 1, 0, 2], [2, 2, 0]])
 def test_walks_of_a_graph_are_the_same_in_any_batch(order: list[int], sampler: str) -> None:
     graphs = uneven_graphs()
-    found = dense(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
+    together = dense(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
     first = 0
     for index in order:
         size = graphs[index].num_nodes
-        own = slice(first, first + size)
-        assert np.array_equal(found[:, own, own], dense(walk(graphs[index], sampler=sampler)))
+        nodes = slice(first, first + size)
+        assert np.array_equal(together[:, nodes, nodes], dense(walk(graphs[index], sampler=sampler)))
         first += size
 
 
@@ -179,13 +179,13 @@ def test_walks_do_not_depend_on_the_order_of_the_edges(transition: str) -> None:
     edges = torch.tensor([[0, 0, 1, 1, 2, 0, 2], [1, 1, 0, 2, 1, 1, 1]])  # parallel ones of other weights too
     weight = torch.tensor([1.0, 3.0, 1.0, -2.0, 1.0, -0.5, 4.0])
     settings = WalkSettings(8, 0.3, 4, transition=transition)
-    first, *others = [
+    first, *reordered = [
         sample_walks(Graph.from_tensors(edges[:, order], 3, weight[order]), settings, seed=0)
         for order in (torch.arange(7), torch.arange(7).flip(0), torch.tensor([3, 1, 6, 0, 5, 2, 4]))
     ]
-    for other in others:
-        assert torch.equal(first.visited, other.visited)
-        torch.testing.assert_close(first.load, other.load)
+    for walks in reordered:
+        assert torch.equal(first.visited, walks.visited)
+        torch.testing.assert_close(first.load, walks.load)
 
 
 def test_number_next_to_one_takes_the_last_edge() -> None:
@@ -217,10 +217,10 @@ NUMBA_SETTINGS = [
 def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float, changed: dict) -> None:
     pytest.importorskip('numba', reason='Numba is not installed')
     graph, settings = Graph.from_data(GRAPHS[name]()), WalkSettings(6, p_halt, 13, **changed)
-    expected, found = (sample_walks(graph, settings, 3, backend) for backend in ('torch', 'numba'))
+    expected, compiled = (sample_walks(graph, settings, 3, backend) for backend in ('torch', 'numba'))
     for column in ('start', 'visited', 'length', 'load'):
-        assert torch.equal(getattr(found, column), getattr(expected, column))
-        assert getattr(found, column).dtype == getattr(expected, column).dtype
+        assert torch.equal(getattr(compiled, column), getattr(expected, column))
+        assert getattr(compiled, column).dtype == getattr(expected, column).dtype
 
 
 @pytest.fixture
@@ -243,8 +243,8 @@ def test_compiled_walks_of_many_threads(
     monkeypatch.setattr('pyg_topomask.walks.compiled._ALONE', 0)
     if counts:  # as where more visits are made than is likely
         monkeypatch.setattr('pyg_topomask.walks.compiled._likely', lambda *_: 0)
-    found = sample_walks(graph, settings, 3, 'numba')
-    assert all(torch.equal(getattr(found, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
+    compiled = sample_walks(graph, settings, 3, 'numba')
+    assert all(torch.equal(getattr(compiled, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
 
 
 def test_walks_beyond_what_numbers_hold_are_refused() -> None:
@@ -257,8 +257,8 @@ def test_chunks_of_start_nodes_make_no_difference(monkeypatch: pytest.MonkeyPatc
     graph, settings = Graph.from_data(GRAPHS['batch']()), WalkSettings(4, 0.2, 5, sampler='repelling')
     whole = sample_walks(graph, settings, 0, 'torch')
     monkeypatch.setattr('pyg_topomask.walks.walk._BUDGET', 64)
-    parts = sample_walks(graph, settings, 0, 'torch')
-    assert all(torch.equal(getattr(parts, name), getattr(whole, name)) for name in ('start', 'visited', 'length', 'load'))
+    chunked = sample_walks(graph, settings, 0, 'torch')
+    assert all(torch.equal(getattr(chunked, name), getattr(whole, name)) for name in ('start', 'visited', 'length', 'load'))
 
 
 def test_unknown_backend_is_refused() -> None:
@@ -280,9 +280,9 @@ def test_repelling_walkers_leave_by_different_edges_in_blocks_of_the_degree(num_
     counts = counted(Data(edge_index=edge_index, num_nodes=data.num_nodes), num_walks)
     for node, degree in enumerate(np.bincount(simple[0], minlength=data.num_nodes)):
         if degree > 0:
-            own = counts[node][simple[1][simple[0] == node]]
-            np.testing.assert_allclose(own.sum(), num_walks, rtol=1e-5)
-            assert set(own.round().astype(int)) <= {num_walks // degree, -(-num_walks // degree)}
+            by_neighbor = counts[node][simple[1][simple[0] == node]]
+            np.testing.assert_allclose(by_neighbor.sum(), num_walks, rtol=1e-5)
+            assert set(by_neighbor.round().astype(int)) <= {num_walks // degree, -(-num_walks // degree)}
 
 
 @pytest.mark.parametrize(('num_walks', 'degree'), [(2, 3), (3, 3), (3, 7), (4, 5), (2, 9)])
@@ -311,9 +311,9 @@ def test_antithetic_walkers_halt_at_different_times_and_each_as_often(p_halt: fl
     sampler, walkers = SAMPLERS['antithetic'](), torch.arange(2 * nodes)
     lengths = sampler.lengths(counter_uniform(0, torch.arange(nodes), 2), walkers, settings.survival).view(nodes, 2)
     assert (lengths[:, 0] != lengths[:, 1]).logical_or(lengths[:, 0] == hops).all()
-    for own in lengths.t().numpy():
+    for walker_lengths in lengths.t().numpy():
         for hop in range(1, hops + 1):
-            share, expected = (own >= hop).mean(), (1 - p_halt) ** hop
+            share, expected = (walker_lengths >= hop).mean(), (1 - p_halt) ** hop
             assert abs(share - expected) < confidence(24) * np.sqrt(expected * (1 - expected) / nodes)
 
 

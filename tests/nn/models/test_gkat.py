@@ -42,7 +42,7 @@ def run(model: GKAT, data: Data) -> Tensor:
 )
 def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, object]) -> None:
     batch = Batch.from_data_list(with_features())
-    implicit, explicit = (GKAT(5, 4, 3, (4, 1), explicit=own, **settings) for own in (False, True))
+    implicit, explicit = (GKAT(5, 4, 3, (4, 1), explicit=flag, **settings) for flag in (False, True))
     explicit.load_state_dict(implicit.state_dict())
     for layer in implicit.layers:
         layer.route = 'features'  # small graphs would go by their matrices anyway
@@ -50,8 +50,8 @@ def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, 
     torch.testing.assert_close(*outputs, rtol=1e-4, atol=1e-4)
     for out in outputs:
         out.square().sum().backward()
-    for own, other in zip(implicit.parameters(), explicit.parameters(), strict=True):
-        torch.testing.assert_close(own.grad, other.grad, rtol=1e-3, atol=1e-3)
+    for implicit_parameter, explicit_parameter in zip(implicit.parameters(), explicit.parameters(), strict=True):
+        torch.testing.assert_close(implicit_parameter.grad, explicit_parameter.grad, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize('readout', [None, 'sum', 'mean', 'max', 'mf', 'dm'])
@@ -74,7 +74,7 @@ def test_sum_mean_and_max_pool_what_the_attention_makes_of_the_nodes() -> None:
     for readout, pool in {'sum': torch.sum, 'mean': torch.mean, 'max': torch.amax}.items():
         model = GKAT(5, 4, 3, (2, 1), readout=readout)
         model.load_state_dict(node.state_dict())
-        expected = torch.stack([pool(part, 0) for part in hidden[0].split(batch.ptr.diff().tolist())])
+        expected = torch.stack([pool(rows, 0) for rows in hidden[0].split(batch.ptr.diff().tolist())])
         torch.testing.assert_close(run(model, batch), node.lin_out(expected), rtol=1e-4, atol=1e-4)
 
 
@@ -136,9 +136,11 @@ def test_masks_take_every_argument_of_walks(explicit: bool) -> None:
             RWGNKMask(2, **{name: value}),
             RWGNKMask(2),
         )
-        own, wanted, other = ((repr(of), of.seed, of.lam.tolist(), of.log_lam.requires_grad) for of in (mask, expected, usual))
-        assert own == wanted, name
-        assert own != other, name
+        actual, wanted, default = (
+            (repr(of), of.seed, of.lam.tolist(), of.log_lam.requires_grad) for of in (mask, expected, usual)
+        )
+        assert actual == wanted, name
+        assert actual != default, name
 
 
 @pytest.mark.parametrize('settings', [{'num_walks': None}, {'num_walks': 8}, {'num_walks': 8, 'dynamic': True}])
@@ -190,13 +192,13 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
     assert torch.equal(means, model.norm.module.running_mean)
     states = [layer.mask.prepared(graph) for layer in model.layers]
     assert states[0] is not states[1]
-    own = Graph.from_data(data)
+    layer_graph = Graph.from_data(data)
     layer: RWGNKAttention = model.layers[0]
-    layer.resample(model.eval().norm(data.x), own, torch.Generator().manual_seed(0))
-    assert torch.equal(layer.mask.prepared(own).query.visited, states[0].query.visited)
+    layer.resample(model.eval().norm(data.x), layer_graph, torch.Generator().manual_seed(0))
+    assert torch.equal(layer.mask.prepared(layer_graph).query.visited, states[0].query.visited)
     with torch.no_grad():
-        for other in model.layers:
-            other.lin_q.weight.mul_(-3.0)
+        for changed in model.layers:
+            changed.lin_q.weight.mul_(-3.0)
     later = Graph.from_data(data)
     model.resample(data.x, later, torch.Generator().manual_seed(0))
     assert not torch.equal(model.layers[0].mask.prepared(later).query.load, states[0].query.load)
@@ -225,7 +227,7 @@ def test_resampling_leaves_modes_as_they_were() -> None:
 
 def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     triangles = torch.cat([ring(3), ring(3) + 3], dim=1)
-    batch = Batch.from_data_list([Data(x=torch.eye(6)[:, :5], edge_index=own, num_nodes=6) for own in (ring(6), triangles)])
+    batch = Batch.from_data_list([Data(x=torch.eye(6)[:, :5], edge_index=edges, num_nodes=6) for edges in (ring(6), triangles)])
     model = GKAT(5, 4, 2, (2, 1), num_walks=None)
     graph, optimizer = Graph.from_data(batch), torch.optim.Adam(model.parameters(), 0.02)
     for _ in range(60):

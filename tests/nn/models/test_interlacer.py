@@ -65,9 +65,9 @@ def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
             f = block.local.mask.f.detach().numpy()[0]
             h = h + attention(block.local, norm(block.norms[2], h), power_series(adjacency / 3, f)[None])
         elif model.local == 'message_passing':
-            own, local = norm(block.norms[2], h), np.zeros_like(h)
+            normed, local = norm(block.norms[2], h), np.zeros_like(h)
             for i in range(count):
-                messages = [np.concatenate([own[i], own[j], pos[j] - pos[i]]) for j in neighbors[i]]
+                messages = [np.concatenate([normed[i], normed[j], pos[j] - pos[i]]) for j in neighbors[i]]
                 local[i] = mlp(block.local.mlp, np.stack(messages)).max(0)
             h = h + local
     return model.max_step * np.tanh(linear(model.lin_out, h))
@@ -85,8 +85,8 @@ def test_forward_is_the_equations(local: str | None, heads: int, training: bool)
     x, pos, batch = particles(SIZES)
     step = model(x, pos, batch).detach().numpy()
     for graph in range(len(SIZES)):
-        own = (batch == graph).numpy()
-        np.testing.assert_allclose(step[own], oracle(model, x.numpy()[own], pos.numpy()[own]), atol=1e-5)
+        nodes = (batch == graph).numpy()
+        np.testing.assert_allclose(step[nodes], oracle(model, x.numpy()[nodes], pos.numpy()[nodes]), atol=1e-5)
 
 
 @pytest.mark.parametrize('local', LOCALS)
@@ -96,9 +96,9 @@ def test_graphs_do_not_mix(local: str | None) -> None:
     history = x[:, :3].view(-1, 1, 3)
     together = model.rollout(pos, history, 3, x[:, 3:], batch)
     for graph in range(len(sizes)):
-        own = batch == graph
-        alone = model.rollout(pos[own], history[own], 3, x[own, 3:])
-        torch.testing.assert_close(together[own], alone, atol=1e-5, rtol=0)
+        nodes = batch == graph
+        alone = model.rollout(pos[nodes], history[nodes], 3, x[nodes, 3:])
+        torch.testing.assert_close(together[nodes], alone, atol=1e-5, rtol=0)
     with torch.no_grad():
         pos[batch == 1] += 1.0
     moved = model.rollout(pos, history, 3, x[:, 3:], batch)
@@ -185,7 +185,7 @@ def test_layers_share_the_walks_of_a_forward_pass(monkeypatch: pytest.MonkeyPatc
     masks = [block.local.mask for block in model.blocks]
     prepared = []
     for mask in masks:
-        monkeypatch.setattr(mask, 'prepare', lambda *args, own=mask.prepare: prepared.append(1) or own(*args))
+        monkeypatch.setattr(mask, 'prepare', lambda *args, prepare=mask.prepare: prepared.append(1) or prepare(*args))
     model(x, pos, batch)
     assert len(prepared) == 1
 
@@ -216,9 +216,9 @@ def test_no_particles_one_particle_and_other_dimensions() -> None:
 
 def test_saved_parameters_and_repr() -> None:
     model, (x, pos, batch) = make('grf').eval(), particles(SIZES)
-    other = Interlacer(5, 8).double().eval()
-    other.load_state_dict(model.state_dict())
-    assert torch.equal(other(x, pos, batch), model(x, pos, batch))
+    restored = Interlacer(5, 8).double().eval()
+    restored.load_state_dict(model.state_dict())
+    assert torch.equal(restored(x, pos, batch), model(x, pos, batch))
     assert repr(model) == "Interlacer(5, 8, 3, local='grf', num_neighbors=3)"
 
 

@@ -56,20 +56,24 @@ def adjacency(layer: torch.nn.Module) -> Matrix:
     matrix = np.zeros((10, 10))
     user, item = PAIRS.numpy()
     matrix[user, item + 4] = matrix[item + 4, user] = 1.0
-    return np.stack([matrix + own * np.eye(10) for own in numpy(layer.mask.self_loop)])
+    return np.stack([matrix + weight * np.eye(10) for weight in numpy(layer.mask.self_loop)])
 
 
 MASKS = {'sin_degree': sin_degree, 'adjacency': adjacency, None: lambda layer: np.ones((1, 10, 10))}
 
 
-def expected_output(own: MGFormer, data: Data, mask: str | None, feature_map: str) -> Matrix:
-    x = np.concatenate([numpy(own.embedding), numpy(data.svd_encoding)], axis=1) if own.svd_dim else numpy(own.embedding)
-    for layer in own.layers:
+def expected_output(mgformer: MGFormer, data: Data, mask: str | None, feature_map: str) -> Matrix:
+    x = (
+        np.concatenate([numpy(mgformer.embedding), numpy(data.svd_encoding)], axis=1)
+        if mgformer.svd_dim
+        else numpy(mgformer.embedding)
+    )
+    for layer in mgformer.layers:
         size = (len(x), layer.heads, -1)
         q, k = ((x @ numpy(lin.weight).T).reshape(size) for lin in (layer.lin_q, layer.lin_k))
-        q, k = (elu(own) if feature_map == 'elu' else simplex(layer, own) for own in (q, k))
+        q, k = (elu(vectors) if feature_map == 'elu' else simplex(layer, vectors) for vectors in (q, k))
         out = masked_attention(q, k, x.reshape(size), MASKS[mask](layer)).reshape(len(x), -1)
-        x = x + out if own.residual else out
+        x = x + out if mgformer.residual else out
     return x
 
 
@@ -77,41 +81,41 @@ def expected_output(own: MGFormer, data: Data, mask: str | None, feature_map: st
 @pytest.mark.parametrize('feature_map', ['simplex', 'elu'])
 @pytest.mark.parametrize('mask', MASKS)
 def test_model_is_that_of_the_paper(mask: str | None, feature_map: str, svd_dim: int) -> None:
-    data, own = interactions(svd_dim), model(mask=mask, feature_map=feature_map, svd_dim=svd_dim)
-    torch.nn.init.normal_(own.embedding)
-    users, items = own(data)
+    data, mgformer = interactions(svd_dim), model(mask=mask, feature_map=feature_map, svd_dim=svd_dim)
+    torch.nn.init.normal_(mgformer.embedding)
+    users, items = mgformer(data)
     assert (users.shape, items.shape) == ((4, 5 + svd_dim), (6, 5 + svd_dim))
-    np.testing.assert_allclose(numpy(torch.cat([users, items])), expected_output(own, data, mask, feature_map), atol=1e-10)
+    np.testing.assert_allclose(numpy(torch.cat([users, items])), expected_output(mgformer, data, mask, feature_map), atol=1e-10)
 
 
 @pytest.mark.parametrize('residual', [True, False])
 def test_layers_heads_and_residuals(residual: bool) -> None:
-    data, own = interactions(), model(layers=3, heads=2, residual=residual)
-    torch.nn.init.normal_(own.embedding)
-    expected = expected_output(own, data, 'sin_degree', 'simplex')
-    np.testing.assert_allclose(numpy(torch.cat(own(data))), expected, atol=1e-10)
+    data, mgformer = interactions(), model(layers=3, heads=2, residual=residual)
+    torch.nn.init.normal_(mgformer.embedding)
+    expected = expected_output(mgformer, data, 'sin_degree', 'simplex')
+    np.testing.assert_allclose(numpy(torch.cat(mgformer(data))), expected, atol=1e-10)
 
 
 def test_gradients_reach_every_parameter_and_are_right() -> None:
-    data, own = interactions(), model(max_degree=4)
-    torch.nn.init.normal_(own.embedding)
-    names = [name for name, _ in own.named_parameters()]
+    data, mgformer = interactions(), model(max_degree=4)
+    torch.nn.init.normal_(mgformer.embedding)
+    names = [name for name, _ in mgformer.named_parameters()]
 
     def run(*values: Tensor) -> Tensor:
-        return torch.cat(torch.func.functional_call(own, dict(zip(names, values, strict=True)), (graph,)))
+        return torch.cat(torch.func.functional_call(mgformer, dict(zip(names, values, strict=True)), (graph,)))
 
     graph = Graph.from_data(data)
-    inputs = [value.detach().clone().requires_grad_() for value in own.parameters()]
+    inputs = [value.detach().clone().requires_grad_() for value in mgformer.parameters()]
     assert torch.autograd.gradcheck(run, inputs, fast_mode=True)
-    torch.cat(own(data)).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in own.parameters())
+    torch.cat(mgformer(data)).square().sum().backward()
+    assert all(parameter.grad is not None and parameter.grad.any() for parameter in mgformer.parameters())
 
 
 @pytest.mark.parametrize('mask', ['sin_degree', 'adjacency', None])
 def test_graphs_and_data_are_the_same_to_it(mask: str | None) -> None:
-    data, own = interactions(), model(mask=mask)
+    data, mgformer = interactions(), model(mask=mask)
     graph = Graph.from_data(data)
-    for first, second in zip(own(data), own(graph), strict=True):
+    for first, second in zip(mgformer(data), mgformer(graph), strict=True):
         torch.testing.assert_close(first, second)
 
 
@@ -124,25 +128,25 @@ def test_outputs_and_gradients_of_some_nodes(
     nodes: list[int], mask: str | None, layers: int, residual: bool, route: str
 ) -> None:
     data, index = interactions(), torch.tensor(nodes, dtype=torch.long)
-    own = model(mask=mask, layers=layers, residual=residual, route=route, heads=2)
-    torch.nn.init.normal_(own.embedding)
-    some = own(data, index)
-    expected = expected_output(own, data, mask, 'simplex')[index.numpy()]
+    mgformer = model(mask=mask, layers=layers, residual=residual, route=route, heads=2)
+    torch.nn.init.normal_(mgformer.embedding)
+    some = mgformer(data, index)
+    expected = expected_output(mgformer, data, mask, 'simplex')[index.numpy()]
     np.testing.assert_allclose(numpy(some), expected, atol=1e-10)
-    parameters = list(own.parameters())
+    parameters = list(mgformer.parameters())
     weight = torch.randn(len(nodes), 8, dtype=torch.double)
-    full = torch.cat(own(data)).index_select(0, index)
+    full = torch.cat(mgformer(data)).index_select(0, index)
     grads = [torch.autograd.grad((out * weight).sum(), parameters, materialize_grads=True) for out in (some, full)]
-    for one, other in zip(*grads, strict=True):
-        torch.testing.assert_close(one, other)
+    for some_grad, full_grad in zip(*grads, strict=True):
+        torch.testing.assert_close(some_grad, full_grad)
 
 
 def test_last_layer_has_no_queries_but_those_of_the_nodes() -> None:
-    data, own = interactions(), model(layers=2)
+    data, mgformer = interactions(), model(layers=2)
     sizes: list[list[int]] = []
-    for layer in own.layers:
+    for layer in mgformer.layers:
         layer.lin_q.register_forward_pre_hook(lambda _, inputs: sizes.append(list(inputs[0].shape)))
-    own(data, torch.tensor([1, 5]))
+    mgformer(data, torch.tensor([1, 5]))
     assert sizes == [[10, 8], [2, 8]]
 
 
@@ -154,9 +158,9 @@ def test_bad_nodes_are_named(nodes: Tensor) -> None:
 
 def test_masks_and_feature_maps_may_be_modules() -> None:
     data, shared = interactions(), GRFMask(2)
-    own = model(mask=shared, heads=2, layers=2, feature_map=FavorFeatures(4, 16))
-    assert own.layers[0].mask is own.layers[1].mask is shared
-    assert torch.cat(own(data)).isfinite().all()
+    mgformer = model(mask=shared, heads=2, layers=2, feature_map=FavorFeatures(4, 16))
+    assert mgformer.layers[0].mask is mgformer.layers[1].mask is shared
+    assert torch.cat(mgformer(data)).isfinite().all()
     ones = model(mask=DenseMask(1, torch.ones(10, 10)))
     plain = model(mask=None)
     plain.load_state_dict({name: value for name, value in ones.state_dict().items() if 'mask' not in name})
@@ -164,68 +168,68 @@ def test_masks_and_feature_maps_may_be_modules() -> None:
 
 
 def test_users_and_items_without_interactions_are_embedded_and_learn() -> None:
-    data, own = interactions(), model()
-    torch.nn.init.normal_(own.embedding)
-    users, items = own(data)
+    data, mgformer = interactions(), model()
+    torch.nn.init.normal_(mgformer.embedding)
+    users, items = mgformer(data)
     (users[3].square().sum() + items[5].square().sum()).backward()
     assert users.isfinite().all()
-    assert own.embedding.grad.isfinite().all()
-    assert own.embedding.grad[3].any()
+    assert mgformer.embedding.grad.isfinite().all()
+    assert mgformer.embedding.grad[3].any()
 
 
 def test_renaming_items_renames_their_rows() -> None:
-    data, own = interactions(), model()
-    torch.nn.init.normal_(own.embedding)
+    data, mgformer = interactions(), model()
+    torch.nn.init.normal_(mgformer.embedding)
     order = torch.cat([torch.arange(4), 4 + torch.randperm(6)])
     renamed = Data(edge_index=torch.argsort(order)[data.edge_index], num_nodes=10, svd_encoding=data.svd_encoding[order])
-    other = copy.deepcopy(own)
+    permuted = copy.deepcopy(mgformer)
     with torch.no_grad():
-        other.embedding.copy_(own.embedding[order])
-    torch.testing.assert_close(torch.cat(other(renamed)), torch.cat(own(data))[order])
+        permuted.embedding.copy_(mgformer.embedding[order])
+    torch.testing.assert_close(torch.cat(permuted(renamed)), torch.cat(mgformer(data))[order])
 
 
 def test_dropout_acts_in_training_alone() -> None:
-    data, own = interactions(), model(dropout=0.5)
-    assert not torch.equal(own(data)[0], own(data)[0])
-    own.eval()
-    assert torch.equal(own(data)[0], own(data)[0])
+    data, mgformer = interactions(), model(dropout=0.5)
+    assert not torch.equal(mgformer(data)[0], mgformer(data)[0])
+    mgformer.eval()
+    assert torch.equal(mgformer(data)[0], mgformer(data)[0])
 
 
 def test_signs_of_structural_encodings_flip_in_training_alone() -> None:
-    data, own = interactions(), model(sign_flip=True)
-    torch.nn.init.normal_(own.embedding)
+    data, mgformer = interactions(), model(sign_flip=True)
+    torch.nn.init.normal_(mgformer.embedding)
     encoding, outputs = data.svd_encoding, set()
     expected = {}
     for signs in itertools.product([1.0, -1.0], repeat=3):  # one sign for both ends of a pair of singular vectors
         data.svd_encoding = encoding * torch.tensor(signs)
-        expected[signs] = expected_output(own, data, 'sin_degree', 'simplex')
+        expected[signs] = expected_output(mgformer, data, 'sin_degree', 'simplex')
     data.svd_encoding = encoding
     for _ in range(60):
-        output = numpy(torch.cat(own(data)))
+        output = numpy(torch.cat(mgformer(data)))
         (signs,) = (signs for signs, one in expected.items() if np.allclose(output, one, atol=1e-10))
         outputs.add(signs)
     assert len(outputs) > 4
-    np.testing.assert_allclose(numpy(torch.cat(own.eval()(data))), expected[1.0, 1.0, 1.0], atol=1e-10)
+    np.testing.assert_allclose(numpy(torch.cat(mgformer.eval()(data))), expected[1.0, 1.0, 1.0], atol=1e-10)
 
 
 def test_state_dict_and_reset() -> None:
-    data, own, other = interactions(), model().eval(), model().eval()
-    assert not torch.allclose(own(data)[0], other(data)[0])
-    other.load_state_dict(own.state_dict())
-    assert torch.equal(own(data)[0], other(data)[0])
-    for parameter in own.parameters():
+    data, mgformer, restored = interactions(), model().eval(), model().eval()
+    assert not torch.allclose(mgformer(data)[0], restored(data)[0])
+    restored.load_state_dict(mgformer.state_dict())
+    assert torch.equal(mgformer(data)[0], restored(data)[0])
+    for parameter in mgformer.parameters():
         torch.nn.init.normal_(parameter)
-    before = {name: value.clone() for name, value in own.state_dict().items() if value.is_floating_point()}
-    own.reset_parameters()
-    after = own.state_dict()
+    before = {name: value.clone() for name, value in mgformer.state_dict().items() if value.is_floating_point()}
+    mgformer.reset_parameters()
+    after = mgformer.state_dict()
     assert not any(torch.equal(value, after[name]) for name, value in before.items())
 
 
 def test_paper_s_size_of_structural_encodings_is_that_of_the_embeddings() -> None:
-    own = MGFormer(2, 3, embedding_dim=8)
-    assert (own.svd_dim, own.channels) == (8, 16)
-    assert own.layers[0].lin_q.weight.shape == (16, 16)
-    assert 'MGFormer(2, 3, embedding_dim=8' in repr(own)
+    mgformer = MGFormer(2, 3, embedding_dim=8)
+    assert (mgformer.svd_dim, mgformer.channels) == (8, 16)
+    assert mgformer.layers[0].lin_q.weight.shape == (16, 16)
+    assert 'MGFormer(2, 3, embedding_dim=8' in repr(mgformer)
 
 
 @pytest.mark.parametrize(

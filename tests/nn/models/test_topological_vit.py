@@ -127,11 +127,11 @@ def test_given_tensors_serve_each_image_of_a_large_grid(form: str) -> None:
     x, results = torch.randn(3, 12, CHANNELS, dtype=torch.float64), []
     dense, general = layer(256), layer(0)
     general.load_state_dict(dense.state_dict())
-    for own in (dense, general):
+    for attention in (dense, general):
         image = x.clone().requires_grad_()
-        out = own(image, grid)
-        results.append([out, *torch.autograd.grad(out.square().sum(), [image, *own.parameters()])])
-        assert own(x[:0], grid).shape == (0, 12, CHANNELS)
+        out = attention(image, grid)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [image, *attention.parameters()])])
+        assert attention(x[:0], grid).shape == (0, 12, CHANNELS)
     torch.testing.assert_close(*results)
 
 
@@ -173,10 +173,10 @@ def test_routes_agree(mask: str, feature_map: str) -> None:
     general = model(mask, feature_map=feature_map, dense_limit=0).double()
     general.load_state_dict(dense.state_dict())
     results = []
-    for own in (dense, general):
+    for vit in (dense, general):
         x = images().double().requires_grad_()
-        out = own(x)
-        results.append([out, *torch.autograd.grad(out.square().sum(), [x, *own.parameters()])])
+        out = vit(x)
+        results.append([out, *torch.autograd.grad(out.square().sum(), [x, *vit.parameters()])])
     # Scores of the identity map cancel, and their sums with them.
     tolerance = 1e-6 if feature_map == 'identity' else 1e-8
     torch.testing.assert_close(*results, rtol=tolerance, atol=tolerance)
@@ -186,10 +186,10 @@ def test_routes_agree(mask: str, feature_map: str) -> None:
 @pytest.mark.parametrize('dense_limit', [0, 256])
 @pytest.mark.parametrize('mask', MASKS)
 def test_images_of_a_batch_are_as_one_by_one(mask: str, dense_limit: int, attention: str) -> None:
-    own = model(mask, attention=attention, feature_map='favor', dense_limit=dense_limit).double()
+    vit = model(mask, attention=attention, feature_map='favor', dense_limit=dense_limit).double()
     x = images().double() * torch.tensor([1.0, 5.0, 0.1, 1.0]).view(-1, 1, 1, 1)
-    torch.testing.assert_close(own(x), torch.cat([own(image) for image in x.split(1)]))
-    assert own(x[:0]).shape == (0, 5)
+    torch.testing.assert_close(vit(x), torch.cat([vit(image) for image in x.split(1)]))
+    assert vit(x[:0]).shape == (0, 5)
 
 
 @pytest.mark.parametrize('dense_limit', [0, 256])
@@ -202,42 +202,42 @@ def test_random_features_of_an_image_ignore_the_scale_of_the_others(dense_limit:
 @pytest.mark.parametrize('attention', ['linear', 'softmax'])
 @pytest.mark.parametrize('mask', MASKS)
 def test_gradients_reach_every_parameter(mask: str, attention: str) -> None:
-    own = model(mask, attention=attention)
-    own(images()).square().sum().backward()
-    for name, parameter in own.named_parameters():
+    vit = model(mask, attention=attention)
+    vit(images()).square().sum().backward()
+    for name, parameter in vit.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.any(), name
 
 
 def test_model_is_pre_norm_blocks_between_embedding_and_mean() -> None:
-    own, x = model(dropout=0.5).eval(), images()
+    vit, x = model(dropout=0.5).eval(), images()
     tokens = torch.stack([
-        own.embedding.conv(x[:, :, row : row + 2, column : column + 2]).flatten(1)
+        vit.embedding.conv(x[:, :, row : row + 2, column : column + 2]).flatten(1)
         for row in range(0, 6, 2)
         for column in range(0, 8, 2)
     ], dim=1)  # fmt: skip
-    tokens = tokens + own.encoder.position
-    for block in own.encoder.blocks:
-        tokens = tokens + block.attention(block.norm1(tokens), own.encoder.graph)
+    tokens = tokens + vit.encoder.position
+    for block in vit.encoder.blocks:
+        tokens = tokens + block.attention(block.norm1(tokens), vit.encoder.graph)
         tokens = tokens + block.lin2(torch.nn.functional.gelu(block.lin1(block.norm2(tokens))))
-    torch.testing.assert_close(own(x), own.head(own.encoder.norm(tokens).mean(1)), rtol=1e-4, atol=1e-6)
-    assert not torch.equal(own.train()(x), own(x))
+    torch.testing.assert_close(vit(x), vit.head(vit.encoder.norm(tokens).mean(1)), rtol=1e-4, atol=1e-6)
+    assert not torch.equal(vit.train()(x), vit(x))
 
 
 @pytest.mark.parametrize('shape', [(3, 4), (1, 1), (1, 5), (4, 1), (2, 2)])
 def test_grid_joins_neighbors_in_x_and_y(shape: tuple[int, int]) -> None:
     graph = GridEncoder(*shape, CHANNELS, 1, HEADS, 16).graph(2)
-    found = set(map(tuple, graph.edge_index.t().tolist()))
-    assert len(found) == graph.num_edges
+    edges = set(map(tuple, graph.edge_index.t().tolist()))
+    assert len(edges) == graph.num_edges
     size, expected = shape[0] * shape[1], set()
     for copy_ in range(2):
         for row in range(shape[0]):
             for column in range(shape[1]):
-                for other, at in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
-                    if 0 <= other < shape[0] and 0 <= at < shape[1]:
+                for next_row, next_column in ((row + 1, column), (row - 1, column), (row, column + 1), (row, column - 1)):
+                    if 0 <= next_row < shape[0] and 0 <= next_column < shape[1]:
                         start = size * copy_
-                        expected.add((start + row * shape[1] + column, start + other * shape[1] + at))
-    assert found == expected
+                        expected.add((start + row * shape[1] + column, start + next_row * shape[1] + next_column))
+    assert edges == expected
     assert graph.batch.tolist() == [0] * size + [1] * size
 
 
@@ -250,10 +250,10 @@ def test_walks_are_prepared_once_for_each_seed(dense_limit: int) -> None:
             calls.append((self.seed, graph.num_graphs))
             return super().prepare(graph, generator)
 
-    own = TopologicalViT(8, 2, 3, 5, CHANNELS, 3, HEADS, 16, lambda i: Spy(HEADS, seed=i % 2), dense_limit=dense_limit)
+    vit = TopologicalViT(8, 2, 3, 5, CHANNELS, 3, HEADS, 16, lambda i: Spy(HEADS, seed=i % 2), dense_limit=dense_limit)
     for _ in range(3):
         for training in (True, False):
-            own.train(training)(torch.rand(4, 3, 8, 8))
+            vit.train(training)(torch.rand(4, 3, 8, 8))
     assert calls == [(seed, 1 if dense_limit else 4) for seed in (0, 1)]
 
 
@@ -266,26 +266,26 @@ def test_one_grid_is_kept_whatever_the_batch_sizes() -> None:
 
 
 def test_copies_and_pickles_leave_out_what_is_prepared() -> None:
-    own, x = model(dense_limit=0), images()
-    unused = len(pickle.dumps(own))
-    expected, graph = own(x), own.encoder.graph(4)
-    pickled = pickle.dumps(own)
+    vit, x = model(dense_limit=0), images()
+    unused = len(pickle.dumps(vit))
+    expected, graph = vit(x), vit.encoder.graph(4)
+    pickled = pickle.dumps(vit)
     assert len(pickled) == unused
-    for other in (pickle.loads(pickled), copy.deepcopy(own)):
-        assert torch.equal(other(x), expected)
-        assert other.encoder.graph(4) is not graph
-    assert own.encoder.graph(4) is graph
+    for copied in (pickle.loads(pickled), copy.deepcopy(vit)):
+        assert torch.equal(copied(x), expected)
+        assert copied.encoder.graph(4) is not graph
+    assert vit.encoder.graph(4) is graph
 
 
 def test_layers_have_walks_of_their_own() -> None:
-    own = model('grf')
-    first, second = (block.attention.mask(own.encoder.graph(1)).to_dense() for block in own.encoder.blocks)
+    vit = model('grf')
+    first, second = (block.attention.mask(vit.encoder.graph(1)).to_dense() for block in vit.encoder.blocks)
     assert not torch.equal(first != 0, second != 0)
 
 
 def test_feature_maps_are_made_for_each_layer() -> None:
-    own = model(feature_map=partial(FavorFeatures, num_features=6))
-    maps = [block.attention.feature_map for block in own.encoder.blocks]
+    vit = model(feature_map=partial(FavorFeatures, num_features=6))
+    maps = [block.attention.feature_map for block in vit.encoder.blocks]
     assert maps[0].projection.shape == (6, CHANNELS // HEADS)
     assert not torch.equal(maps[0].projection, maps[1].projection)
 
@@ -309,38 +309,38 @@ def test_autocast_sums_in_float32(attention: str, dense_limit: int, dtype: torch
 @pytest.mark.parametrize('attention', ['linear', 'softmax'])
 @pytest.mark.parametrize('dense_limit', [0, 256])
 def test_gradients_are_finite_under_autocast(dense_limit: int, attention: str) -> None:
-    own = model(attention=attention, dense_limit=dense_limit)
+    vit = model(attention=attention, dense_limit=dense_limit)
     with torch.autocast('cpu', torch.bfloat16):
-        out = own(images())
+        out = vit(images())
     out.float().sum().backward()
-    assert all(parameter.grad.isfinite().all() for parameter in own.parameters())
+    assert all(parameter.grad.isfinite().all() for parameter in vit.parameters())
 
 
 def test_deepcopy_state_dict_and_reset() -> None:
-    own, x = model('scaled', feature_map='favor'), images()
-    expected = own(x)
-    assert torch.equal(copy.deepcopy(own)(x), expected)
-    other = model('scaled', feature_map='favor')
-    other.load_state_dict(own.state_dict())
-    assert torch.equal(other(x), expected)
+    vit, x = model('scaled', feature_map='favor'), images()
+    expected = vit(x)
+    assert torch.equal(copy.deepcopy(vit)(x), expected)
+    restored = model('scaled', feature_map='favor')
+    restored.load_state_dict(vit.state_dict())
+    assert torch.equal(restored(x), expected)
     torch.manual_seed(5)
-    own.reset_parameters()
+    vit.reset_parameters()
     torch.manual_seed(5)
-    other.reset_parameters()
-    assert torch.equal(own(x), other(x))
-    assert not torch.equal(own(x), expected)
+    restored.reset_parameters()
+    assert torch.equal(vit(x), restored(x))
+    assert not torch.equal(vit(x), expected)
 
 
 @pytest.mark.parametrize('attention', ['linear', 'softmax'])
 def test_model_learns_the_place_of_a_spot(attention: str) -> None:
-    own = model('positive', attention=attention)
+    vit = model('positive', attention=attention)
     labels = torch.arange(20) % 5
     x = images(20) * 0.1
     x[torch.arange(20), :, 2, labels] += 1.0
-    optimizer = torch.optim.Adam(own.parameters(), 1e-2)
+    optimizer = torch.optim.Adam(vit.parameters(), 1e-2)
     for _ in range(80):
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(own(x), labels)
+        loss = torch.nn.functional.cross_entropy(vit(x), labels)
         loss.backward()
         optimizer.step()
     assert loss < 0.8  # log 5 = 1.6 by chance

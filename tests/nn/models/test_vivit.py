@@ -25,8 +25,8 @@ def videos(count: int = 4) -> Tensor:
 
 
 def test_model_is_a_spatial_then_a_temporal_encoder() -> None:
-    own, x = model(mask=grf), videos()
-    kernel = own.embedding.conv.weight.unflatten(1, (2, 3))
+    vivit, x = model(mask=grf), videos()
+    kernel = vivit.embedding.conv.weight.unflatten(1, (2, 3))
     per_index = []
     for index in range(3):
         tubelets = torch.stack([
@@ -34,53 +34,53 @@ def test_model_is_a_spatial_then_a_temporal_encoder() -> None:
             for row in (0, 2)
             for column in (0, 2, 4)
         ], dim=1)  # fmt: skip
-        tokens = torch.einsum('bntcxy,ktcxy->bnk', tubelets, kernel) + own.embedding.conv.bias
-        per_index.append(own.spatial(tokens))
-    expected = own.head(own.temporal(torch.stack(per_index, dim=1)))
-    torch.testing.assert_close(own(x), expected, rtol=1e-4, atol=1e-6)
+        tokens = torch.einsum('bntcxy,ktcxy->bnk', tubelets, kernel) + vivit.embedding.conv.bias
+        per_index.append(vivit.spatial(tokens))
+    expected = vivit.head(vivit.temporal(torch.stack(per_index, dim=1)))
+    torch.testing.assert_close(vivit(x), expected, rtol=1e-4, atol=1e-6)
 
 
 def test_spatial_and_temporal_layers() -> None:
-    own = model(mask=grf)
-    assert [type(block.attention.mask) for block in own.spatial.blocks] == [GRFMask, GRFMask]
-    assert [block.attention.mask for block in own.temporal.blocks] == [None]
-    assert own.spatial.position.shape == (6, 8)
-    assert own.temporal.position.shape == (3, 8)
+    vivit = model(mask=grf)
+    assert [type(block.attention.mask) for block in vivit.spatial.blocks] == [GRFMask, GRFMask]
+    assert [block.attention.mask for block in vivit.temporal.blocks] == [None]
+    assert vivit.spatial.position.shape == (6, 8)
+    assert vivit.temporal.position.shape == (3, 8)
 
 
 @pytest.mark.parametrize('attention', ['softmax', 'linear'])
 @pytest.mark.parametrize('mask', [None, grf])
 def test_videos_of_a_batch_are_as_one_by_one(mask: object, attention: str) -> None:
-    own, x = model(mask=mask, attention=attention).double(), videos().double()
-    torch.testing.assert_close(own(x), torch.cat([own(video) for video in x.split(1)]))
-    assert own(x[:0]).shape == (0, 5)
+    vivit, x = model(mask=mask, attention=attention).double(), videos().double()
+    torch.testing.assert_close(vivit(x), torch.cat([vivit(video) for video in x.split(1)]))
+    assert vivit(x[:0]).shape == (0, 5)
 
 
 @pytest.mark.parametrize('attention', ['softmax', 'linear'])
 @pytest.mark.parametrize('mask', [None, grf])
 def test_gradients_reach_every_parameter(mask: object, attention: str) -> None:
-    own = model(mask=mask, attention=attention, feature_map='elu')
-    own(videos()).square().sum().backward()
-    for name, parameter in own.named_parameters():
+    vivit = model(mask=mask, attention=attention, feature_map='elu')
+    vivit(videos()).square().sum().backward()
+    for name, parameter in vivit.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.any(), name
 
 
 def test_order_of_the_frames_matters() -> None:
-    own = model()
-    assert not torch.allclose(own(videos()), own(videos().flip(1)))
+    vivit = model()
+    assert not torch.allclose(vivit(videos()), vivit(videos().flip(1)))
 
 
 def test_deepcopy_and_reset() -> None:
-    own, x = model(mask=grf), videos()
-    other = copy.deepcopy(own)
-    assert torch.equal(other(x), own(x))
+    vivit, x = model(mask=grf), videos()
+    copied = copy.deepcopy(vivit)
+    assert torch.equal(copied(x), vivit(x))
     torch.manual_seed(5)
-    own.reset_parameters()
-    assert not torch.equal(other(x), own(x))
+    vivit.reset_parameters()
+    assert not torch.equal(copied(x), vivit(x))
     torch.manual_seed(5)
-    other.reset_parameters()
-    assert torch.equal(other(x), own(x))
+    copied.reset_parameters()
+    assert torch.equal(copied(x), vivit(x))
 
 
 @pytest.mark.parametrize(
