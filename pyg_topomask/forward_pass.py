@@ -9,11 +9,11 @@ import torch
 
 
 class ForwardPass:
-    r"""States that are drawn anew in every forward pass, and that all who ask during the pass share.
+    r"""States that are drawn anew in every forward pass. All users of the pass share them.
 
-    Nothing tells a graph that a forward pass begins. The first that :meth:`enter` for a second time has begun another one. A
-    call that activation checkpointing repeats is no second time: it finds torch's global generator as it was, and so draws the
-    same number.
+    A graph is not told when a forward pass begins. A new pass begins when a user enters for the second time. Activation
+    checkpointing repeats a call within a pass. Such a call draws the same number from torch's global generator as before, which
+    is how it is told from a second call.
     """
 
     def __init__(self) -> None:
@@ -22,10 +22,10 @@ class ForwardPass:
         self._generator = torch.Generator()
 
     def enter(self, user: object) -> None:
-        r"""Says that :obj:`user` takes part in the pass, before it asks for states.
+        r"""Takes part in the pass, before asking for states.
 
         Args:
-            user (object): Who asks.
+            user (object): The mask that asks.
         """
         number = int(torch.randint(2**62, ()))
         known = self._calls.get(id(user))

@@ -25,13 +25,16 @@ State = TypeVar('State')
 
 _INTEGERS = (torch.int32, torch.int64)
 
+#: The normalizations of :meth:`Graph.normalized_weight`.
+NORMALIZATIONS = ('sym', 'rw', None)
+
 #: Where a batch keeps the graph that layers share; beside its attributes, not among them.
 _SHARED = '_topomask_graph'
 
 
 def check_normalization(normalization: str | None) -> None:
     r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
-    check_choice(('sym', 'rw', None), normalization=normalization)
+    check_choice(NORMALIZATIONS, normalization=normalization)
 
 
 class Graph:

@@ -25,7 +25,7 @@ class MaskOperator:
     r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
 
     Operators add (:obj:`a + b`), scale (:obj:`2.0 * a`, or a tensor with one number per head), transpose (:obj:`a.T`), and
-    multiply entry by entry (:obj:`a * b`) when one of the two has low rank, or both are sparse.
+    multiply entry by entry (:obj:`a * b`) if one of the two has low rank. Masks also multiply if both are sparse.
 
     Args:
         segments (Segments): The division of the :math:`N` nodes into graphs.

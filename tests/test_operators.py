@@ -126,7 +126,7 @@ def test_input_of_integers_is_refused() -> None:
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_sums_in_half_precision_do_not_stand_still(dtype: torch.dtype) -> None:
-    graph = Graph.from_tensors(torch.stack([torch.zeros(5000, dtype=torch.long), torch.arange(5000)]), 5000)
+    graph = Graph.from_tensors(torch.stack([torch.arange(5000), torch.zeros(5000, dtype=torch.long)]), 5000)
     out = AdjacencyMask(self_loop=None)(graph).matmul(torch.ones(5000, 1, 1, dtype=dtype))
     assert out.dtype == dtype
     assert out[0].item() == pytest.approx(5000, rel=0.01)

@@ -157,7 +157,7 @@ class _ComposedMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
         return [mask._state(graph, generator) for mask in self._masks]
 
-    _state = prepare
+    _state = prepare  # the states of the masks are kept, not the list of them
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [mask.bind(graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]

@@ -111,8 +111,8 @@ class GRFMask(LogarithmicMask):
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; or a kernel
             in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
-            that the mask estimates at first, which warns where :obj:`max_walk_length` leaves out any power of a polynomial or
-            a tenth of a series; :obj:`None` for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
+            that the mask estimates at first. A warning says if :obj:`max_walk_length` leaves out a power of a polynomial or
+            more than a tenth of a series. :obj:`None` stands for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
             the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and

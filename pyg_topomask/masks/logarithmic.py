@@ -9,8 +9,8 @@ from pyg_topomask.masks.base import Mask
 
 
 class LogarithmicMask(Mask):
-    r"""A mask that learns numbers as they are or, where they are to stay above 0, as their logarithms. Which of the two is part
-    of the state dictionary, so that a mask that began with other numbers can be loaded.
+    r"""A mask that learns either numbers or their logarithms. Logarithms keep the numbers above 0. The state dictionary says
+    which of the two it holds, so that it can be loaded into a mask that began with the other.
     """
 
     #: Whether logarithms are learned.

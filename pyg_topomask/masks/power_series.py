@@ -63,10 +63,11 @@ class PowerSeriesMask(LogarithmicMask):
             kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or
             :obj:`"random_walk:2:p=3"`, which warns where :obj:`order` leaves out any power of a polynomial or a tenth of a
             series; :obj:`None` for :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
-        parameterization (str): Learn :obj:`"alpha"`, or the :obj:`"f"` whose convolution with itself it is, which makes the
-            mask positive semi-definite for symmetric :math:`\mathbf{W}`; :math:`f` then has :math:`\lfloor K / 2 \rfloor + 1`
-            numbers, :obj:`coefficients` are given to that length, so that :math:`\alpha` has those of a kernel up to the power
-            :math:`\lfloor K / 2 \rfloor`, and an odd order is one less. (default: :obj:`"alpha"`)
+        parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with
+            :math:`\alpha = f * f` (convolution), which makes the mask positive semi-definite for symmetric
+            :math:`\mathbf{W}`. Then :math:`f` has :math:`\lfloor K / 2 \rfloor + 1` numbers, an odd order is lowered by one,
+            and :obj:`coefficients` are those of :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`.
+            (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
             :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow

@@ -127,10 +127,11 @@ def masked_linear_attention(
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
-    The edges route is chosen up to :obj:`2**27` entries in all heads, for its memory; beyond, the features route is slower and
-    takes less. The blocks route is chosen where blocks take less than queries and values, or 64 MB; under
-    :func:`torch.compile`, which cannot look at the sizes of graphs, only by its name. The products route is taken by its name
-    alone.
+    The edges route comes first. It is chosen if it takes no more multiplications than the features route, and the mask has at
+    most :obj:`2**27` entries in all heads. The blocks route comes next. It is chosen if it takes fewer multiplications, and
+    the blocks hold at most :obj:`2**24` numbers or no more than queries, keys and values do. Otherwise the route is low_rank
+    for masks of low rank on one graph or many, and features for all others. The blocks route cannot be chosen under
+    :func:`torch.compile`, which does not know the sizes of graphs. The products route is never chosen.
 
     Args:
         mask (MaskOperator): The bound mask.
@@ -164,10 +165,10 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if not tracing:
         small = numbers * segments.largest <= max(_FEW, numbers * pair)
         if chosen == 'low_rank':
-            few = segments.num_pairs * pair < _SUMS * segments.num_nodes * outer
+            cheaper = segments.num_pairs * pair < _SUMS * segments.num_nodes * outer
         else:
-            few = cost * segments.largest + segments.num_pairs * pair < (cost + _OUTER * segments.num_nodes) * outer
-        if small and few:
+            cheaper = cost * segments.largest + segments.num_pairs * pair < (cost + _OUTER * segments.num_nodes) * outer
+        if small and cheaper:
             chosen = 'blocks'
     return chosen
 

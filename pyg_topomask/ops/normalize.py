@@ -28,7 +28,9 @@ def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
 
 
 def quotient(numerator: Tensor, denominator: Tensor, magnitude: Tensor) -> Tensor:
-    r"""Divides for autograd: 0 with gradient 0 where :func:`inverse_weight` is 0, of whose arguments the last two are."""
+    r"""Divides for autograd. The result and its gradient are 0 where :func:`inverse_weight` of denominator and magnitude
+    is 0.
+    """
     with torch.no_grad():
         empty = inverse_weight(denominator, magnitude) == 0
     return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)

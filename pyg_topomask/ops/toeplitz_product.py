@@ -133,12 +133,12 @@ class _Convolution(torch.autograd.Function):
         sizes, shape = kernel.shape[1:], grid.shape[1:-2]
         if not ctx.needs_input_grad[0]:
             return None, _Convolution.apply(kernel, grads[0], not ctx.flip), None
-        spectrum, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
+        of_kernel, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
         for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
             rows.append(list[Tensor]())
             for block, grad in zip(left, right, strict=True):
                 spectrum, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
-                rows[-1].append(_inverse(upstream * spectrum, sizes, shape))
+                rows[-1].append(_inverse(upstream * of_kernel, sizes, shape))
                 total = total + _correlation(spectrum, upstream, ctx.flip)
         return _kernel_of(total, kernel, sizes), _join(rows).view(grid.shape), None
 

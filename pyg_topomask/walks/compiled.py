@@ -360,8 +360,8 @@ def _likely(num_walks: int, survival: np.ndarray) -> int:
 
 
 def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
-    r"""Returns arrays in memory that is rarely asked of the system: in one piece, where four would be given back after a call,
-    or, where they are large, each from the start of a large page on.
+    r"""Returns arrays whose memory is cheap to get. Small arrays share one allocation, which the allocator keeps between calls.
+    Large arrays each start on a large page.
     """
     widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
     if sum(widths) <= _KEPT:

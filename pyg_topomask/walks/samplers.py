@@ -156,3 +156,6 @@ SAMPLERS: dict[str, type[IIDSampler]] = {
     'repelling': RepellingSampler,
     'repelling_antithetic': RepellingAntitheticSampler,
 }
+
+#: The samplers that the compiled walks know. Others walk in torch.
+COMPILED = frozenset(SAMPLERS.values())

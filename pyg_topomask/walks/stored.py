@@ -10,14 +10,13 @@ from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
-from pyg_topomask.graph import Graph
+from pyg_topomask.graph import NORMALIZATIONS, Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
 # The attributes grf_index, ... of the queries' walks and grf_key_index, ... of the keys', if these have walks of their own.
 _ENSEMBLES = ('grf', 'grf_key')
 _ATTRIBUTES = ('index', 'length', 'load', 'sizes')
-_NORMALIZATIONS = ('sym', 'rw', None)
 # Of `sizes`: the fingerprint of the graph, stored and used visits, the largest number of hops, and the code of the settings.
 _COLUMNS = (3, 1, 1, 1, 3)
 
@@ -115,7 +114,7 @@ def _load(graph: Graph, data: Data, ensemble: str, settings: WalkSettings, trans
         normalization, flow, counted = differing[0].tolist()
         raise ArgumentError(
             'data',
-            f'walks stored with normalization={_NORMALIZATIONS[normalization]!r}, flow={FLOWS[flow]!r} and '
+            f'walks stored with normalization={NORMALIZATIONS[normalization]!r}, flow={FLOWS[flow]!r} and '
             f'importance={counted == 0}',
             f'normalization={settings.normalization!r}, flow={settings.flow!r}, importance={settings.importance} and, for '
             f'walks that are counted, p_halt={settings.p_halt}, walk_length={settings.walk_length} and '
@@ -138,4 +137,4 @@ def _code(settings: WalkSettings) -> list[int]:
         # What is counted depends on how walks are drawn.
         drawn = settings.p_halt if settings.walk_length is None else settings.walk_length, settings.transition
         counted = 1 + zlib.crc32(repr(drawn).encode())
-    return [_NORMALIZATIONS.index(settings.normalization), FLOWS.index(settings.flow), counted]
+    return [NORMALIZATIONS.index(settings.normalization), FLOWS.index(settings.flow), counted]

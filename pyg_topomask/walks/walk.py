@@ -9,7 +9,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.samplers import COMPILED, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
@@ -62,7 +62,7 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         >>> sample_walks(graph, WalkSettings(num_walks=4, p_halt=0.0, max_walk_length=1), seed=0).load
         tensor([1., 1., 1., 1.])
     """
-    compiled = uses_numba(backend, graph.device)
+    compiled = uses_numba(backend, graph.device) and SAMPLERS[settings.sampler] in COMPILED
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     size, longest = graph.num_nodes, settings.max_walk_length
     if compiled:

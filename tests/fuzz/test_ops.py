@@ -143,15 +143,15 @@ def test_neighbors_are_of_the_same_graph(data: st.DataObject) -> None:
     batch = torch.repeat_interleave(ptr.diff())
     num, loop = data.draw(st.sampled_from([1, 2, 100])), data.draw(st.booleans())
     pos = q.detach()[:, 0]
-    row, col = knn_graph(pos, num, data.draw(st.sampled_from([batch, batch.int()])), loop)
-    assert torch.equal(batch[row], batch[col])
-    assert loop or not (row == col).any()
-    assert torch.unique(torch.stack([row, col]), dim=1).size(1) == row.numel()
+    source, target = knn_graph(pos, num, data.draw(st.sampled_from([batch, batch.int()])), loop)
+    assert torch.equal(batch[source], batch[target])
+    assert loop or not (source == target).any()
+    assert torch.unique(torch.stack([source, target]), dim=1).size(1) == source.numel()
     for first, end in zip(ptr[:-1].tolist(), ptr[1:].tolist(), strict=True):
-        count = torch.bincount(row, minlength=pos.size(0))[first:end]
+        count = torch.bincount(target, minlength=pos.size(0))[first:end]
         assert (count == min(num, end - first if loop else end - first - 1)).all()
         alone = knn_graph(pos[first:end], num, loop=loop) + first
-        assert torch.equal(alone, torch.stack([row, col])[:, (row >= first) & (row < end)])
+        assert torch.equal(alone, torch.stack([source, target])[:, (target >= first) & (target < end)])
 
 
 @pytest.mark.parametrize(

@@ -360,5 +360,5 @@ def test_stored_walks_have_to_fit() -> None:
     np.testing.assert_allclose(dense(exact(), data), dense(exact(), small_graph()))
     with pytest.raises(ValueError, match=r'^max_walk_length: got 4, but the stored walks end after 3'):
         sampled(max_walk_length=4)(data)
-    with pytest.raises(ValueError, match=r'^independent_ensembles: got True, but the data stores one'):
+    with pytest.raises(ValueError, match=r'^independent_ensembles: got True for data that stores one'):
         sampled(independent_ensembles=True)(data)

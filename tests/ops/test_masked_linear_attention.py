@@ -285,7 +285,7 @@ def test_all_queries_zero(route: str) -> None:
 
 @pytest.mark.parametrize('route', ['features', 'products', 'edges'])
 def test_rows_of_a_mask_that_are_zero_give_zero(route: str) -> None:
-    mask = AdjacencyMask(2, self_loop=None).double()(small_digraph())
+    mask = AdjacencyMask(2, self_loop=None, flow='target_to_source').double()(small_digraph())
     out = masked_linear_attention(*inputs(6), mask, route)
     assert not out[5].any()
     assert out[:5].any(-1).all()

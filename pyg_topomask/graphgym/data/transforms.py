@@ -47,8 +47,9 @@ WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
-    r"""The attention whose options say which walks a transform stores, and these: the configured one where it walks, or its
-    composed mask does, and else the one that the transform prepares for."""
+    r"""Returns the name and the options of the attention that a transform stores walks for. This is the configured attention
+    if it, or a mask that it is composed of, walks. Otherwise it is the attention that the transform is named after.
+    """
     attention, walker = configured_attention(), PREPARES_FOR[transform]
     if attention == 'Masked' and (given := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
         return attention, {**given, **WALKING[walker]}

@@ -230,5 +230,5 @@ def test_hooked_once(graphgps: SimpleNamespace) -> None:
 def test_what_data_lacks_is_named(graphgps: SimpleNamespace) -> None:
     batch = batch_of_paths()
     del batch.mask_left
-    with pytest.raises(ValueError, match=r"'mask_left', which the data lacks; .*; it comes with .* in topomask.transforms"):
+    with pytest.raises(ValueError, match=r"'mask_left', which the data lacks; .*; it comes with .*in topomask.transforms"):
         make(graphgps, 'GCN', 'LowRank')(batch)

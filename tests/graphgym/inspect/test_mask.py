@@ -211,7 +211,7 @@ def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
 
 def test_structure_that_a_mask_needs_is_made_by_transforms(tmp_path: Path, digits: Path) -> None:
     with pytest.raises(ValueError, match='AddGridShape'):
-        inspect(digits, ['gt.layer_type', 'GINE+Toeplitz', *QUIET], graphs=1, out=tmp_path)
+        inspect(digits, ['gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', '[]', *QUIET], graphs=1, out=tmp_path)
     options = ['gt.layer_type', 'GINE+Toeplitz', 'topomask.transforms', "[{'AddGridShape': {'shape': [8, 8]}}]", *QUIET]
     (row,) = inspect(digits, options, graphs=1, out=tmp_path)
     assert row['entries a row'] == 64
