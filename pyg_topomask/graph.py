@@ -254,6 +254,10 @@ class Graph:
         inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
         return (inverse * positive)[end]
 
+    def holds(self, settings: Hashable) -> bool:
+        r"""Returns whether the state of :obj:`settings` is prepared."""
+        return settings in self._states
+
     def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
         r"""Returns the state of :obj:`settings`, which is prepared at the first call.
 

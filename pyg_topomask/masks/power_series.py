@@ -15,6 +15,7 @@ from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.listed_terms import polynomial_entries
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
 from pyg_topomask.operators import MaskOperator
@@ -148,12 +149,11 @@ class PowerSeriesMask(LogarithmicMask):
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
             warn_of_growth(self, graph, state, alpha)
-        product = Product(
-            PowerSeriesStructure(),
-            (alpha, weight.unsqueeze(0), *state.pattern.tensors),
-            cost=(alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes,
-        )
-        return MaskOperator(graph.segments, self.heads, product)
+        cost = (alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes
+        product = Product(PowerSeriesStructure(), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
+        settings = self._adjacency.settings()
+        entries = polynomial_entries(graph, settings, state.pattern, state.weight, alpha, 'powers', cost)
+        return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
         return (
