@@ -161,7 +161,7 @@ class SinDegreeMask(Mask):
         return torch.where(seen.any(), nearest, row)
 
     def _given(self, graph: Graph, name: str) -> Tensor:
-        degree = getattr(graph.data, name, None)
+        degree = graph.get(name)
         if degree is None:
             raise ArgumentError('degree_attr', f'{name!r}, which the data lacks', 'its node attributes')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):

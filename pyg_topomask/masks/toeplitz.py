@@ -157,7 +157,7 @@ class ToeplitzMask(LogarithmicMask):
 
     def _shapes(self, graph: Graph) -> Tensor:
         r"""Returns the shape of the grid of each graph, :obj:`[num_graphs, d]`."""
-        shapes: Tensor | None = graph.data['grid_shape'] if graph.data is not None and 'grid_shape' in graph.data else None
+        shapes: Tensor | None = graph.get('grid_shape')
         size = graph.segments.sizes
         if shapes is None and self.shape_dims == 1:
             return size.unsqueeze(1)
