@@ -59,8 +59,8 @@ class ToeplitzMask(LogarithmicMask):
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data has no grid shape, but for lines, or one that does not
-            fit its nodes.
+        ValueError: If an argument is outside its range, the data has no grid shape (:obj:`shape_dims=1` needs none), or the
+            shape does not fit the nodes.
 
     Example:
         >>> from torch_geometric.data import Data
