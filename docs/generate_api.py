@@ -72,7 +72,7 @@ def _sentence(value: object) -> str:
     text = re.sub(r'`([^<`]*) <([^>`]*)>`_', r'[\1](\2)', text)
     text = re.sub(r':\w+:`[~.]?(?:\w+\.)*(\w+)`', r'`\1`', text)
     text = re.sub(r':\w+:`([^`]*)`', r'`\1`', text)
-    return re.split(r'(?<=[.])\s(?=[A-Z:`])', text)[0].rstrip(':.') + '.'
+    return re.split(r'(?<=[.])(?<!App\.)\s(?=[A-Z:`])', text)[0].rstrip(':.,') + '.'
 
 
 def _link(title: str, address: str | None) -> str:

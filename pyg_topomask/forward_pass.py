@@ -2,24 +2,34 @@ r"""What is drawn anew in every forward pass."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
 
 
+class _Pass:
+    def __init__(self, seed: int) -> None:
+        self.calls: dict[tuple[int, int], object] = {}
+        self.states: dict[Hashable, Any] = {}
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def holds(self, user: object) -> bool:
+        return any(identity == id(user) for identity, _ in self.calls)
+
+
 class ForwardPass:
-    r"""States that are drawn anew in every forward pass. All users of the pass share them.
+    r"""States that are drawn anew in every forward pass. All users of a pass share them.
 
     A graph is not told when a forward pass begins. A new pass begins when a user enters for the second time. Activation
-    checkpointing repeats a call within a pass. Such a call draws the same number from torch's global generator as before, which
-    is how it is told from a second call.
+    checkpointing repeats a call of an earlier pass. Such a call draws the same number from torch's global generator as before,
+    and is given the states of its pass. The last two passes are kept for that.
     """
 
     def __init__(self) -> None:
-        self._calls: dict[int, tuple[int, object]] = {}
-        self._states: dict[Hashable, Any] = {}
-        self._generator = torch.Generator()
+        self._passes: deque[_Pass] = deque(maxlen=2)
+        self._current = _Pass(0)
 
     def enter(self, user: object) -> None:
         r"""Takes part in the pass, before asking for states.
@@ -28,16 +38,19 @@ class ForwardPass:
             user (object): The mask that asks.
         """
         number = int(torch.randint(2**62, ()))
-        known = self._calls.get(id(user))
-        if known is not None and known[0] != number:
-            self._calls.clear()
-            self._states.clear()
-        if not self._calls:
-            self._generator.manual_seed(number)
-        self._calls[id(user)] = number, user  # kept alive, or else its id might be another's
+        call = id(user), number
+        repeated = next((each for each in self._passes if call in each.calls), None)
+        if repeated is not None:
+            self._current = repeated
+            return
+        if not self._passes or self._passes[-1].holds(user):
+            self._passes.append(_Pass(number))
+        self._current = self._passes[-1]
+        self._current.calls[call] = user  # kept alive, or else its id might be another's
 
     def state(self, settings: Hashable, draw: Callable[[torch.Generator], Any]) -> Any:
         r"""Returns the state of :obj:`settings` in this pass, drawn when it is first asked for."""
-        if settings not in self._states:
-            self._states[settings] = draw(self._generator)
-        return self._states[settings]
+        states = self._current.states
+        if settings not in states:
+            states[settings] = draw(self._current.generator)
+        return states[settings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from copy import copy
 from typing import Any, TypeVar
+from weakref import ref
 
 import torch
 from torch import Tensor
@@ -27,9 +28,6 @@ _INTEGERS = (torch.int32, torch.int64)
 
 #: The normalizations of :meth:`Graph.normalized_weight`.
 NORMALIZATIONS = ('sym', 'rw', None)
-
-#: Where a batch keeps the graph that layers share; beside its attributes, not among them.
-_SHARED = '_topomask_graph'
 
 
 def check_normalization(normalization: str | None) -> None:
@@ -71,17 +69,19 @@ class Graph:
         #: What is drawn anew in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
+        # What was read of the data, by name, None for what it lacks.
+        self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
         _check(edge_index, num_nodes, edge_weight, batch)
         #: The division of the nodes into graphs.
         self.segments = Segments(num_nodes, batch, device=edge_index.device)
-        if num_graphs is not None:
-            named = self.segments.num_graphs
-            if not is_whole(num_graphs, named):
-                raise ArgumentError(
-                    'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
-                )
-            self.segments.num_graphs = int(num_graphs)
+        named = self.segments.num_graphs
+        if num_graphs is not None and not is_whole(num_graphs, named):
+            raise ArgumentError(
+                'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
+            )
+        if num_graphs is not None and num_graphs != named:
+            self.segments = Segments(num_nodes, batch, int(num_graphs), edge_index.device)
 
     @classmethod
     def from_tensors(
@@ -107,16 +107,17 @@ class Graph:
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
         num_nodes = data.num_nodes or 0
-        batch = data.batch if 'batch' in data else None
-        edge_index = data.edge_index if 'edge_index' in data else None
-        edge_weight = data.edge_weight if 'edge_weight' in data else None
-        if edge_index is None and 'adj_t' in data:
-            edge_index, edge_weight = _edges_of(data.adj_t)
+        read = {name: _attribute(data, name) for name in ('edge_index', 'edge_weight', 'adj_t', 'batch')}
+        edge_index, edge_weight, adj_t, batch = read.values()
+        if edge_index is None and adj_t is not None:
+            edge_index, edge_weight = _edges_of(adj_t)
         if edge_index is None:
             device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
         num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
-        return cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+        graph = cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+        graph._read = read
+        return graph
 
     @classmethod
     def of(cls, graph: Graph | Data) -> Graph:
@@ -133,15 +134,15 @@ class Graph:
 
     @classmethod
     def shared(cls, batch: Data) -> Graph:
-        r"""Returns the graph of a batch, the same for all layers that are called with it, as long as its :obj:`edge_index`
-        and :obj:`edge_weight` are the same tensors.
+        r"""Returns the graph of a batch, the same for all layers that are called with it. If the edges, or another attribute
+        that the graph or a mask has read, are replaced, it is a new graph.
         """
-        graph: Graph | None = batch.__dict__.pop(_SHARED, None)
-        weight = batch.edge_weight if 'edge_weight' in batch else None
-        if graph is None or graph.edge_index is not batch.edge_index or graph.edge_weight is not weight:
-            # Of a copy: a graph refers to its data, and a cycle would keep both alive after the step.
-            graph = cls.from_data(copy(batch))
-        batch.__dict__[_SHARED] = graph
+        key = id(batch)
+        owner, graph = _SHARED.get(key, (None, None))
+        fits = owner is not None and owner() is batch
+        if graph is None or not fits or any(_attribute(batch, name) is not value for name, value in graph._read.items()):
+            graph = cls.from_data(copy(batch))  # a graph of the batch itself would keep it alive
+            _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph
 
     @property
@@ -203,7 +204,8 @@ class Graph:
         Raises:
             ValueError: If the data lacks the attribute, or the graph was not made from data.
         """
-        if self.data is None or name not in self.data:
+        value = self.get(name)
+        if value is None:
             raise ArgumentError(
                 argument,
                 f'the attribute name {name!r}, which the data lacks',
@@ -211,7 +213,12 @@ class Graph:
                 'it comes with the data set, or from a transform (in topomask.transforms of a YAML) that stores it under this '
                 f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}',
             )
-        return self.data[name]
+        return value
+
+    def get(self, name: str) -> Any:
+        r"""Returns an attribute of the data that the graph was made from, or :obj:`None`."""
+        self._read[name] = None if self.data is None else _attribute(self.data, name)
+        return self._read[name]
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
         r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each:
@@ -272,6 +279,14 @@ class Graph:
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
+
+
+#: The graph that the layers called with a batch share, by the id of the batch, which has no hash, until it is gone.
+_SHARED: dict[int, tuple[ref[Data], Graph]] = {}
+
+
+def _attribute(data: Data, name: str) -> Any:
+    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
 
 
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:

@@ -2,10 +2,11 @@ r"""Keyword arguments that a class hands on to another: their signature and thei
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar('T', bound=type)
 
@@ -16,9 +17,9 @@ _ENTRY = re.compile(r'^    (\w+) \(.*?(?=^    \S|\Z)', re.MULTILINE | re.DOTALL)
 
 def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
     r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and hands them on to other classes. It
-    changes no call. It replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their
-    types and defaults, and adds their texts to the section :obj:`Args` of the docstring. Arguments that the class names
-    or describes itself stay as they are.
+    replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their types and defaults, and
+    adds their texts to the section :obj:`Args` of the docstring. Arguments that the class names or describes itself stay
+    as they are. Calls with other arguments are a :class:`TypeError`.
 
     Args:
         *sources (type): The classes that take the options.
@@ -45,7 +46,18 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
                 if parameter.kind is parameter.VAR_KEYWORD or name in without:
                     continue
                 parameters.setdefault(name, parameter.replace(kind=parameter.KEYWORD_ONLY))
-        initialize.__signature__ = inspect.Signature(list(parameters.values()))
+        signature = inspect.Signature(list(parameters.values()))
+
+        @functools.wraps(initialize)
+        def checked(*arguments: Any, **keywords: Any) -> None:
+            try:
+                signature.bind(*arguments, **keywords)
+            except TypeError as error:
+                raise TypeError(f'{cls.__name__}: {error}') from None
+            initialize(*arguments, **keywords)
+
+        checked.__signature__ = signature  # type: ignore[attr-defined]
+        setattr(cls, '__init__', checked)  # noqa: B010
         cls.__doc__ = _described(cls.__doc__ or '', list(parameters), [source.__doc__ or '' for source in sources])
         return cls
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+__all__ = ['Segments']
+
 
 @dataclass(frozen=True)
 class SegmentGroup:

@@ -28,7 +28,7 @@ def structure_from_key(key: str) -> MaskStructure:
 
 
 def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Sequence[Tensor]) -> list[Tensor]:
-    r"""Returns the tensors with others in some places, by which a product is then differentiated."""
+    r"""Returns the tensors with some of them replaced, so that a product can be differentiated in these."""
     merged = list(tensors)
     for index, replacement in zip(indices, replacements, strict=True):
         merged[index] = replacement

@@ -342,3 +342,18 @@ def test_layers_follow_the_flow(kind: type[torch.nn.Module]) -> None:
     against.load_state_dict(layer.state_dict())
     torch.testing.assert_close(output(against, x, reverse), output(layer, x, data))
     assert not torch.allclose(output(against, x, data), output(layer, x, data), atol=1e-4)
+
+
+def test_composed_masks_have_the_flow_of_their_masks() -> None:
+    forwards, backwards = masks.AdjacencyMask(), AdjacencyMask(flow='target_to_source')
+    assert (2.0 * backwards).flow == (backwards + masks.PackingMask()).flow == forwards.T.flow == 'target_to_source'
+    assert backwards.T.flow == (forwards + forwards).flow == 'source_to_target'
+    assert (forwards + backwards).flow is None
+    assert (masks.PackingMask() + masks.PackingMask()).T.flow is None
+
+
+def test_hops_are_counted_in_the_direction_of_a_composed_mask() -> None:
+    path = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
+    for mask in (masks.AdjacencyMask().T, 2.0 * masks.AdjacencyMask(flow='target_to_source'), masks.AdjacencyMask()):
+        shares = weight_by_hops(mask, path, max_hops=1)
+        torch.testing.assert_close(shares.detach(), torch.tensor([[2 / 3, 1 / 3, 0.0]]))

@@ -147,6 +147,7 @@ API = {
     'pyg_topomask.operators': ['MaskOperator'],
     'pyg_topomask.capabilities': ['LowRank', 'Product', 'SparseEntries'],
     'pyg_topomask.structures': ['MaskStructure'],
+    'pyg_topomask.segments': ['Segments'],
     'pyg_topomask.sparse_pattern': ['SparsePattern'],
     'pyg_topomask.diagnostics': [
         'attention_degrees',

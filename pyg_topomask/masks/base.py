@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_product
 from pyg_topomask.operators import MaskOperator, reciprocal
@@ -151,6 +152,12 @@ class _ComposedMask(Mask):
     def fresh(self) -> bool:
         return any(mask.fresh for mask in self._masks)
 
+    @property
+    def flow(self) -> str | None:
+        r"""The direction of attention along edges that all masks with one have, or :obj:`None`."""
+        flows = {flow for mask in self._masks if (flow := getattr(mask, 'flow', None)) is not None}
+        return flows.pop() if len(flows) == 1 else None
+
     def settings(self) -> Hashable:
         return (type(self), *(mask.settings() for mask in self._masks))
 
@@ -216,6 +223,11 @@ class MultiHeadMask(_ComposedMask):
 
 class TransposedMask(_ComposedMask):
     r"""The transpose of a mask."""
+
+    @property
+    def flow(self) -> str | None:
+        flow = super().flow
+        return None if flow is None else next(other for other in FLOWS if other != flow)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return self._bound(graph, state)[0].T

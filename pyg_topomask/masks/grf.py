@@ -96,12 +96,12 @@ class GRFMask(LogarithmicMask):
     that its own walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed
     graphs too.
 
-    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data are used where there are any,
-    but not in training with :obj:`resample="forward"`. Their :obj:`num_walks`, :obj:`sampler` and :obj:`seed` then count, not
-    those given here. Equal to theirs have to be :obj:`normalization` and :obj:`importance`, and with :obj:`importance=False`
-    also :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`, on which the expectation of weighted visits does not depend.
-    They need at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to
-    the modulation, not to the edge weights. Equal graphs are walked alike.
+    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` stored on the data replace :obj:`num_walks`,
+    :obj:`sampler` and :obj:`seed`. They are not used in training with :obj:`resample="forward"`. Their
+    :obj:`normalization`, :obj:`importance` and :obj:`flow` must be those of the mask. Visits that are counted
+    (:obj:`importance=False`) also need the same :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`. Stored walks need at
+    least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the
+    modulation, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)

@@ -223,10 +223,10 @@ class LearnedFeaturesMask(Mask):
         return graph.segments.position
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
-        if state.numel() > 0 and int(state.max()) >= self.features.size(0):
+        if graph.segments.largest > self.features.size(0):
             raise ArgumentError(
                 'num_nodes',
-                f'{self.features.size(0)} for a graph of {int(state.max()) + 1} nodes',
+                f'{self.features.size(0)} for a graph of {graph.segments.largest} nodes',
                 'graphs with at most as many',
             )
         factor = self.features.index_select(0, state)

@@ -79,8 +79,9 @@ class RWGNKMask(Mask):
     that it makes as many, :math:`(1 - p_{halt})^l`, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}` (rows
     without entries are zero: walks end there). With :math:`\alpha = 0` and walks without a largest length the mask is
     :math:`\Gamma(\rho \mathbf{A} / d)` with :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 -
-    p_{halt}) \lambda` on a :math:`d`-regular graph, and on others between that of the largest and that of the smallest degree,
-    entry by entry (Theorem 4.2); this holds for expectations, not for samples. With :math:`\alpha = 1` entries are cosines.
+    p_{halt}) \lambda` on a :math:`d`-regular graph. On other graphs each entry lies between the values for the smallest and
+    for the largest degree (Theorem 4.2). This holds for expectations, not for samples. With :math:`\alpha = 1` entries are
+    cosines.
 
     The expectation is estimated by :obj:`num_walks` walks per node, or computed exactly with :obj:`num_walks=None`. Estimates
     with :math:`\alpha = 0` are unbiased for :math:`i \ne j`, and for :math:`i = j` with two independent ensembles; with one
@@ -93,11 +94,11 @@ class RWGNKMask(Mask):
     the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows, in memory that does not grow with the
     graph, and in time that does with the number of nodes within :math:`L` hops.
 
-    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data are used where there are any,
-    unless :obj:`num_walks=None`, whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, but not in training with
-    :obj:`resample="forward"`. They have to be walks of the same :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`, of
-    at least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to
-    :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
+    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` stored on the data replace :obj:`num_walks`,
+    :obj:`sampler` and :obj:`seed`. They are not used if :obj:`num_walks=None`, or in training with
+    :obj:`resample="forward"`. They must be walks of the same :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and
+    :obj:`flow`, of at least :obj:`max_walk_length` hops, and of two ensembles for :obj:`independent_ensembles=True`. Gradients
+    flow to :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)

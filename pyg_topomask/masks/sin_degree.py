@@ -35,9 +35,9 @@ class SinDegreeMask(Mask):
     head. Degrees up to :obj:`max_degree` have an embedding each, as in the paper; above, buckets that double in width share
     one, so that the parameters do not grow with the data.
 
-    A degree that no training step has seen has an embedding, but one that means nothing yet: in evaluation, it takes that of
-    the nearest degree seen in training (of two, the smaller; a bucket is as near as its nearest degree). A mask that was never
-    trained takes every degree's own.
+    The embedding of a degree that training never saw means nothing. In evaluation such a degree takes the embedding of the
+    nearest degree seen in training, and of two equally near ones the smaller. A bucket is as near as its nearest degree. A mask
+    that was never trained uses each degree's embedding as it is.
 
     What is learned of an embedding is its offset from where it began, so that weight decay draws it back there and leaves the
     embedding of a degree that is not in the data as it is. The degrees :attr:`seen` are those whose offset is not zero, of all
@@ -161,7 +161,7 @@ class SinDegreeMask(Mask):
         return torch.where(seen.any(), nearest, row)
 
     def _given(self, graph: Graph, name: str) -> Tensor:
-        degree = getattr(graph.data, name, None)
+        degree = graph.get(name)
         if degree is None:
             raise ArgumentError('degree_attr', f'{name!r}, which the data lacks', 'its node attributes')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):

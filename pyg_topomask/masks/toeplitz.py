@@ -59,8 +59,8 @@ class ToeplitzMask(LogarithmicMask):
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data has no grid shape, but for lines, or one that does not
-            fit its nodes.
+        ValueError: If an argument is outside its range, the data has no grid shape (:obj:`shape_dims=1` needs none), or the
+            shape does not fit the nodes.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -157,7 +157,7 @@ class ToeplitzMask(LogarithmicMask):
 
     def _shapes(self, graph: Graph) -> Tensor:
         r"""Returns the shape of the grid of each graph, :obj:`[num_graphs, d]`."""
-        shapes: Tensor | None = graph.data['grid_shape'] if graph.data is not None and 'grid_shape' in graph.data else None
+        shapes: Tensor | None = graph.get('grid_shape')
         size = graph.segments.sizes
         if shapes is None and self.shape_dims == 1:
             return size.unsqueeze(1)

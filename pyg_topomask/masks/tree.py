@@ -93,17 +93,17 @@ class TreeState:
         Raises:
             ValueError: If the data has changed since it was stored.
         """
-        data = graph.data
-        missing = [name for name in _NAMES if data is None or name not in data]
-        if data is None or len(missing) == len(_NAMES):
+        stored = {name: graph.get(name) for name in _NAMES}
+        missing = [name for name, value in stored.items() if value is None]
+        if len(missing) == len(_NAMES):
             return None
         if missing:
             raise ArgumentError(
                 'data', f'a stored forest without {missing}', 'a complete one', 'run AddForest again', verb='is'
             )
-        index, taken, sizes = (data[name] for name in _NAMES)
-        fingerprint, stored = sizes.view(-1, 4).split([3, 1], dim=1)
-        total = int(stored.sum())
+        index, taken, sizes = stored.values()
+        fingerprint, num_stored = sizes.view(-1, 4).split([3, 1], dim=1)
+        total = int(num_stored.sum())
         if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), taken.numel()} != {total}:
             raise ArgumentError(
                 'data',
@@ -112,7 +112,7 @@ class TreeState:
                 'it has changed since the forest was stored: run AddForest again, after the transforms that change it',
                 verb='is',
             )
-        counts = torch.stack([fingerprint[:, 0], stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
+        counts = torch.stack([fingerprint[:, 0], num_stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
         upwards = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
         parent, up, down = index.cpu()[:, upwards].numpy()
         return cls._measured(graph, Forest(parent, up, down, taken.cpu()[upwards].numpy()))

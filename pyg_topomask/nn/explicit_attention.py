@@ -178,7 +178,7 @@ class SparseMaskAttention(ExplicitAttention):
         bias: bool = True,
         out_channels: int | None = None,
     ) -> None:
-        flow = getattr(mask, 'flow', 'source_to_target')
+        flow = getattr(mask, 'flow', None) or 'source_to_target'
         super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
         check_mask(mask, heads)
         self.mask = mask

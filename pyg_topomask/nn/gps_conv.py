@@ -105,7 +105,7 @@ class TopoGPSConv(GPSConv):
         )
         self.heads = getattr(attn, 'heads', heads)
         self.replaces_attention = replaced
-        # Weights that neither the local layer nor the attention takes stay the error that PyG makes of them.
+        # PyG raises its own error for edge weights that neither layer takes.
         self.weighted_conv = attn is None or conv is None or _takes(conv, 'edge_weight')
         if replaced:
             self.attn = attn

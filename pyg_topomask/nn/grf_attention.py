@@ -23,9 +23,9 @@ class GRFAttention(MaskedLinearAttention):
         {\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    Walks stored by :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` are used when the layer is given
-    :obj:`graph=Graph.from_data(data)`, whatever :obj:`num_walks`, :obj:`sampler` and :obj:`seed` say here, and if visits are
-    weighed (:obj:`importance=True`) :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`; otherwise the layer walks itself.
+    The layer uses walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` stored if it is given
+    :obj:`graph=Graph.from_data(data)`. Otherwise it walks itself. :class:`~pyg_topomask.masks.GRFMask` says which options must
+    agree with those of the stored walks.
 
     Args:
 

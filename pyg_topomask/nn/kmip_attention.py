@@ -57,9 +57,9 @@ class KMIPAttention(ExplicitAttention):
             :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
         expander_degree (int): The number of neighbors in the expander, even. (default: :obj:`6`)
         diversity (float): In training, the weight in the loss of the squared coefficient of variation of the attention that
-            the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters in every backward
-            pass: no training loop has to add it, and nothing that scales the loss scales it, neither a gradient scaler nor its
-            division by the number of batches whose gradients are accumulated. (default: :obj:`0.0`)
+            the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters every backward
+            pass, so that no training loop has to add it. Gradient scalers and gradient accumulation do not scale it.
+            (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the projections. (default: :obj:`True`)

@@ -74,9 +74,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
 @options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive'])
 class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
-    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4): a node attends to the nodes that its walks have in common with,
-    or, with :obj:`asymmetric=True`, to those that its walks visit. The modulation is learned as its logarithm, so that the mask
-    stays positive; edge weights have to be.
+    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its own. With
+    :obj:`asymmetric=True` it attends to the nodes that its walks visit. The modulation is learned as its logarithm, so that the
+    mask stays positive. Edge weights must be positive.
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}

@@ -50,7 +50,8 @@ class RWGNKAttention(MaskedLinearAttention):
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Draws the walks of the dynamic kernel (App. A.5.2): a walker hops along an edge :math:`(i, j)` with the probability
+        r"""Draws the walks of the dynamic kernel (App. A.5.2): a walker hops from node :math:`i` to node :math:`j` with the
+        probability
 
         .. math::
             P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}

@@ -3,110 +3,91 @@ r"""The custom operators of attention. To torch.compile each is one node, whatev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-_INPUTS = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
+_SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
 
 
-class Forward(Protocol):
-    def __call__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        tensors: Sequence[Tensor],
-        constants: Sequence[Tensor],
-        structure: str,
-        heads: int,
-    ) -> tuple[Tensor, Tensor]: ...
+class AttentionInputs(NamedTuple):
+    r"""What an operator of attention is given.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        tensors (sequence of torch.Tensor): The tensors of the mask.
+        constants (sequence of torch.Tensor): What has no gradient, such as the positions of entries.
+        structure (str): The key of the mask's structure. (default: :obj:`""`)
+        heads (int): The number of heads of the mask, :obj:`1` where all share it. (default: :obj:`1`)
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    tensors: Sequence[Tensor]
+    constants: Sequence[Tensor]
+    structure: str = ''
+    heads: int = 1
 
 
-class Backward(Protocol):
-    def __call__(
-        self,
-        grads: tuple[Tensor, Tensor | None],
-        outputs: tuple[Tensor, Tensor],
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        tensors: Sequence[Tensor],
-        constants: Sequence[Tensor],
-        structure: str,
-        heads: int,
-        learnable: Sequence[int],
-    ) -> list[Tensor]: ...
+Forward = Callable[[AttentionInputs], tuple[Tensor, Tensor]]
+Backward = Callable[
+    [tuple[Tensor, Tensor | None], tuple[Tensor, Tensor], AttentionInputs, Sequence[int]],
+    list[Tensor],
+]
 
 
 def attention_op(
     name: str,
     forward: Forward,
     backward: Backward,
-    second: Callable[[Tensor, Sequence[Tensor]], tuple[int, ...]] = lambda q, tensors: q.shape[:2],
+    second: Callable[[AttentionInputs], tuple[int, ...]] = lambda inputs: inputs.q.shape[:2],
 ) -> Callable[..., tuple[Tensor, Tensor]]:
-    r"""Registers the forward and the backward pass of attention as custom operators.
-
-    Both are given queries and keys :obj:`[N, H, m]`, values :obj:`[N, H, d]`, the tensors of the mask, constants without
-    gradient, the key of the mask's structure, and the number of heads of the mask, :obj:`1` where all share it.
+    r"""Registers the forward and the backward pass of attention as custom operators. Returns a function that takes the fields
+    of :class:`AttentionInputs`.
 
     Args:
         name (str): The name of the operator in :obj:`torch.ops.pyg_topomask`.
-        forward (callable): Returns the output, :obj:`[N, H, d]`, and a second tensor that the backward pass reads.
-        backward (callable): Returns the gradients of :obj:`q`, :obj:`k`, :obj:`v`, and of those tensors of the mask whose
-            positions are :obj:`learnable`, each in memory of its own. The gradient of the second output is :obj:`None` where
-            nothing depends on it.
+        forward (callable): Takes the inputs. Returns the output, :obj:`[N, H, d]`, and a second tensor that the backward pass
+            reads.
+        backward (callable): Takes the gradients of the two outputs, the outputs, the inputs, and which tensors of the mask are
+            learned, by position. Returns the gradients of :obj:`q`, :obj:`k`, :obj:`v` and these tensors, each in memory of
+            its own. The gradient of the second output is :obj:`None` if nothing depends on it.
         second (callable): Returns the shape of the second output. (default: :obj:`[N, H]`)
     """
 
+    def run(*arguments: Any) -> tuple[Tensor, Tensor]:
+        return forward(AttentionInputs(*arguments))
+
     def run_backward(
-        grad: Tensor,
-        grad_second: Tensor | None,
-        out: Tensor,
-        kept: Tensor,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        tensors: Sequence[Tensor],
-        constants: Sequence[Tensor],
-        structure: str,
-        heads: int,
-        learnable: Sequence[int],
+        grad: Tensor, grad_second: Tensor | None, out: Tensor, kept: Tensor, learnable: Sequence[int], *arguments: Any
     ) -> list[Tensor]:
-        return backward((grad, grad_second), (out, kept), q, k, v, tensors, constants, structure, heads, learnable)
+        return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
 
     qualified = f'pyg_topomask::{name}'
-    op = torch.library.custom_op(qualified, forward, mutates_args=(), schema=f'({_INPUTS}) -> (Tensor, Tensor)')
+    op = torch.library.custom_op(qualified, run, mutates_args=(), schema=f'({_SCHEMA}) -> (Tensor, Tensor)')
     op_backward = torch.library.custom_op(
         f'{qualified}_backward',
         run_backward,
         mutates_args=(),
-        schema=f'(Tensor grad, Tensor? grad_second, Tensor out, Tensor kept, {_INPUTS}, *, int[] learnable) -> Tensor[]',
+        schema=f'(Tensor grad, Tensor? grad_second, Tensor out, Tensor kept, int[] learnable, {_SCHEMA}) -> Tensor[]',
     )
 
     @op.register_fake
-    def _(
-        q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-    ) -> tuple[Tensor, Tensor]:
-        return v.new_empty(v.shape), q.new_empty(second(q, tensors))
+    def _(*arguments: Any) -> tuple[Tensor, Tensor]:
+        inputs = AttentionInputs(*arguments)
+        return inputs.v.new_empty(inputs.v.shape), inputs.q.new_empty(second(inputs))
 
     @op_backward.register_fake
     def _(
-        grad: Tensor,
-        grad_second: Tensor | None,
-        out: Tensor,
-        kept: Tensor,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        tensors: Sequence[Tensor],
-        constants: Sequence[Tensor],
-        structure: str,
-        heads: int,
-        learnable: Sequence[int],
+        grad: Tensor, grad_second: Tensor | None, out: Tensor, kept: Tensor, learnable: Sequence[int], *arguments: Any
     ) -> list[Tensor]:
-        return [tensor.new_empty(tensor.shape) for tensor in (q, k, v, *(tensors[index] for index in learnable))]
+        inputs = AttentionInputs(*arguments)
+        learned = (inputs.tensors[index] for index in learnable)
+        return [tensor.new_empty(tensor.shape) for tensor in (inputs.q, inputs.k, inputs.v, *learned)]
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         q, k, v, tensors, constants, ctx.structure, ctx.heads = inputs
@@ -118,8 +99,8 @@ def attention_op(
         out, kept, q, k, v, *rest = ctx.saved_tensors
         tensors, constants = rest[: ctx.num_tensors], rest[ctx.num_tensors :]
         grad = torch.zeros_like(out) if grad is None else grad
-        static = {'structure': ctx.structure, 'heads': ctx.heads, 'learnable': ctx.learnable}
-        grads = op_backward(grad, grad_second, out, kept, q, k, v, tensors, constants, **static)
+        inputs = (q, k, v, tensors, constants, ctx.structure, ctx.heads)
+        grads = op_backward(grad, grad_second, out, kept, ctx.learnable, *inputs)
         grad_tensors: list[Tensor | None] = [None] * ctx.num_tensors
         for index, learned in zip(ctx.learnable, grads[3:], strict=True):
             grad_tensors[index] = learned
@@ -127,16 +108,8 @@ def attention_op(
 
     op.register_autograd(differentiate, setup_context=setup_context)
 
-    def attend(
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        tensors: Sequence[Tensor],
-        constants: Sequence[Tensor],
-        structure: str = '',
-        heads: int = 1,
-    ) -> tuple[Tensor, Tensor]:
-        results: tuple[Tensor, Tensor] = op(q, k, v, tensors, constants, structure, heads)
+    def attend(*arguments: Any) -> tuple[Tensor, Tensor]:
+        results: tuple[Tensor, Tensor] = op(*AttentionInputs(*arguments))
         return results
 
     return attend

@@ -12,7 +12,7 @@ from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.attention_op import attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -113,10 +113,9 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
         return torch.einsum('hnm,mhd->nhd', alpha, v.to(dtype)).to(v.dtype)
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-) -> tuple[Tensor, Tensor]:
-    (mask,), (pattern, keep) = tensors, _pattern_and_keep(constants)
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern, keep = _pattern_and_keep(constants)
     row = pattern.row.long().expand(q.size(1), -1)
     score = sddmm(pattern, q, k).add_(mask.log())
     highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
@@ -134,18 +133,10 @@ def _pattern_and_keep(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tenso
 
 
 def _backward(
-    grads: tuple[Tensor, Tensor | None],
-    outputs: tuple[Tensor, Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    tensors: Sequence[Tensor],
-    constants: Sequence[Tensor],
-    structure: str,
-    heads: int,
-    learnable: Sequence[int],
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    (grad, grad_alpha), (_, alpha), (mask,) = grads, outputs, tensors
+    q, k, v, (mask,), constants, *_ = inputs
+    (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = _pattern_and_keep(constants)
     row = pattern.row.long().expand(q.size(1), -1)
     grad_score = sddmm(pattern, grad, v)
@@ -166,4 +157,4 @@ def _backward(
     return [spmm(pattern, grad_score, k), spmm(pattern, grad_score, q, transpose=True), grad_v, *grad_mask]
 
 
-_attend = attention_op('attend_softmax', _forward, _backward, lambda q, tensors: (q.shape[1], tensors[0].shape[1]))
+_attend = attention_op('attend_softmax', _forward, _backward, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))

@@ -63,8 +63,8 @@ def polynomial_action(
 
 
 def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
-    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term may be
-    overwritten when the next but one is asked for.
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term is valid
+    until two more have been drawn.
     """
     before, current = x, x
     for k in range(count):

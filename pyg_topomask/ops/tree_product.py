@@ -236,7 +236,7 @@ def _tree_sum(x: Tensor, tree: Tensor) -> Tensor:
 
 
 def _split(f: Tensor, diameter: int) -> tuple[Tensor, Tensor]:
-    r"""Splits a function into one that is 0 where it is clipped, for the distances that there are, and a constant."""
+    r"""Writes a function as a constant, its clipped value, plus a function that is 0 beyond the clip."""
     if diameter < f.size(1):
         return f[:, : diameter + 1], f[:, :0]
     return f[:, :-1] - f[:, -1:], f[:, -1:]

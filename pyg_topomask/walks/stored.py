@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 
 import torch
+from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
@@ -62,13 +63,15 @@ def load_walks(
     Raises:
         ValueError: If the data has changed since the walks were stored, or they do not fit the settings.
     """
-    data, hops = graph.data, settings.max_walk_length
-    if data is None:
+    hops = settings.max_walk_length
+    stored = {ensemble: [graph.get(f'{ensemble}_{attribute}') for attribute in _ATTRIBUTES] for ensemble in _ENSEMBLES}
+    walks = [
+        _load(graph, ensemble, tensors, settings, transform)
+        for ensemble, tensors in stored.items()
+        if any(tensor is not None for tensor in tensors)
+    ]
+    if not walks:
         return None
-    ensembles = [name for name in _ENSEMBLES if any(f'{name}_{attribute}' in data for attribute in _ATTRIBUTES)]
-    if not ensembles:
-        return None
-    walks = [_load(graph, data, ensemble, settings, transform) for ensemble in ensembles]
     longest = min(features.max_walk_length for features in walks)
     if longest < hops:
         raise ArgumentError(
@@ -88,11 +91,12 @@ def load_walks(
     return query, walks[1].truncate(hops) if settings.independent_ensembles else query
 
 
-def _load(graph: Graph, data: Data, ensemble: str, settings: WalkSettings, transform: str) -> WalkFeatures:
-    missing = [f'{ensemble}_{attribute}' for attribute in _ATTRIBUTES if f'{ensemble}_{attribute}' not in data]
-    if missing:
+def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: WalkSettings, transform: str) -> WalkFeatures:
+    index, length, load, sizes = tensors
+    if index is None or length is None or load is None or sizes is None:
+        names = zip(_ATTRIBUTES, tensors, strict=True)
+        missing = [f'{ensemble}_{attribute}' for attribute, tensor in names if tensor is None]
         raise ArgumentError('data', f'stored walks without {missing}', 'complete ones', f'run {transform} again')
-    index, length, load, sizes = (data[f'{ensemble}_{attribute}'] for attribute in _ATTRIBUTES)
     if sizes.dim() != 2 or sizes.size(1) != sum(_COLUMNS):
         raise ArgumentError(
             'data',

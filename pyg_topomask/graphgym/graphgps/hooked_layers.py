@@ -96,8 +96,9 @@ def _known_names(theirs: str, refusal: str) -> Iterator[None]:
 
 
 class GPSLayerHook(Module):
-    r"""What is put in front of GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those
-    of GraphGPS; its own attentions do not notice, also those of a fork that have the name of one of this package.
+    r"""The class that stands in for GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are
+    those of GraphGPS. Its attentions are unchanged. If a fork has an attention of the same name as one of this package, the
+    fork's is used.
 
     Args:
         dim_h (int): Size of each node's features.
@@ -162,7 +163,7 @@ class GPSLayerHook(Module):
 
 
 def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:
-    r"""Gives a :obj:`GlobalModel` of Exphormer's repository, of which residual, dropout and norm stay, our attention."""
+    r"""Replaces the attention of a :obj:`GlobalModel` of Exphormer's repository. Its residual, dropout and norm stay."""
     model.self_attn = GlobalAttention(name, channels, heads, dropout)
     # The type whose attention is called with the batch itself.
     model.global_model_type = 'Exphormer'

@@ -1,4 +1,4 @@
-r"""The mask of a YAML on its data, and what walks are worth that estimate it, as a table and a picture."""
+r"""The mask of a YAML on its data, and how well walks estimate it, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ NOTE = (
 
 NOTE_OF_MASKS = (
     'Of the attention as it is initialised, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
-    'zero. "hops" is the share of the absolute weight of a row on nodes at that distance along the edges, averaged over rows; '
-    '"more" is farther or out of reach. Preparing and binding are timed once.'
+    'zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of attention, '
+    'averaged over rows; "more" is farther or out of reach. Preparing and binding are timed once.'
 )
 
 
@@ -174,7 +174,7 @@ def _take_walking_transforms() -> list[AddGraphRandomFeatures]:
 
 
 def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], data: Data) -> None:
-    r"""Gives a mask the settings of walks that transforms store, of which it reads those of the last."""
+    r"""Gives a mask the settings of the last transform that stores walks."""
     for transform in transforms:
         data = transform(data)
     mask.prepare(Graph.from_data(data))  # refuses walks that do not fit, as training does

@@ -172,10 +172,10 @@ def train(
 
     Processes that :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` starts train together, by
     :class:`torch.nn.parallel.DistributedDataParallel`, with files in a folder that all of them see. They share each batch, so
-    that :obj:`train.batch_size` and the course of training do not depend on their number, but for what a process computes from
-    its own part: batch normalization and :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn in the forward pass,
-    for which each has its own seed. A run may be resumed with another number of processes. A single graph is trained on by
-    one process, and so are subgraphs that :obj:`train.sampler` samples.
+    that :obj:`train.batch_size` and the course of training do not depend on their number. The exceptions are what a process
+    computes from its share of the batch: batch normalization, :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn
+    in the forward pass, for which each process has its own seed. A run may be resumed with another number of processes. One
+    process alone trains on a single graph, or on subgraphs that :obj:`train.sampler` samples.
 
     Args:
         cfg_file (str or Path): The YAML.

@@ -154,7 +154,7 @@ class MGFormer(torch.nn.Module):
         return cast('list[_KernelAttention]', list(self.layers))
 
     def _encoding(self, graph: Graph) -> Tensor:
-        encoding = getattr(graph.data, 'svd_encoding', None)
+        encoding = graph.get('svd_encoding')
         shape = (graph.num_nodes, self.svd_dim)
         if not isinstance(encoding, Tensor) or encoding.shape != shape:
             got = 'data without a tensor svd_encoding'

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.attention_op import attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.segments import SegmentGroup, groups_of_constants
 from pyg_topomask.structures import replaced, structure_from_key
@@ -29,9 +29,8 @@ def _pairs(x: Tensor, y: Tensor) -> Tensor:
     return x @ y.transpose(-1, -2)
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-) -> tuple[Tensor, Tensor]:
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, tensors, constants, structure, heads = inputs
     mask, groups = structure_from_key(structure), groups_of_constants(constants, q.size(0))
     rows, packed = mask.apply(tensors, _units(groups, q.size(0), heads, q)), torch.cat([q, k, with_ones(v)], dim=-1)
     total = packed.new_empty(q.size(0) + 1, q.size(1), v.size(2) + 1)
@@ -47,17 +46,9 @@ def _forward(
 
 
 def _backward(
-    grads: tuple[Tensor, Tensor | None],
-    outputs: tuple[Tensor, Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    tensors: Sequence[Tensor],
-    constants: Sequence[Tensor],
-    structure: str,
-    heads: int,
-    learnable: Sequence[int],
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
+    q, k, v, tensors, constants, structure, heads = inputs
     mask, groups = structure_from_key(structure), groups_of_constants(constants, q.size(0))
     units = _units(groups, q.size(0), heads, q)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.attention_op import attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
 from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -16,10 +16,8 @@ from pyg_topomask.sparse_pattern import SparsePattern
 _ROWS = 2**15
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-) -> tuple[Tensor, Tensor]:
-    (mask,), (rowptr, col, *_) = tensors, constants
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, (mask,), (rowptr, col, *_), *_ = inputs
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
     # Blocks of rows keep what is computed in cache; a GPU takes all rows at once.
@@ -45,18 +43,10 @@ def _forward(
 
 
 def _backward(
-    grads: tuple[Tensor, Tensor | None],
-    outputs: tuple[Tensor, Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    tensors: Sequence[Tensor],
-    constants: Sequence[Tensor],
-    structure: str,
-    heads: int,
-    learnable: Sequence[int],
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    (mask,), pattern = tensors, SparsePattern(*constants)
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     grad_mask = [torch.zeros_like(mask) for _ in learnable]

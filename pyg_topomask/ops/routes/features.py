@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.attention_op import attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.structures import replaced, structure_from_key
 
@@ -27,9 +27,8 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
     return (k.unsqueeze(-1) * values.unsqueeze(-2)).flatten(2)
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-) -> tuple[Tensor, Tensor]:
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, tensors, _, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
     total = torch.zeros_like(values)
     for features in _slices(k, values):
@@ -41,17 +40,9 @@ def _forward(
 
 
 def _backward(
-    grads: tuple[Tensor, Tensor | None],
-    outputs: tuple[Tensor, Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    tensors: Sequence[Tensor],
-    constants: Sequence[Tensor],
-    structure: str,
-    heads: int,
-    learnable: Sequence[int],
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
+    q, k, v, tensors, _, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.attention_op import attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.routes.low_rank import weigh
 from pyg_topomask.segments import groups_of_constants
@@ -21,9 +21,8 @@ def graphs_at_a_time(heads: int, num_features: int, num_channels: int) -> int:
     return max(1, _SUMS // max(1, heads * num_features * (num_channels + 1)))
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, tensors: Sequence[Tensor], constants: Sequence[Tensor], structure: str, heads: int
-) -> tuple[Tensor, Tensor]:
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, tensors, constants, *_ = inputs
     # Without factors the mask is one of ones.
     values = with_ones(v)
     packed = torch.cat([q, k, values, *tensors], dim=-1)
@@ -60,21 +59,13 @@ def _ranks(factors: list[Tensor]) -> list[tuple[Tensor | None, Tensor | None]]:
 
 
 def _backward(
-    grads: tuple[Tensor, Tensor | None],
-    outputs: tuple[Tensor, Tensor],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    tensors: Sequence[Tensor],
-    constants: Sequence[Tensor],
-    structure: str,
-    heads: int,
-    learnable: Sequence[int],
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
+    q, k, v, tensors, constants, *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     pieces = (q, k, with_ones(v), torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1), *tensors)
-    packed, inputs = torch.cat(pieces, dim=-1), (q, k, v, *tensors)
-    grad_packed = packed.new_empty(q.size(0) + 1, q.size(1), sum(each.size(-1) for each in inputs))
+    packed, differentiated = torch.cat(pieces, dim=-1), (q, k, v, *tensors)
+    grad_packed = packed.new_empty(q.size(0) + 1, q.size(1), sum(each.size(-1) for each in differentiated))
     for group in groups_of_constants(constants, q.size(0), graphs_at_a_time(q.size(1), q.size(2), v.size(2))):
         query, key, value, gradient, *factors = _split(group.take(packed), *pieces)
         for padded in (key, gradient):
@@ -94,7 +85,7 @@ def _backward(
                 grad_rows.append((query * weighted_query).sum(-1, keepdim=True))
                 grad_columns.append((key * weighted_key).sum(-1, keepdim=True))
         group.put(grad_packed, torch.cat([grad_query, grad_key, grad_value, *grad_rows, *grad_columns], dim=-1))
-    grad_q, grad_k, grad_v, *grad_factors = _split(grad_packed[:-1], *inputs)
+    grad_q, grad_k, grad_v, *grad_factors = _split(grad_packed[:-1], *differentiated)
     needed = (grad_q, grad_k, grad_v, *(grad_factors[index] for index in learnable))
     # Copies, also of what is contiguous as it is: outputs of an operator share no memory.
     return [each.clone(memory_format=torch.contiguous_format) for each in needed]
