@@ -27,9 +27,9 @@ _MOST = 2**27
 def polynomial_entries(
     graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, cost: int
 ) -> SparseEntries | None:
-    r"""Returns the entries of a polynomial :math:`\sum_k c_k \mathbf{B}^k`, or :math:`\sum_k c_k T_k(\mathbf{B})` with Chebyshev
-    polynomials :math:`T_k`. The entries of each term are listed once per graph, if an estimate says that they are few. The
-    coefficients of each head then combine them.
+    r"""Returns the entries of a polynomial :math:`\sum_k c_k \mathbf{B}^k`, or :math:`\sum_k c_k T_k(\mathbf{B})` with
+    Chebyshev polynomials :math:`T_k`. The entries of each term are listed once per graph, if an estimate says that they are
+    few. The coefficients of each head then combine them.
 
     Args:
         graph (Graph): The graphs, which keep the list.
@@ -71,7 +71,7 @@ def _count(pattern: SparsePattern, degree: int) -> int:
     for _ in range(degree):
         term = term @ step
         reached = reached + term
-    return round(reached.nnz * size / len(rows))
+    return round(int(reached.nnz) * size / len(rows))
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
@@ -85,8 +85,8 @@ def _listed(pattern: SparsePattern, value: Tensor, degree: int, method: str) -> 
     entries = [term.tocoo() for term in terms]
     row, col, load = (np.concatenate([getattr(term, name) for term in entries]) for name in ('row', 'col', 'data'))
     length = np.repeat(np.arange(degree + 1), [term.nnz for term in entries])
-    tensors = (torch.from_numpy(array).to(device) for array in (row, col, length, load.astype(np.float64)))
-    return WalkFeatures.from_visits(*tensors, pattern.num_rows, degree)
+    start, visited, hops, loads = (torch.from_numpy(array).to(device) for array in (row, col, length, load))
+    return WalkFeatures.from_visits(start, visited, hops, loads, pattern.num_rows, degree)
 
 
 def _matrix(pattern: SparsePattern, value: Tensor) -> csr_array:
