@@ -23,6 +23,7 @@ MODULES = (
     'operators',
     'capabilities',
     'structures',
+    'segments',
     'sparse_pattern',
     'diagnostics',
     'viz',

@@ -95,10 +95,12 @@ class ToeplitzMask(LogarithmicMask):
         self.window = windows
         size = math.prod(self._table_shape())
         if size > _LARGEST:
+            # Grids have few dimensions: of many, it is their number that makes the table large.
+            name, value = ('shape_dims', shape_dims) if shape_dims > 3 else ('window', window)
             raise ArgumentError(
-                'window',
-                f'{window} in {shape_dims} dimensions for kind={kind!r}, a table of {size} numbers per head',
-                f'up to {_LARGEST}',
+                name,
+                f'{value} for kind={kind!r}, shape_dims={shape_dims} and window={window}, a table of {size} numbers per head',
+                f'tables of up to {_LARGEST} numbers',
             )
         self.beyond = beyond
         self.periodic = periodic

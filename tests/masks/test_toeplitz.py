@@ -253,7 +253,7 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
         ({'window': 2.5}, 'window'),
         ({'window': (1, 2.5)}, 'window'),
         ({'window': (1, 2, 3)}, 'window'),
-        ({'window': 3, 'shape_dims': 24}, 'window'),
+        ({'window': 3, 'shape_dims': 24}, 'shape_dims'),
         ({'window': (1, 2), 'kind': 'distance'}, 'window'),
         ({'initial': 'heat'}, 'initial'),
         ({'initial': 'tanh:x'}, 'initial'),
