@@ -18,7 +18,6 @@ from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.listed_terms import polynomial_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, taylor_coefficients
 from pyg_topomask.ops.sparse_matmul import multiply
@@ -197,14 +196,12 @@ class HeatKernelMask(Mask):
         make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
         value = state.value.to(lam.dtype).unsqueeze(0)
-        cost = coefficients.size(1) * (state.pattern.nnz + graph.num_nodes)
         product = Product(
             ExpActionStructure(method, self.tolerance),
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
-            cost,
+            cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
-        entries = polynomial_entries(graph, self.settings(), state.pattern, state.value, coefficients, method, cost)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries)
+        return MaskOperator(graph.segments, self.heads, product)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

@@ -15,9 +15,9 @@ from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.listed_terms import polynomial_entries
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
+from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
 from pyg_topomask.ops.sparse_matmul import multiply
@@ -53,7 +53,8 @@ class PowerSeriesMask(LogarithmicMask):
     .. math::
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
-    The matrix is never formed: products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. Gradients flow to the
+    Products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. If the powers have few entries, they are listed
+    once per graph, and attention goes along these entries. Gradients flow to the
     coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64: after
     :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
 
@@ -152,7 +153,7 @@ class PowerSeriesMask(LogarithmicMask):
         cost = (alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes
         product = Product(PowerSeriesStructure(), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
         settings = self._adjacency.settings()
-        entries = polynomial_entries(graph, settings, state.pattern, state.weight, alpha, 'powers', cost)
+        entries = power_entries(graph, settings, state.pattern, state.weight, alpha, cost)
         return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:

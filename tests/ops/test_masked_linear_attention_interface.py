@@ -11,7 +11,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import choose_route
@@ -40,15 +40,13 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
     assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
     assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'products', 'blocks', 'edges'))
-    assert choose_route(bound(PowerSeriesMask(), 40), 16, 16) == 'blocks'
+    assert choose_route(bound(HeatKernelMask(), 40), 16, 16) == 'blocks'
     batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
     assert choose_route(PackingMask()(batch), 16, 16) == 'low_rank'
     few = Graph.from_data(Batch.from_data_list([Data(num_nodes=5)] * 3))
     assert choose_route(PackingMask()(few), 16, 16) == 'blocks'
     assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
-    assert (
-        choose_route(bound(PowerSeriesMask(), 200), 4, 4) == choose_route(bound(PowerSeriesMask(), 2000), 16, 16) == 'features'
-    )
+    assert choose_route(bound(HeatKernelMask(), 200), 4, 4) == choose_route(bound(HeatKernelMask(), 2000), 16, 16) == 'features'
 
 
 def test_too_many_entries_are_formed_on_no_route() -> None:

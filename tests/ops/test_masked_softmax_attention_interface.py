@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_softmax_attention
 
@@ -21,7 +21,7 @@ from pyg_topomask.ops import masked_softmax_attention
 
 def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
     q, k, v = inputs(6)
-    for mask in (PackingMask(), PowerSeriesMask(), AdjacencyMask() + PowerSeriesMask()):
+    for mask in (PackingMask(), HeatKernelMask(), AdjacencyMask() + HeatKernelMask()):
         with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
             masked_softmax_attention(q, k, v, mask(small_graph()))
         assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)

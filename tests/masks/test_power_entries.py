@@ -1,4 +1,4 @@
-"""The entries of power series and heat kernels, beside SciPy's powers and exponentials."""
+"""The entries of power series, beside SciPy's powers."""
 
 from collections.abc import Callable
 
@@ -7,12 +7,10 @@ import pytest
 import torch
 from graphs import GRAPHS, ring, small_digraph, small_weighted_graph
 from oracles import weight_matrix
-from scipy.linalg import expm
 from torch import Tensor
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, listed_terms
-from pyg_topomask.masks.listed_terms import polynomial_entries
+from pyg_topomask.masks import Mask, PowerSeriesMask, power_entries
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import choose_route
 
@@ -21,8 +19,7 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'order_1': lambda: PowerSeriesMask(2, order=1),
     'order_3': lambda: PowerSeriesMask(2, order=3, normalization='rw'),
     'negative': lambda: PowerSeriesMask(2, order=2, coefficients=torch.tensor([1.0, -0.5, 0.25])),
-    'adjacency': lambda: HeatKernelMask(2, 'adjacency', lam=0.7),
-    'random_walk': lambda: HeatKernelMask(2, 'random_walk_laplacian', lam=2.0),
+    'unnormalized': lambda: PowerSeriesMask(2, order=2, normalization=None),
 }
 
 
@@ -33,6 +30,7 @@ def matrix_of_entries(mask: Mask, graph: Graph) -> Tensor:
     return matrix
 
 
+@pytest.mark.filterwarnings('ignore:The spectral radius')
 @pytest.mark.parametrize('graph', GRAPHS)
 @pytest.mark.parametrize('name', MASKS)
 def test_entries_are_those_of_the_products(name: str, graph: str) -> None:
@@ -48,15 +46,7 @@ def test_entries_of_a_power_series_are_those_of_scipy() -> None:
     np.testing.assert_allclose(matrix_of_entries(mask, Graph.from_data(data))[0].numpy(), expected, atol=1e-12)
 
 
-def test_entries_of_a_heat_kernel_are_those_of_scipy() -> None:
-    data = small_weighted_graph()
-    weight = np.abs(weight_matrix(data, None))
-    data.edge_weight = data.edge_weight.abs()
-    expected = expm(0.5 * (weight - np.diag(weight.sum(1))))
-    mask = HeatKernelMask(2, lam=0.5, tolerance=1e-12).double()
-    np.testing.assert_allclose(matrix_of_entries(mask, Graph.from_data(data))[1].numpy(), expected, atol=1e-9)
-
-
+@pytest.mark.filterwarnings('ignore:The spectral radius')
 @pytest.mark.parametrize('name', MASKS)
 def test_gradients_along_the_entries_are_those_of_the_features_route(name: str) -> None:
     mask, graph = MASKS[name]().double(), Graph.from_data(small_weighted_graph())
@@ -69,16 +59,16 @@ def test_gradients_along_the_entries_are_those_of_the_features_route(name: str) 
         torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_terms_are_listed_once_for_masks_of_the_same_powers(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, listed = [], listed_terms._listed
-    monkeypatch.setattr(listed_terms, '_listed', lambda *arguments: calls.append(1) or listed(*arguments))
+def test_powers_are_listed_once_for_masks_of_the_same_powers(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, listed = [], power_entries._listed
+    monkeypatch.setattr(power_entries, '_listed', lambda *arguments: calls.append(1) or listed(*arguments))
     graph = Graph.from_tensors(ring(9), 9)
     for order, number in ((2, 1), (2, 1), (3, 2)):
         PowerSeriesMask(order=order)(graph).entries()
         assert len(calls) == number
 
 
-def test_terms_of_many_entries_are_listed_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powers_of_many_entries_are_listed_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(600, (2, 1800), generator=generator)
     graph = Graph.from_tensors(torch.cat([edges, edges.flip(0)], dim=1), 600)
@@ -87,7 +77,7 @@ def test_terms_of_many_entries_are_listed_only_by_name(monkeypatch: pytest.Monke
     def listed(*arguments: object) -> None:
         raise AssertionError('listed')
 
-    monkeypatch.setattr(listed_terms, '_listed', listed)
+    monkeypatch.setattr(power_entries, '_listed', listed)
     many = PowerSeriesMask(order=5)(graph)
     assert choose_route(many, 16, 16) == 'features'
     monkeypatch.undo()
@@ -101,12 +91,12 @@ def test_estimated_numbers_of_entries_are_close() -> None:
     edges = torch.randint(2000, (2, 4000), generator=torch.Generator().manual_seed(1))
     graph = Graph.from_tensors(torch.cat([edges, edges.flip(0)], dim=1), 2000)
     pattern = PowerSeriesMask(order=2)(graph).entries().pattern
-    assert listed_terms._count(pattern, 1) == pytest.approx(pattern.nnz, rel=0.3)
+    assert power_entries._count(pattern, 1) == pytest.approx(pattern.nnz, rel=0.3)
     small = Graph.from_tensors(ring(20), 20)
     assert PowerSeriesMask(order=3)(small).entries.most == PowerSeriesMask(order=3)(small).entries().pattern.nnz == 7 * 20
 
 
-def test_learned_edge_weights_have_no_listed_terms() -> None:
+def test_learned_edge_weights_have_no_power_entries() -> None:
     weight = torch.ones(18, requires_grad=True)
     graph = Graph.from_tensors(ring(9), 9, weight)
     operator = PowerSeriesMask(order=2)(graph)
@@ -115,7 +105,7 @@ def test_learned_edge_weights_have_no_listed_terms() -> None:
     assert weight.grad.any()
 
 
-def test_terms_that_are_not_listed_are_not_offered_while_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_powers_that_are_not_listed_are_not_offered_while_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, mask = Graph.from_tensors(ring(9), 9), PowerSeriesMask(order=2)
     monkeypatch.setattr(torch.compiler, 'is_compiling', lambda: True)
     assert mask(graph).entries is None
@@ -128,5 +118,5 @@ def test_terms_that_are_not_listed_are_not_offered_while_tracing(monkeypatch: py
 def test_a_graph_without_nodes_has_no_entries() -> None:
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 0)
     state = PowerSeriesMask(order=2).prepared(graph)
-    entries = polynomial_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3), 'powers', 1)
+    entries = power_entries.power_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3), 1)
     assert entries().pattern.nnz == 0

@@ -1,0 +1,95 @@
+r"""The entries of power series of a sparse matrix, listed once per graph if they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import partial
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from pyg_topomask.capabilities import Entries, SparseEntries
+from pyg_topomask.graph import Graph
+from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.walks.features import WalkFeatures
+
+# Rows whose entries are counted to estimate those of all.
+_SAMPLED = 64
+# Entries that are listed for each multiplication of a product with the series: as many as the edges route is faster for, with
+# 16 features and channels.
+_WORTH = 8
+# Entries of all powers together that are listed at most.
+_MOST = 2**27
+
+
+def power_entries(
+    graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, cost: int
+) -> SparseEntries | None:
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k`. The entries of each power are listed once
+    per graph, if an estimate says that they are few, and the coefficients of each head combine them. If they are many, they
+    are listed when they are called for.
+
+    Args:
+        graph (Graph): The graphs, which keep the list.
+        settings (Hashable): What :math:`\mathbf{W}` depends on, beside the graph.
+        pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
+        value (torch.Tensor): The entries, :obj:`[nnz]`.
+        coefficients (torch.Tensor): :math:`\alpha`, :obj:`[H, K + 1]`.
+        cost (int): Multiplications of a product with the series.
+
+    Returns:
+        SparseEntries, optional: :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the
+        call and the powers were not listed before.
+    """
+    order = coefficients.size(1) - 1
+    key = ('powers', settings, order)
+    if value.requires_grad or (torch.compiler.is_compiling() and not graph.holds(key)):
+        return None
+    powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
+    count = graph.prepared(('count', *key), partial(_count, pattern, order))
+    if count <= _WORTH * cost and count * (order + 1) <= _MOST:
+        count = powers().pattern.nnz
+
+    def make() -> Entries:
+        listed = powers()
+        return Entries(listed.pattern, listed.values(coefficients))
+
+    return SparseEntries(make, count)
+
+
+def _count(pattern: SparsePattern, order: int) -> int:
+    r"""Returns about how many entries the powers have together: those of a few rows, times the number of rows for each."""
+    size = pattern.num_rows
+    if size == 0:
+        return 0
+    step = _matrix(pattern, torch.ones(pattern.nnz)).astype(bool)
+    rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
+    reached = power = csr_array((np.ones(len(rows), bool), rows, np.arange(len(rows) + 1)), shape=(len(rows), size))
+    for _ in range(order):
+        power = power @ step
+        reached = reached + power
+    return round(int(reached.nnz) * size / len(rows))
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
+    r"""Returns the entries of :math:`\mathbf{W}^k` as the loads of walks of :math:`k` hops from the row to the column. They are
+    the numbers that walks estimate.
+    """
+    size = pattern.num_rows
+    powers = [csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))]
+    step = _matrix(pattern, value.double())
+    for _ in range(order):
+        powers.append(powers[-1] @ step)
+    entries = [power.tocoo() for power in powers]
+    row, col, load = (np.concatenate([getattr(power, name) for power in entries]) for name in ('row', 'col', 'data'))
+    hops = np.repeat(np.arange(order + 1), [power.nnz for power in entries])
+    start, visited, length, loads = (torch.from_numpy(array).to(value.device) for array in (row, col, hops, load))
+    return WalkFeatures.from_visits(start, visited, length, loads, size, order)
+
+
+def _matrix(pattern: SparsePattern, value: Tensor) -> csr_array:
+    rowptr, col, data = (tensor.cpu().numpy() for tensor in (pattern.rowptr, pattern.col, value))
+    return csr_array((data, col, rowptr), shape=(pattern.num_rows, pattern.num_cols))
