@@ -33,7 +33,6 @@ BENCHMARKS = {
     ),
     'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention beside GATConv', ('asymmetric',)),
     'hot_paths': Benchmark('hot_paths', 'hot paths beside plain versions of them', ('hot_paths',)),
-    'layers': Benchmark('layers', 'a training step of every attention beside layers of PyG', ('layers',)),
     'before_after': Benchmark('before_after', 'hot paths beside those of an earlier commit', ('before_after',)),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks beside dense masks and bare Fourier transforms', ('toeplitz',)),
     'tree': Benchmark('tree', 'tree masks beside a sparse product, and as trees grow', ('tree', 'tree_distance')),
