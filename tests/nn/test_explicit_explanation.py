@@ -54,12 +54,13 @@ EXPLAINED = {
 @pytest.mark.parametrize('graph', EXPLAINED)
 @pytest.mark.parametrize('name', LAYERS)
 def test_explanations_are_the_coefficients_of_the_edges(name: str, graph: str, reduce: str) -> None:
-    """The edge (j, i) stands for the attention of i to j; among equal edges the first one does."""
+    """An edge stands for the attention of one end to the other, by the flow of the mask; of equal edges the first one does."""
     data, layer = EXPLAINED[graph](), LAYERS[name]()
     x = features(data)
     _, coefficients = expected_coefficients(layer, x, data)
     expected, before = [], set()
-    for j, i in data.edge_index.t().tolist():
+    for edge in data.edge_index.t().tolist():
+        j, i = edge if layer.flow == 'source_to_target' else reversed(edge)
         per_head = coefficients[:, i, j] if (i, j) not in before else np.zeros(HEADS)
         expected.append(per_head.max() if reduce == 'max' else per_head.mean())
         before.add((i, j))

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.nn import GCNConv, Sequential
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention, TopoGPSConv
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 
@@ -245,7 +245,7 @@ def test_bad_inputs_are_named(layer: str, name: str, inputs: dict[str, object]) 
 def test_masks_that_do_not_fit_are_refused(looked_at: bool) -> None:
     data = small_graph()
     x, settings = features(data), {'return_attention_weights': looked_at}
-    for mask in (PackingMask(), PowerSeriesMask(HEADS)):
+    for mask in (PackingMask(), HeatKernelMask(HEADS)):
         with pytest.raises(ValueError, match=r'(?s)^mask: got .*no sparse entries'):
             softmax(mask)(x, data.edge_index, **settings)
     with pytest.raises(ValueError, match=r'^mask: got the entry -'):
