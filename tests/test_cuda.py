@@ -170,8 +170,8 @@ def test_feature_maps(name: str) -> None:
 
     def run(device: torch.device) -> list[Tensor]:
         q, k = leaves = [random(seed, 20, HEADS, CHANNELS).to(device).requires_grad_() for seed in (1, 2)]
-        graphs = torch.arange(20, device=device) // 7
-        return with_gradients(torch.cat(to(device, features)(q, k, graphs, 3)), leaves)
+        segments = Segments(20, torch.arange(20, device=device) // 7)
+        return with_gradients(torch.cat(to(device, features)(q, k, segments)), leaves)
 
     assert_alike(run)
 
