@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries, SparseEntries
+from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
@@ -20,8 +20,8 @@ _SAMPLED = 64
 # Entries that are listed for each multiplication of a product with the series: as many as the edges route is faster for, with
 # 16 features and channels.
 _WORTH = 8
-# Entries of all powers together that are listed at most.
-_MOST = 2**27
+# Entries of all powers together up to which they are listed without being asked for by name: about a gigabyte.
+_MOST = 2**24
 
 
 def power_entries(
@@ -49,14 +49,16 @@ def power_entries(
         return None
     powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
     count = graph.prepared(('count', *key), partial(_count, pattern, order))
-    if count <= _WORTH * cost and count * (order + 1) <= _MOST:
+    fits = count * (order + 1) <= _MOST
+    if fits and count <= _WORTH * cost:
         count = powers().pattern.nnz
 
     def make() -> Entries:
         listed = powers()
         return Entries(listed.pattern, listed.values(coefficients))
 
-    return SparseEntries(make, count)
+    # Without a number, the edges route is taken by its name alone.
+    return SparseEntries(make, count if fits or count > MAX_ENTRIES else None)
 
 
 def _count(pattern: SparsePattern, order: int) -> int:

@@ -120,3 +120,13 @@ def test_a_graph_without_nodes_has_no_entries() -> None:
     state = PowerSeriesMask(order=2).prepared(graph)
     entries = power_entries.power_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3), 1)
     assert entries().pattern.nnz == 0
+
+
+def test_powers_that_take_much_memory_are_listed_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power_entries, '_MOST', 9)
+    graph, q = Graph.from_tensors(ring(9), 9), torch.rand(9, 1, 2)
+    operator = PowerSeriesMask(order=1)(graph)
+    assert choose_route(operator, 16, 16) != 'edges'
+    assert not graph.holds(('powers', PowerSeriesMask()._adjacency.settings(), 1))
+    expected = masked_linear_attention(q, q, q, operator, 'features')
+    torch.testing.assert_close(masked_linear_attention(q, q, q, operator, 'edges'), expected)
