@@ -6,7 +6,7 @@ in the backward pass. LLVM makes slow code of loops over 16 channels. This file 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -307,7 +307,7 @@ _compile = njit(nogil=True, cache=True, error_model='numpy')
 
 
 @_compile
-def _forward(first, last, most, q, k, v, mask, rowptr, col, out, inverse, heads, features, channels, stride):  # type: ignore[no-untyped-def]
+def _forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, heads, features, channels, stride):  # type: ignore[no-untyped-def]
     limits = np.finfo(q.dtype)
     rounding, least = q.dtype.type(16) * limits.eps, limits.tiny / limits.eps
     weight, total, size = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), np.empty(heads, q.dtype)
@@ -324,6 +324,7 @@ def _forward(first, last, most, q, k, v, mask, rowptr, col, out, inverse, heads,
                 out[place] *= scale
 
 
+# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
 @_compile
 def _backward_rows(  # type: ignore[no-untyped-def]
     first, last, q, k, v, mask, rowptr, col, upstream, shift, pairs, grad_q, grad_mask, heads, features, channels, stride
@@ -363,7 +364,7 @@ def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tenso
     sizes = (q.size(1), q.size(2), v.size(2), _stride(mask))
 
     def run(first: int, last: int) -> None:
-        _forward(first, last, most, *arrays[:4], rowptr, col, *arrays[4:], *sizes)
+        _forward_rows(first, last, most, *arrays[:4], rowptr, col, *arrays[4:], *sizes)
 
     _in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
     return out, inverse
@@ -384,39 +385,42 @@ def backward(
         learned (bool): Whether the mask is learned.
     """
     together = max(1, _PAIRS // max(1, 2 * pattern.nnz))
-    if together < q.size(1):
-        parts = (x.split(together, 1) for x in (q, k, v, *sums))
-        masks = mask.split(together) if mask.size(0) > 1 else [mask] * -(-q.size(1) // together)
-        split = zip(*parts, masks, strict=True)
-        results = [
-            backward(pattern, *qkv, each, (numerator, denominator), learned) for *qkv, numerator, denominator, each in split
-        ]
-        *grads, grad_mask = zip(*results, strict=True) if learned else (*zip(*results, strict=True), ())
-        joined = [torch.cat(grad, 1) for grad in grads]
-        if learned:
-            joined.append(torch.cat(grad_mask) if mask.size(0) > 1 else sum(grad_mask))
-        return joined
-    grads = [x.new_empty(x.shape) for x in (q, k, v)]
+    if together >= q.size(1):
+        return _backward(pattern, (q, k, v, *sums), mask, learned)
+    parts: list[list[Tensor]] = []
+    for head in range(0, q.size(1), together):
+        heads = slice(head, head + together)
+        shared = mask if mask.size(0) == 1 else mask[heads]
+        parts.append(_backward(pattern, [x[:, heads] for x in (q, k, v, *sums)], shared, learned))
+    *grads, grads_mask = zip(*parts, strict=True) if learned else (*zip(*parts, strict=True), ())
+    joined = [torch.cat(grad, dim=1) for grad in grads]
+    if learned:
+        joined.append(torch.cat(grads_mask) if mask.size(0) > 1 else torch.stack(grads_mask).sum(0))
+    return joined
+
+
+def _backward(pattern: SparsePattern, tensors: Sequence[Tensor], mask: Tensor, learned: bool) -> list[Tensor]:
+    q, k, v, *_ = tensors
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
     grad_mask = mask.new_zeros(mask.shape if learned else 0)
-    pairs = q.new_empty(pattern.nnz, 2, q.size(1))
+    pairs = _array(q.new_empty(pattern.nnz, 2, q.size(1)))
+    query, key, value, upstream, shift, factors = map(_array, (*tensors, mask))
     rowptr, col, rowptr_t, col_t, perm_t = map(_array, pattern.tensors)
-    query, key, value, factors, upstream, shift, scratch = map(_array, (q, k, v, mask, *sums, pairs))
     grad_q, grad_k, grad_v, grad_factors = map(_array, (*grads, grad_mask))
-    sizes = (q.size(1), q.size(2), v.size(2))
+    sizes, stride = (q.size(1), q.size(2), v.size(2)), _stride(mask)
 
     def rows(first: int, last: int) -> None:
         _backward_rows(
-            first, last, query, key, value, factors, rowptr, col, upstream, shift, scratch, grad_q, grad_factors, *sizes,
-            _stride(mask),
-        )  # fmt: skip
+            first, last, query, key, value, factors, rowptr, col, upstream, shift, pairs, grad_q, grad_factors, *sizes, stride
+        )
 
     def columns(first: int, last: int) -> None:
-        _backward_columns(first, last, query, rowptr_t, col_t, perm_t, upstream, scratch, grad_k, grad_v, *sizes)
+        _backward_columns(first, last, query, rowptr_t, col_t, perm_t, upstream, pairs, grad_k, grad_v, *sizes)
 
     work = q.size(1) * (q.size(2) + v.size(2))
     _in_blocks(rows, rowptr, 2 * work)
     _in_blocks(columns, rowptr_t, work)
-    return [*grads, *([grad_mask] if learned else [])]
+    return [*grads, grad_mask] if learned else grads
 
 
 def _array(tensor: Tensor) -> Array:
@@ -435,6 +439,5 @@ def _in_blocks(function: Callable[[int, int], None], rowptr: Array, work: int) -
     if blocks < 2:
         function(0, num_rows)
         return
-    bounds = np.searchsorted(rowptr, np.linspace(0, nnz, blocks + 1)[1:-1])
-    bounds = [0, *bounds.tolist(), num_rows]
+    bounds = [0, *np.searchsorted(rowptr, np.linspace(0, nnz, blocks + 1)[1:-1]).tolist(), num_rows]
     in_threads(function, bounds[:-1], bounds[1:])
