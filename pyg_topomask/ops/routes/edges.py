@@ -20,9 +20,9 @@ _ROWS = 2**15
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     if uses_numba('auto', q.device):
-        from pyg_topomask.ops import compiled_entries
+        from pyg_topomask.ops.compiled_entries import forward
 
-        return compiled_entries.forward(SparsePattern(*constants), q, k, v, mask)
+        return forward(SparsePattern(*constants), q, k, v, mask)
     rowptr, col, *_ = constants
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
@@ -55,9 +55,9 @@ def _backward(
     pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
     if uses_numba('auto', q.device):
-        from pyg_topomask.ops import compiled_entries
+        from pyg_topomask.ops.compiled_entries import backward
 
-        return compiled_entries.backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
+        return backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     grad_mask = [torch.zeros_like(mask) for _ in learnable]
     for head in range(q.size(1)):  # one after the other: there are many entries
