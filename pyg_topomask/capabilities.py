@@ -144,6 +144,9 @@ class SparseEntries:
     Args:
         make (callable): Returns the :class:`Entries`.
         most (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
+        make_factored (callable, optional): Returns the entries of :math:`\mathbf{P}` and the diagonal of :math:`\mathbf{R}`,
+            :obj:`[N, H]`, for a mask :math:`\mathbf{L} \mathbf{P} \mathbf{R}` whose diagonal matrix :math:`\mathbf{L}` is
+            positive, if the product takes time to form. (default: :obj:`None`)
 
     Raises:
         ValueError: At the call, if there may be more than :obj:`MAX_ENTRIES` per head.
@@ -151,15 +154,26 @@ class SparseEntries:
 
     make: Callable[[], Entries]
     most: int | None = None
+    make_factored: Callable[[], tuple[Entries, Tensor]] | None = None
 
     def __call__(self) -> Entries:
+        self._check()
+        return self.make()
+
+    def up_to_rows(self) -> tuple[Entries, Tensor | None]:
+        r"""Returns the entries up to positive factors of rows, which attention divides out, and factors of columns that are
+        still to be multiplied with, :obj:`[N, H]`.
+        """
+        self._check()
+        return (self.make(), None) if self.make_factored is None else self.make_factored()
+
+    def _check(self) -> None:
         if self.most is not None and self.most > MAX_ENTRIES:
             raise ArgumentError(
                 'mask',
                 f'a sparse mask of up to {self.most:,} entries per head',
                 f'up to {MAX_ENTRIES:,}: for walks, set asymmetric=True, or take fewer or shorter ones',
             )
-        return self.make()
 
     def transposed(self) -> SparseEntries:
         def make() -> Entries:

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.graph import Graph
+from pyg_topomask.ops.routes.edges import multiplications_for_one
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
 # Rows whose entries are counted to estimate those of all.
 _SAMPLED = 64
-# Entries that are listed for each multiplication of a product with the series: as many as the edges route is faster for, with
-# 16 features and channels.
+# Entries that take as many multiplications as one of a product with the series does, with 16 features and channels.
 _WORTH = 8
 # Entries of all powers together up to which they are listed without being asked for by name: about a gigabyte.
 _MOST = 2**24
@@ -50,7 +50,7 @@ def power_entries(
     powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
     count = graph.prepared(('count', *key), partial(_count, pattern, order))
     fits = count * (order + 1) <= _MOST
-    if fits and count <= _WORTH * cost:
+    if fits and count <= _WORTH * multiplications_for_one(graph.device) * cost:
         count = powers().pattern.nnz
 
     def make() -> Entries:

@@ -244,8 +244,12 @@ class RWGNKMask(Mask):
             scales = (scale.t().unsqueeze(2) for _, scale in features())
             return Entries(products.pattern, products.value * sddmm(products.pattern, *scales))
 
+        def factored() -> tuple[Entries, Tensor]:
+            return state.entries(discounts, discounts), self._normalized(state.key, discounts)[1].t()
+
         product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
-        return MaskOperator(graph.segments, self.heads, product, entries=SparseEntries(entries, state.num_pairs))
+        sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
+        return MaskOperator(graph.segments, self.heads, product, entries=sparse)
 
     def _normalized(self, walks: WalkFeatures, discounts: Tensor) -> tuple[Tensor, Tensor]:
         r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`, and what they were multiplied by, :obj:`[H, N]`."""

@@ -8,12 +8,11 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
-from pyg_topomask.ops.routes.edges import attend_entries
+from pyg_topomask.ops.routes.edges import attend_entries, multiplications_for_one
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
-from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['masked_linear_attention']
 
@@ -100,7 +99,9 @@ def masked_linear_attention(
         out: Tensor
         q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if route == 'edges':
-            entries = entries_of(mask)
+            assert mask.entries is not None
+            entries, columns = mask.entries.up_to_rows()
+            k = k if columns is None else k * columns.to(dtype).unsqueeze(-1)
             out = attend_entries(q, k, values, [entries.value.to(dtype)], list(entries.pattern.tensors))[0]
         elif route == 'low_rank':
             assert mask.low_rank is not None
@@ -127,11 +128,12 @@ def masked_linear_attention(
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
-    The edges route comes first. It is chosen if it takes no more multiplications than the features route, and the mask has at
-    most :obj:`2**27` entries in all heads. The blocks route comes next. It is chosen if it takes fewer multiplications, and
-    the blocks hold at most :obj:`2**24` numbers or no more than queries, keys and values do. Otherwise the route is low_rank
-    for masks of low rank on one graph or many, and features for all others. The blocks route cannot be chosen under
-    :func:`torch.compile`, which does not know the sizes of graphs. The products route is never chosen.
+    The edges route comes first. It is chosen if it takes no more multiplications than the features route (on a CPU with Numba,
+    no more than twice as many), and the mask has at most :obj:`2**27` entries in all heads. The blocks route comes next. It is
+    chosen if it takes fewer multiplications, and the blocks hold at most :obj:`2**24` numbers or no more than queries, keys
+    and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
+    The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
+    is never chosen.
 
     Args:
         mask (MaskOperator): The bound mask.
@@ -160,7 +162,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         return chosen
     outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
     most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost
-    if most is not None and most * mask.heads <= _CHOSEN and most * pair <= cost * outer:
+    worth = multiplications_for_one(segments.device or torch.device('cpu')) * cost * outer
+    if most is not None and most * mask.heads <= _CHOSEN and most * pair <= worth:
         return 'edges'
     if not tracing:
         small = numbers * segments.largest <= max(_FEW, numbers * pair)

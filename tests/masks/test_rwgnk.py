@@ -16,6 +16,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import rwgnk
 from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
 from pyg_topomask.walks.uniform import counter_uniform
@@ -362,3 +363,20 @@ def test_stored_walks_have_to_fit() -> None:
         sampled(max_walk_length=4)(data)
     with pytest.raises(ValueError, match=r'^independent_ensembles: got True for data that stores one'):
         sampled(independent_ensembles=True)(data)
+
+
+@pytest.mark.parametrize('alpha', [0.0, 0.7, 1.0])
+@pytest.mark.parametrize('ensembles', [False, True], ids=['one_ensemble', 'two_ensembles'])
+def test_norms_of_rows_that_attention_divides_out_change_nothing(alpha: float, ensembles: bool) -> None:
+    torch.manual_seed(0)
+    mask = RWGNKMask(2, alpha=alpha, lam=torch.tensor([0.5, 2.0]), independent_ensembles=ensembles).double()
+    graph = Graph.from_data(small_digraph())
+    q, k, v = (torch.rand(graph.num_nodes, 2, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    leaves = [q, k, v, mask.log_lam]
+    expected = masked_linear_attention(q, k, v, mask(graph), 'features')
+    gradients = torch.autograd.grad(expected.square().sum(), leaves)
+    for changed in (lambda operator: operator, lambda operator: operator.T.T, lambda operator: operator * 2.0):
+        actual = masked_linear_attention(q, k, v, changed(mask(graph)), 'edges')
+        torch.testing.assert_close(actual, expected)
+        for one, other in zip(torch.autograd.grad(actual.square().sum(), leaves), gradients, strict=True):
+            torch.testing.assert_close(one, other)

@@ -15,6 +15,7 @@ from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, Pac
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import choose_route
+from pyg_topomask.ops.routes import edges
 from pyg_topomask.segments import Segments
 
 
@@ -47,6 +48,17 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(PackingMask()(few), 16, 16) == 'blocks'
     assert choose_route(PackingMask()(batch), 2, 2) == 'low_rank'
     assert choose_route(bound(HeatKernelMask(), 200), 4, 4) == choose_route(bound(HeatKernelMask(), 2000), 16, 16) == 'features'
+
+
+def test_machine_code_is_worth_more_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    adjacency = bound(AdjacencyMask())
+    for worth, compiled in ((1, False), (2, True)):
+        monkeypatch.setattr(edges, 'uses_numba', lambda *arguments, compiled=compiled: compiled)
+        for most, route in ((worth * 272 * 33, 'edges'), (worth * 272 * 33 + 1, 'features')):
+            product = Product(adjacency.product.structure, adjacency.product.tensors, cost=33 * 33)
+            entries = replace(adjacency.entries, most=most)
+            operator = MaskOperator(Segments(2**20), 1, product, entries=entries)
+            assert choose_route(operator, 16, 16) == route
 
 
 def test_too_many_entries_are_formed_on_no_route() -> None:
