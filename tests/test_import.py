@@ -183,6 +183,7 @@ API = {
         'DigitsGrid',
         'InducedCycles',
         'MNISTPixels',
+        'MajorityTrees',
         'MotifGraphs',
         'MovingDigits',
         'PeptidesFunctional',
