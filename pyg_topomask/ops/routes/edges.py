@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -17,7 +18,12 @@ _ROWS = 2**15
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, (mask,), (rowptr, col, *_), *_ = inputs
+    q, k, v, (mask,), constants, *_ = inputs
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_entries import forward
+
+        return forward(SparsePattern(*constants), q, k, v, mask)
+    rowptr, col, *_ = constants
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
     # Blocks of rows keep what is computed in cache; a GPU takes all rows at once.
@@ -48,6 +54,10 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_entries import backward
+
+        return backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     grad_mask = [torch.zeros_like(mask) for _ in learnable]
     for head in range(q.size(1)):  # one after the other: there are many entries
