@@ -99,6 +99,7 @@ API = {
         'GRFMask',
         'HadamardMask',
         'HeatKernelMask',
+        'HopMask',
         'HypercubeMask',
         'LearnedFeaturesMask',
         'LowRankMask',
