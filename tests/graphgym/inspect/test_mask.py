@@ -192,6 +192,7 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == '\ninterrupted\n'
 
 
+@pytest.mark.usefixtures('few_digits')
 @pytest.mark.parametrize('name', ['PowerSeries', 'Linear', 'HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency', 'Expander'])
 def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     first, second = inspect(digits, ['gt.layer_type', f'GINE+{name}', *QUIET], graphs=2, out=tmp_path)
