@@ -18,6 +18,8 @@ from pyg_topomask.graphgym.inspect.mask import inspect
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
+pytestmark = pytest.mark.usefixtures('few_digits')
+
 QUIET = ['topomask.progress', 'False']
 
 
@@ -192,7 +194,6 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == '\ninterrupted\n'
 
 
-@pytest.mark.usefixtures('few_digits')
 @pytest.mark.parametrize('name', ['PowerSeries', 'Linear', 'HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency', 'Expander'])
 def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     first, second = inspect(digits, ['gt.layer_type', f'GINE+{name}', *QUIET], graphs=2, out=tmp_path)
