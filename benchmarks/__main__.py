@@ -1,4 +1,4 @@
-r"""Runs benchmarks, and writes the report: :obj:`python -m benchmarks [NAME ...] [--full] [--out FOLDER]`."""
+r"""Runs benchmarks, and writes the report: :obj:`python -m benchmarks [NAME ...] [--full | --quick] [--out FOLDER]`."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_list())
         return 0
-    folder = options.out or (RESULTS if options.full or options.names == [REPORT] else RESULTS / 'quick')
+    full = options.full or (bool(options.names) and not options.quick and all(map(_needs_gpu, options.names)))
+    folder = options.out or (RESULTS if full or options.names == [REPORT] else RESULTS / 'quick')
     folder.mkdir(parents=True, exist_ok=True)
     names = [name for name in options.names or BENCHMARKS if name != REPORT]
     failed = []
     for index, name in enumerate(names, 1):
         print(f'[{index}/{len(names)}] {name}: {BENCHMARKS[name].purpose}', flush=True)
-        if not run(name, not options.full, folder):
+        if not run(name, not full, folder):
             failed.append(name)
     draw_figures(folder)
-    write_report(folder, quick=bool(names) and not options.full)
+    write_report(folder, quick=bool(names) and not full)
     print(f'report: {folder / "REPORT.md"}')
     if failed:
         print(f'failed: {", ".join(failed)}', file=sys.stderr)
@@ -47,7 +48,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('names', nargs='*', metavar='NAME', help='what to run (default: all)')
-    parser.add_argument('--full', action='store_true', help='real sizes; else a smoke run of small sizes and few repetitions')
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument('--full', action='store_true', help='real sizes, the default of benchmarks that need a GPU')
+    size.add_argument(
+        '--quick', action='store_true', help='a smoke run of small sizes and few repetitions, the default of all others'
+    )
     parser.add_argument('--out', type=Path, help=f'where to write (default: {RESULTS.name}, or {RESULTS.name}/quick)')
     parser.add_argument('--list', action='store_true', help='what each benchmark is for, and how long it took in full')
     options = parser.parse_args(arguments)
@@ -55,6 +60,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if unknown:
         parser.error(f'NAME: got {", ".join(sorted(unknown))}; accepted are {", ".join([*BENCHMARKS, REPORT])}')
     return options
+
+
+def _needs_gpu(name: str) -> bool:
+    return name in BENCHMARKS and BENCHMARKS[name].needs_gpu
 
 
 def _list() -> str:

@@ -36,9 +36,11 @@ __all__ = [
     'nearest_width',
     'peak_memory',
     'pyplot',
+    'read_runs',
     'run_all',
     'show',
     'verdict',
+    'write_runs',
     'write_table',
 ]
 
@@ -157,20 +159,31 @@ def run_all(
     """
     function = run.func if isinstance(run, partial) else run
     source = Path(inspect.getfile(function)).read_bytes()
-    settings = json.loads(json.dumps({'settings': settings, 'module': hashlib.sha256(source).hexdigest()[:12]}))
-    stored = json.loads(path.read_text()) if path.is_file() else {}
-    finished = stored['runs'] if stored.get('settings') == settings else {}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    settings = {'settings': settings, 'module': hashlib.sha256(source).hexdigest()[:12]}
+    finished = read_runs(settings, path)
     missing = [job for job in jobs if _key(job) not in finished]
     processes = min(processes or multiprocessing.cpu_count(), max(1, len(missing)))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context('spawn')) as pool:
         running = {pool.submit(_on_one_thread, run, job): job for job in missing}
         for future in tqdm(as_completed(running), total=len(missing), desc=path.stem):
             finished[_key(running[future])] = future.result()
-            unfinished = path.with_suffix('.partial')
-            unfinished.write_text(json.dumps({'settings': settings, 'runs': finished}, indent=1, sort_keys=True) + '\n')
-            unfinished.replace(path)
+            write_runs(finished, settings, path)
     return {job: finished[_key(job)] for job in jobs}
+
+
+def read_runs(settings: object, path: Path) -> dict[str, Any]:
+    r"""Returns the results that a file keeps, or none if they are of other settings."""
+    stored = json.loads(path.read_text()) if path.is_file() else {}
+    runs: dict[str, Any] = stored['runs'] if stored.get('settings') == json.loads(json.dumps(settings)) else {}
+    return runs
+
+
+def write_runs(runs: Mapping[str, Any], settings: object, path: Path) -> None:
+    r"""Keeps results in a file, which is whole at any moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix('.partial')
+    unfinished.write_text(json.dumps({'settings': settings, 'runs': runs}, indent=1, sort_keys=True) + '\n')
+    unfinished.replace(path)
 
 
 def _on_one_thread(run: Callable[[Job], Any], job: Job) -> Any:

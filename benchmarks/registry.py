@@ -12,12 +12,15 @@ __all__ = ['BENCHMARKS', 'Benchmark', 'find_benchmark']
 
 @dataclass(frozen=True)
 class Benchmark:
-    r"""A function :obj:`run(quick, folder)` of a module of this package, its purpose, and the tables that it writes."""
+    r"""A function :obj:`run(quick, folder)` of a module of this package, its purpose, and the tables that it writes. If it
+    needs a GPU, its tables may be missing among the project's.
+    """
 
     module: str
     purpose: str
     tables: tuple[str, ...]
     function: str = 'run'
+    needs_gpu: bool = False
 
     def load(self) -> Callable[[bool, Path], None]:
         function: Callable[[bool, Path], None] = getattr(importlib.import_module(f'benchmarks.{self.module}'), self.function)
@@ -67,6 +70,7 @@ BENCHMARKS = {
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),
+    'gpu': Benchmark('gpu', 'every attention on a GPU, and its tests there', ('gpu', 'gpu_crossover'), needs_gpu=True),
 }
 
 

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 from torch.nn.functional import scaled_dot_product_attention
-from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 from torch_geometric.nn.attention import PerformerAttention
 
-from benchmarks.graphs import random_graph, ring
+from benchmarks.graphs import make_data
 from benchmarks.harness import peak_memory, run_all, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import (
@@ -40,18 +39,18 @@ from pyg_topomask.nn import (
     RWGNKAttention,
     SinDegreeAttention,
 )
-from pyg_topomask.transforms import AddGridShape
 
-__all__ = ['run']
+__all__ = ['ATTENTIONS', 'CHANNELS', 'DEGREE', 'HEADS', 'SDPA', 'DenseAttention', 'attend', 'run']
 
 CHANNELS, HEADS, DEGREE = 64, 4, 6
 GIB, BUDGETS, SECONDS = 2**30, (2, 4, 8, 16), 60.0
 LADDER = tuple(round(10 ** (step / 2)) for step in range(6, 13))
 STEPS = ('training', 'forward')
+SDPA = 'dense softmax (SDPA)'
 # Memory grows with the graph: attention that takes a million nodes within the least budget takes fewer too.
 START = 1_000_000
 # Where time is quadratic.
-STARTS = {'KMIP': 10_000, 'dense softmax (SDPA)': 10_000}
+STARTS = {'KMIP': 10_000, SDPA: 10_000}
 
 
 def _masked(mask: type[Mask]) -> Callable[[], Module]:
@@ -75,7 +74,7 @@ ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
     'SinDegree': ('random', lambda: SinDegreeAttention(CHANNELS, HEADS)),
     'Expander': ('random', lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, ExpanderMask())),
     'KMIP': ('random', lambda: KMIPAttention(CHANNELS, HEADS)),
-    'dense softmax (SDPA)': ('none', lambda: _DenseAttention(CHANNELS, HEADS)),
+    SDPA: ('none', lambda: DenseAttention(CHANNELS, HEADS)),
     'PerformerAttention': ('none', lambda: PerformerAttention(CHANNELS, HEADS, CHANNELS // HEADS)),
     'GATConv': ('random', lambda: GATConv(CHANNELS, CHANNELS // HEADS, HEADS)),
 }
@@ -173,44 +172,50 @@ def _call(name: str, step: str, size: int) -> int:
     r"""Makes graph, features and layer, runs the layer forward, and backward in training, and returns the number of nodes."""
     torch.manual_seed(0)
     kind, make = ATTENTIONS[name]
-    layer, graph = make(), _graph(kind, size)
+    layer, graph = make(), Graph.from_data(make_data(kind, size, DEGREE))
     training = step == 'training'
     x = torch.randn(graph.num_nodes, CHANNELS, requires_grad=training)
     with torch.set_grad_enabled(training):
-        if isinstance(layer, GATConv):
-            out = layer(x, graph.edge_index)
-        elif isinstance(layer, (PerformerAttention, _DenseAttention)):
-            out = layer(x.unsqueeze(0))
-        else:
-            out = layer(x, graph.edge_index, graph=graph)
+        out = attend(layer, x, graph)
     if training:
         out.sum().backward()
     return graph.num_nodes
 
 
-def _graph(kind: str, size: int) -> Graph:
-    if kind == 'random':
-        return Graph.from_tensors(random_graph(size, DEGREE), size)
-    if kind == 'ring':
-        return Graph.from_tensors(ring(size), size)
-    if kind == 'tree':
-        node = torch.arange(1, size)
-        parent = (torch.rand(size - 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)) * node).long()
-        return Graph.from_tensors(torch.stack([parent, node]), size)
-    if kind == 'grid':
-        side = round(math.sqrt(size))
-        return Graph.from_data(AddGridShape((side, side))(Data(num_nodes=side**2)))
-    return Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), size)
+def attend(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    r"""Runs a layer of :obj:`ATTENTIONS` on a graph, or on a batch of graphs of equal size."""
+    if isinstance(layer, GATConv):
+        out: Tensor = layer(x, graph.edge_index)
+    elif isinstance(layer, (PerformerAttention, DenseAttention)):
+        out = layer(x.view(graph.num_graphs, -1, x.size(1)))
+    else:
+        out = layer(x, graph.edge_index, graph=graph)
+    return out
 
 
-class _DenseAttention(Module):
-    def __init__(self, channels: int, heads: int) -> None:
+class DenseAttention(Module):
+    r"""Attention between all nodes of equal graphs, with the projections of the layers of this package.
+
+    Args:
+        channels (int): Size of each input and output sample.
+        heads (int): The number of heads.
+        attend (callable): From queries, keys and values :obj:`[B, heads, N, channels / heads]` to outputs of that shape.
+            (default: :func:`~torch.nn.functional.scaled_dot_product_attention`)
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        attend: Callable[[Tensor, Tensor, Tensor], Tensor] = scaled_dot_product_attention,
+    ) -> None:
         super().__init__()
         self.heads = heads
+        self.attend = attend
         self.lin_in = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.lin_in(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        out: Tensor = self.lin_out(scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
+        out: Tensor = self.lin_out(self.attend(q, k, v).transpose(1, 2).flatten(2))
         return out

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -58,6 +59,18 @@ def power_series(matrix: Array, coefficients: Array) -> Array:
         total = total + coefficient * power
         power = power @ matrix
     return total
+
+
+def hop_matrix(f: Any, data: Any, flow: str = 'source_to_target') -> Array:
+    """f of the number of edges on shortest paths, with zeros beyond the last."""
+    edges, _, num_nodes, _ = as_numpy(data, flow)
+    matrix = np.zeros((num_nodes, num_nodes))
+    matrix[edges[0], edges[1]] = 1
+    table = np.pad(np.asarray(f.detach().double()), ((0, 0), (0, 1)))
+    if num_nodes == 0:
+        return np.zeros((len(table), 0, 0))
+    distance = shortest_path(matrix, unweighted=True)
+    return table[:, np.minimum(distance, table.shape[1] - 1).astype(int)]
 
 
 def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:

@@ -69,6 +69,7 @@ MASKS: dict[str, MaskCase] = {
     'heat_normalized_laplacian': case(masks.HeatKernelMask, symmetric, kind='normalized_laplacian'),
     'heat_random_walk': case(masks.HeatKernelMask, kind='random_walk_laplacian'),
     'heat_adjacency': case(masks.HeatKernelMask, symmetric, kind='adjacency'),
+    'hop': case(masks.HopMask),
     'hypercube': case(masks.HypercubeMask, cubes, dim=2),
     'learned': case(masks.LearnedFeaturesMask, num_nodes=12, rank=2),
     'low_rank': case(masks.LowRankMask),

@@ -83,7 +83,7 @@ def commands(document: Path) -> list[list[str]]:
     text = document.read_text()
     lines = [line for block in blocks(document, 'bash') for line in block.splitlines()]
     lines += re.findall(r'`([^`\n]+)`', re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE))
-    pattern = re.compile(r'python (?:-m pyg_topomask|hop_mask\.py) (.+)')
+    pattern = re.compile(r'python (?:-m pyg_topomask|ball_mask\.py) (.+)')
     command_lines = [match[1] for match in map(pattern.search, lines) if match is not None]
     return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 
@@ -161,7 +161,7 @@ def test_table_holds_every_attention_and_mask() -> None:
 
 @pytest.mark.parametrize('graph', GRAPHS)
 def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
-    mask = execute(WRITE_A_MASK)['HopMask'](heads=2, hops=2)
+    mask = execute(WRITE_A_MASK)['BallMask'](heads=2, hops=2)
     torch.nn.init.normal_(mask.log_weight)
     data = GRAPHS[graph]()
     assert_mask_operator(mask, data)
@@ -179,15 +179,15 @@ def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path)
 def test_written_mask_trains_by_its_name(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     execute(WRITE_A_MASK)
     (words,) = (words for words in commands(WRITE_A_MASK) if words[0] == 'train')
-    assert 'GINE+Hop' in words
+    assert 'GINE+Ball' in words
     assert main([*words, *SHORT]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith('test accuracy ')
-    assert cfg.topomask.Hop.hops == 3
+    assert cfg.topomask.Ball.hops == 3
 
 
 def test_written_mask_composes_in_a_yaml(checkout: Path) -> None:
-    mask = execute(WRITE_A_MASK)['HopMask']
-    composed = build_mask({'sum': [{'Hop': {'hops': 1}}, 'Packing']}, heads=2)
+    mask = execute(WRITE_A_MASK)['BallMask']
+    composed = build_mask({'sum': [{'Ball': {'hops': 1}}, 'Packing']}, heads=2)
     assert [type(each) for each in composed.masks] == [mask, masks_module.PackingMask]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
-from oracles import grf_loads, power_series, weight_matrix
+from oracles import grf_loads, hop_matrix, power_series, weight_matrix
 from scipy.linalg import expm
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -25,6 +25,7 @@ from pyg_topomask.masks import (
     ExpanderMask,
     GRFMask,
     HeatKernelMask,
+    HopMask,
     Mask,
     PowerSeriesMask,
     RWGNKMask,
@@ -63,6 +64,7 @@ def heat(data: Data, flow: str) -> np.ndarray:
     return expm(0.5 * (matrix / np.where(degree > 0, degree, 1.0) - np.diag(degree > 0)))
 
 
+F = torch.tensor([[1.0, 0.5, -0.25]])
 #: Masks with a direction, and their matrices on a directed graph.
 MASKS: dict[str, tuple[Callable[..., Mask], Callable[[Data, str], np.ndarray]]] = {
     **{
@@ -76,6 +78,7 @@ MASKS: dict[str, tuple[Callable[..., Mask], Callable[[Data, str], np.ndarray]]] 
         lambda flow: PowerSeriesMask(order=3, normalization='rw', flow=flow),
         lambda data, flow: power_series(weight_matrix(data, 'rw', flow), 0.5 ** np.arange(4)),
     ),
+    'hop': (lambda flow: HopMask(1, 2, F, flow=flow), lambda data, flow: hop_matrix(F, data, flow)[0]),
     'heat': (lambda flow: HeatKernelMask(kind='random_walk_laplacian', lam=0.5, flow=flow), heat),
     'grf': (
         lambda flow: GRFMask(1, 4, 0.3, 2, asymmetric=True, flow=flow),

@@ -6,6 +6,7 @@ from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.datasets.digits import DigitsGrid
 from pyg_topomask.datasets.induced_cycles import InducedCycles
+from pyg_topomask.datasets.majority_trees import MajorityTrees
 from pyg_topomask.datasets.motifs import MotifGraphs
 from pyg_topomask.datasets.moving_digits import MovingDigits
 from pyg_topomask.datasets.particles import ClothRollouts
@@ -19,6 +20,7 @@ __all__ = [
     'DigitsGrid',
     'InducedCycles',
     'MNISTPixels',
+    'MajorityTrees',
     'MotifGraphs',
     'MovingDigits',
     'PeptidesFunctional',
@@ -36,6 +38,7 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'peptides-func': PeptidesFunctional,
     'motifs': MotifGraphs,
     'induced-cycles': InducedCycles,
+    'majority-trees': MajorityTrees,
     'moving-digits': MovingDigits,
     'cloth': ClothRollouts,
 }

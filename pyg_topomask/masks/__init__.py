@@ -7,6 +7,7 @@ from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask
 from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
+from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.masks.hypercube import HypercubeMask
 from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, low_rank_operator
 from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, modulation
@@ -27,6 +28,7 @@ __all__ = [
     'GRFMask',
     'HadamardMask',
     'HeatKernelMask',
+    'HopMask',
     'HypercubeMask',
     'LearnedFeaturesMask',
     'LowRankMask',

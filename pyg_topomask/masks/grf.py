@@ -16,7 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import named_series, resolve_positive, series_parameter
+from pyg_topomask.masks.modulation import named_series, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -112,7 +112,9 @@ class GRFMask(LogarithmicMask):
         modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; or a kernel
             in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
             that the mask estimates at first. A warning says if :obj:`max_walk_length` leaves out a power of a polynomial or
-            more than a tenth of a series. :obj:`None` stands for :math:`f_l = 2^{-l}`. (default: :obj:`None`)
+            more than a tenth of a series. :obj:`"hops"` lets heads start at different hops: :math:`f_l = 1` for
+            :math:`l = h \bmod (L + 1)` in head :math:`h`, and 0.02 for all others. :obj:`None` stands for
+            :math:`f_l = 2^{-l}`. (default: :obj:`None`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
             the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
         resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
@@ -160,6 +162,8 @@ class GRFMask(LogarithmicMask):
         self.resample = resample
         self.seed = seed
         self.asymmetric = asymmetric
+        if isinstance(modulation, str) and modulation == 'hops':
+            modulation = one_hop_per_head(heads, max_walk_length + 1)
         dtype = torch.get_default_dtype() if isinstance(modulation, str) else None
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)

@@ -294,6 +294,15 @@ def series_parameter(
     return given.expand(heads, -1).clone()
 
 
+def one_hop_per_head(heads: int, length: int) -> Tensor:
+    r"""Returns the series with which each head starts at another hop, :obj:`[heads, length]`: 1 for the power
+    :math:`h \bmod \text{length}` of head :math:`h`, and 0.02 for all others, so that they can grow.
+    """
+    series = torch.full((heads, length), 0.02)
+    series[torch.arange(heads), torch.arange(heads) % length] = 1.0
+    return series
+
+
 def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
     r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
 

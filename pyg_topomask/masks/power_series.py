@@ -16,7 +16,14 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import convolve, deconvolved, named_series, resolve_positive, series_parameter
+from pyg_topomask.masks.modulation import (
+    convolve,
+    deconvolved,
+    named_series,
+    one_hop_per_head,
+    resolve_positive,
+    series_parameter,
+)
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import polynomial_action
@@ -64,11 +71,14 @@ class PowerSeriesMask(LogarithmicMask):
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
             kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or
             :obj:`"random_walk:2:p=3"`, which warns where :obj:`order` leaves out any power of a polynomial or a tenth of a
-            series; :obj:`None` for :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
+            series; :obj:`"hops"` for heads that start at different hops: :math:`\alpha_k = 1` for the power
+            :math:`k = h \bmod (K + 1)` of head :math:`h`, and 0.02 for all others; :obj:`None` for
+            :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
         parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with
             :math:`\alpha = f * f` (convolution), which makes the mask positive semi-definite for symmetric
             :math:`\mathbf{W}`. Then :math:`f` has :math:`\lfloor K / 2 \rfloor + 1` numbers, an odd order is lowered by one,
-            and :obj:`coefficients` are those of :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`.
+            and :obj:`coefficients` are those of :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, but for
+            :obj:`"hops"`, which are those of :math:`f`.
             (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
@@ -110,15 +120,17 @@ class PowerSeriesMask(LogarithmicMask):
         self.parameterization = parameterization
         self._adjacency = AdjacencyMask(1, None, normalization, flow)
         length = 1 + (order if parameterization == 'alpha' else order // 2)
+        squared, hops = parameterization == 'f', isinstance(coefficients, str) and coefficients == 'hops'
+        if hops:
+            coefficients = one_hop_per_head(heads, length)
         dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
-        squared = parameterization == 'f'
         if isinstance(coefficients, str):
             limit = 'order // 2' if squared else 'order'
             coefficients = named_series('coefficients', coefficients, length - 1, limit, squared)
         elif coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)
-        if squared and dtype is None:  # no kernel, whose square root it is already
+        if squared and dtype is None and not hops:  # kernels and hops are f already
             initial = deconvolved('coefficients', initial)
         self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)

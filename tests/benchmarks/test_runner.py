@@ -27,6 +27,24 @@ def test_a_failure_is_reported_after_the_others(tmp_path, monkeypatch, capsys):
     assert ran[-1] == ('tree', False)
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'quick'),
+    [
+        (['gpu'], False),
+        (['gpu', '--quick'], True),
+        (['gpu', '--full'], False),
+        (['gpu', 'heat'], True),
+        (['heat', '--quick'], True),
+    ],
+)
+def test_what_needs_a_gpu_runs_in_full(arguments, quick, tmp_path, monkeypatch):
+    ran = []
+    monkeypatch.setattr(command, 'run', lambda name, quick, folder: ran.append(quick) or True)
+    assert command.main([*arguments, '--out', str(tmp_path)]) == 0
+    assert set(ran) == {quick}
+    assert ('A smoke run' in (tmp_path / 'REPORT.md').read_text()) == quick
+
+
 def test_the_report_alone_runs_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(command, 'run', lambda *_: pytest.fail('ran'))
     assert command.main(['report', '--out', str(tmp_path)]) == 0

@@ -84,6 +84,9 @@ CASES = {
         ),
         SYMMETRIC,
     ),
+    'HopMask': case(
+        st.builds(masks.HopMask, heads=HEADS, max_hops=st.integers(0, 3), positive=st.booleans()),
+    ),
     'HypercubeMask': case(st.builds(masks.HypercubeMask, heads=HEADS, dim=st.just(2)), sizes=st.sampled_from([0, 4])),
     'LearnedFeaturesMask': case(st.builds(masks.LearnedFeaturesMask, heads=HEADS, num_nodes=st.just(300), rank=st.just(2))),
     'LowRankMask': case(LOW_RANK),

@@ -8,7 +8,7 @@ import pytest
 import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
-from oracles import as_numpy, grf_loads, power_series, same_graph, weight_matrix
+from oracles import as_numpy, grf_loads, hop_matrix, power_series, same_graph, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,6 +17,7 @@ from pyg_topomask.masks import (
     AdjacencyMask,
     DenseMask,
     GRFMask,
+    HopMask,
     LearnedFeaturesMask,
     LowRankMask,
     Mask,
@@ -159,6 +160,7 @@ CASES = {
         lambda data: GRFMask(2, 3, 0.3, 2, MODULATION, asymmetric=True).T,
         lambda mask, data: grf_features(data).transpose(0, 2, 1),
     ),
+    'hop': Case(lambda data: HopMask(2, 2, MODULATION), lambda mask, data: hop_matrix(mask.f, data)),
     'sum': Case(
         lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
         lambda mask, data: weight_matrix(data, None) + np.eye(nodes(data)) + same_graph(data) + low_rank_matrix(data),
@@ -227,6 +229,7 @@ MADE_FROM_THE_GRAPH = [
     'grf_counts',
     'power_series',
     'power_series_f',
+    'hop',
     'scaled_per_head',
     'transposed',
     'transposed_grf',
@@ -243,6 +246,7 @@ LEARNABLE = [
     'grf_counts',
     'power_series',
     'power_series_f',
+    'hop',
     'sum',
     'transposed_grf',
     'transposed_power_series',

@@ -6,18 +6,16 @@ import csv
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from forked import Forked
 
 pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
-import pyg_topomask
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
 if not hasattr(os, 'fork'):
@@ -130,18 +128,10 @@ def run(moments: list[tuple[str, str, int]], arguments: list[str], out: Path) ->
     killed = str(out / 'killed')
     plan = [(str(out / 'whole'), False, None), (killed, False, moments[0])]
     plan += [*((killed, True, moment) for moment in moments[1:]), (killed, True, None)]
-    paths = [str(Path(pyg_topomask.__file__).parents[1]), os.environ.get('PYTHONPATH', '')]
-    result = subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', SCRIPT, json.dumps(plan), json.dumps(arguments)],
-        env={**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    codes = [int(line) for line in result.stdout.splitlines()]
-    assert codes == [0 if moment is None else -signal.SIGKILL for *_, moment in plan], result.stderr
+    status, stdout, stderr = Forked('-c', SCRIPT, json.dumps(plan), json.dumps(arguments)).wait(timeout=400)
+    assert status == 0, stderr
+    codes = [int(line) for line in stdout.splitlines()]
+    assert codes == [0 if moment is None else -signal.SIGKILL for *_, moment in plan], stderr
 
 
 def read_metrics(folder: Path) -> list[dict[str, str]]:

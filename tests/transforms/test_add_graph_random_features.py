@@ -257,6 +257,7 @@ def test_walks_of_the_right_total_in_the_wrong_graphs_are_refused() -> None:
         GRFMask()(batch)
 
 
+@pytest.mark.filterwarnings("ignore:Using 'NeighborSampler' without a 'pyg-lib'")
 def test_neighbour_sampling_is_refused() -> None:
     """NeighborLoader needs pyg-lib or torch-sparse; without them its slicing is that of data.subgraph."""
     stored = AddGraphRandomFeatures()(Data(x=torch.arange(40.0), edge_index=ring(40)))

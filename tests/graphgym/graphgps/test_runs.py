@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
@@ -32,12 +31,10 @@ ROOT = Path(pyg_topomask.graphgym.__file__).parents[2]
 
 def run_standin(folder: Path, command: list[str], *options: str) -> str:
     (folder / 'config.yaml').write_text(CONFIG)
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])}
     options = ('out_dir', str(folder / 'results'), *options)
-    arguments = [sys.executable, '-W', 'ignore', *command, '--cfg', 'config.yaml', *options]
-    result = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
+    status, stdout, stderr = Forked(*command, '--cfg', 'config.yaml', *options, cwd=folder).wait()
+    assert status == 0, stderr
+    return stdout
 
 
 COMMANDS = {
@@ -107,16 +104,14 @@ def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> No
             pytest.skip(f'{raw} has no TUDataset/ENZYMES')
         data = raw
 
-    def start(name: str, **variables: str) -> subprocess.Popen[str]:
-        command = [sys.executable, '-W', 'ignore', '-m', 'pyg_topomask', 'graphgps', '--cfg', str(config)]
+    def start(name: str, **variables: str) -> Forked:
         options = ['out_dir', str(tmp_path / name), 'dataset.dir', str(data), *TOGETHER.split()]
-        environment = {**os.environ, 'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')]), **variables}
-        streams = {'stdout': subprocess.DEVNULL, 'stderr': subprocess.PIPE}
-        return subprocess.Popen([*command, *options], cwd=CHECKOUTS[checkout], env=environment, text=True, **streams)
+        command = ['-m', 'pyg_topomask', 'graphgps', '--cfg', str(config), *options]
+        return Forked(*command, cwd=CHECKOUTS[checkout], **variables)
 
-    def losses(name: str, process: subprocess.Popen[str]) -> list[float]:
-        error = process.communicate(timeout=300)[1]
-        assert process.returncode == 0, error
+    def losses(name: str, process: Forked) -> list[float]:
+        status, _, error = process.wait()
+        assert status == 0, error
         (stats,) = (tmp_path / name).rglob('train/stats.json')
         return [json.loads(line)['loss'] for line in stats.read_text().splitlines()]
 

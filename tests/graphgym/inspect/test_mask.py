@@ -18,6 +18,8 @@ from pyg_topomask.graphgym.inspect.mask import inspect
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
+pytestmark = pytest.mark.usefixtures('few_digits')
+
 QUIET = ['topomask.progress', 'False']
 
 

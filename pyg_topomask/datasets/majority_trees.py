@@ -1,0 +1,103 @@
+r"""Random trees whose nodes ask for the majority around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array, eye_array
+from torch_geometric.data import Data
+
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS
+from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+
+__all__ = ['MajorityTrees']
+
+
+class MajorityTrees(GeneratedDataset):
+    r"""Random trees with red and blue nodes, for node classification: are more nodes red than blue within :obj:`radius` edges?
+
+    Each label depends on all nodes within the radius, and on no node beyond. A layer of message passing sees one edge far, so
+    that the task needs as many layers as the radius, or one layer of attention with a mask that reaches it. Trees are drawn
+    uniformly from all trees with numbered nodes, by their Prüfer codes. Colors are drawn with equal probability. The features
+    of a node are the one-hot vector of its color, blue first. One in five graphs is for validation, and two in five for test.
+
+    Args:
+        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone. (default: :obj:`None`)
+        num_graphs (int): The number of trees, from 5. (default: :obj:`100`)
+        size (int): The number of nodes of a tree, from 3. (default: :obj:`500`)
+        radius (int): The number of edges, from 0. (default: :obj:`8`)
+        seed (int): The seed. (default: :obj:`0`)
+        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an argument is outside its range.
+
+    Example:
+        >>> MajorityTrees(num_graphs=5, size=20)[0]
+        Data(x=[20, 2], edge_index=[2, 38], y=[20])
+    """
+
+    def __init__(
+        self,
+        root: str | None = None,
+        split: str | None = None,
+        num_graphs: int = 100,
+        size: int = 500,
+        radius: int = 8,
+        seed: int = 0,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        check_choice((*SPLITS, None), split=split)
+        check_whole(5, num_graphs=num_graphs)
+        check_whole(3, size=size)
+        check_whole(0, radius=radius)
+        check_whole(seed=seed)
+        super().__init__(root, transform, pre_transform)
+        generator = np.random.default_rng(int(seed))
+        graphs = [_make_graph(size, radius, generator) for _ in range(num_graphs)]
+        fifth = num_graphs // 5
+        counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]
+        splits = dict(zip(SPLITS, torch.arange(num_graphs).split(counts), strict=True))
+        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
+
+
+def _make_graph(size: int, radius: int, generator: np.random.Generator) -> Data:
+    edges = _tree_of_code(generator.integers(size, size=size - 2))
+    matrix = coo_array((np.ones(size - 1), tuple(edges)), shape=(size, size))
+    step = csr_array(matrix + matrix.T + eye_array(size))
+    red = generator.integers(2, size=size)
+    near = csr_array(eye_array(size))
+    for _ in range(radius):
+        near = ((near @ step) > 0).astype(np.float64)
+    return Data(
+        x=torch.nn.functional.one_hot(torch.from_numpy(red), 2).float(),
+        edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1)),
+        y=torch.from_numpy((near @ (2 * red - 1) > 0).astype(np.int64)),
+    )
+
+
+def _tree_of_code(code: NDArray[np.int64]) -> NDArray[np.int64]:
+    r"""Returns the edges of the tree of a Prüfer code, :obj:`[2, size - 1]`: a pointer finds the smallest leaf."""
+    size = len(code) + 2
+    degree = np.bincount(code, minlength=size) + 1
+    edges, pointer = [], 0
+    leaf = pointer = int(np.argmax(degree == 1))
+    for node in code.tolist():
+        edges.append((leaf, node))
+        degree[node] -= 1
+        if degree[node] == 1 and node < pointer:
+            leaf = node
+        else:
+            pointer += 1
+            while degree[pointer] != 1:
+                pointer += 1
+            leaf = pointer
+    edges.append((leaf, size - 1))
+    return np.array(edges, dtype=np.int64).T

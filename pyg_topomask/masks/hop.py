@@ -1,0 +1,127 @@
+r"""Masks by the number of edges between two nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from pyg_topomask.capabilities import MAX_ENTRIES
+from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.flow import check_flow
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks.logarithmic import LogarithmicMask
+from pyg_topomask.masks.modulation import one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.sparse import sparse_operator
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.walks.features import WalkFeatures
+
+__all__ = ['HopMask']
+
+
+class HopMask(LogarithmicMask):
+    r"""A learnable function of the number of edges on the shortest path between two nodes, up to :math:`K` edges:
+
+    .. math::
+        M_{ij} = \begin{cases} f_{d(i, j)} & \text{if } d(i, j) \le K \\ 0 & \text{otherwise} \end{cases}
+
+    :math:`d(i, j)` counts the edges on the shortest path from :math:`j` to :math:`i`, whatever their weights. This is the mask
+    :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that ends after :math:`K` edges, on any graph. Powers of the
+    adjacency matrix also count walks that come back; this mask tells the hops apart. It suits sparse graphs and few hops: the
+    pairs within :math:`K` edges are listed once per graph, and a product takes as many multiplications as there are pairs.
+
+    Args:
+        heads (int): The number of heads, each with its own function. (default: :obj:`1`)
+        max_hops (int): The largest number of edges :math:`K`, from 0. (default: :obj:`2`)
+        f (torch.Tensor, optional): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`; :obj:`None` lets heads start
+            at different hops: :math:`f_d = 1` for :math:`d = h \bmod (K + 1)` in head :math:`h`, and 0.02 for all others.
+            (default: :obj:`None`)
+        learnable (bool): Learn :math:`f`. (default: :obj:`True`)
+        positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
+            initial numbers are above 0. (default: :obj:`None`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: paths to node :math:`i` follow the edges; or
+            :obj:`"target_to_source"`: they go against the edges. (default: :obj:`"source_to_target"`)
+
+    Raises:
+        ValueError: If an argument is outside its range, or when the mask is bound, if more than :math:`2^{28}` pairs are that
+            near.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> mask = HopMask(max_hops=1, f=torch.tensor([1.0, 0.5]))
+        >>> mask(Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)).to_dense().detach()
+        tensor([[[1.0000, 0.5000, 0.0000],
+                 [0.5000, 1.0000, 0.5000],
+                 [0.0000, 0.5000, 1.0000]]])
+    """
+
+    def __init__(
+        self,
+        heads: int = 1,
+        max_hops: int = 2,
+        f: Tensor | None = None,
+        learnable: bool = True,
+        positive: bool | None = None,
+        flow: str = 'source_to_target',
+    ) -> None:
+        super().__init__(heads)
+        check_whole(0, max_hops=max_hops)
+        check_flow(flow)
+        self.max_hops = max_hops
+        self.flow = flow
+        f = one_hop_per_head(heads, max_hops + 1) if f is None else f
+        initial = series_parameter('f', f, heads, max_hops + 1, each='number of hops')
+        self._begin(initial, resolve_positive('f', initial, positive))
+        self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self._reset(self.raw_f)
+
+    @property
+    def f(self) -> Tensor:
+        r""":math:`f`, :obj:`[heads, K + 1]`."""
+        return self._numbers(self.raw_f)
+
+    def settings(self) -> Hashable:
+        return type(self), self.max_hops, self.flow
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures:
+        row, col = graph.row_and_col(self.flow)
+        pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
+        pairs: WalkFeatures = _pairs_within(pattern, self.max_hops)
+        return pairs
+
+    def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
+        return sparse_operator(graph, state.pattern, state.values(self.f), self.heads)
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
+    r"""Returns the pairs of nodes at each distance, as loads 1 of walks that take the shortest path."""
+    size = pattern.num_rows
+    rowptr, neighbor = (tensor.cpu().numpy() for tensor in (pattern.rowptr, pattern.col))
+    edges = csr_array((np.ones(len(neighbor), bool), neighbor, rowptr), shape=(size, size))
+    rings = [csr_array((np.ones(size, bool), np.arange(size), np.arange(size + 1)), shape=(size, size))]
+    reached = rings[0]
+    for _ in range(max_hops):
+        ring = (rings[-1] @ edges) > reached
+        reached = reached + ring
+        rings.append(ring)
+        if reached.nnz > MAX_ENTRIES:
+            raise ArgumentError('max_hops', f'{max_hops}, within which more than {MAX_ENTRIES:,} pairs lie', 'fewer hops')
+    entries = [ring.tocoo() for ring in rings]
+    row, col = (np.concatenate([getattr(ring, name) for ring in entries]) for name in ('row', 'col'))
+    hops = np.repeat(np.arange(max_hops + 1), [ring.nnz for ring in entries])
+    start, visited, length = (torch.from_numpy(array).to(pattern.rowptr.device) for array in (row, col, hops))
+    load = torch.ones(len(row), dtype=torch.get_default_dtype(), device=start.device)
+    return WalkFeatures.from_visits(start, visited, length, load, size, max_hops)

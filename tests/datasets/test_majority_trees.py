@@ -1,0 +1,54 @@
+"""Trees and majorities, checked with NetworkX."""
+
+from collections import Counter
+from itertools import product
+
+import networkx as nx
+import numpy as np
+import pytest
+from torch_geometric.utils import to_networkx
+
+from pyg_topomask.datasets import MajorityTrees
+from pyg_topomask.datasets.majority_trees import _tree_of_code
+
+
+@pytest.mark.parametrize('radius', [0, 1, 3])
+def test_labels_are_the_majorities_within_the_radius(radius: int) -> None:
+    for data in MajorityTrees(num_graphs=5, size=30, radius=radius):
+        graph = to_networkx(data, to_undirected=True)
+        assert nx.is_tree(graph)
+        red = data.x.argmax(1).tolist()
+        for node in graph:
+            near = nx.single_source_shortest_path_length(graph, node, cutoff=radius)
+            assert int(data.y[node]) == (sum(1 if red[other] else -1 for other in near) > 0)
+
+
+@pytest.mark.parametrize('size', [3, 4, 5])
+def test_every_code_is_another_tree(size: int) -> None:
+    trees = Counter()
+    for code in product(range(size), repeat=size - 2):
+        edges = _tree_of_code(np.array(code))
+        assert edges.shape == (2, size - 1)
+        tree = nx.from_edgelist(edges.T.tolist())
+        assert nx.is_tree(tree)
+        assert sorted(tree) == list(range(size))
+        assert nx.to_prufer_sequence(tree) == list(code)
+        trees[tuple(sorted(tuple(sorted(edge)) for edge in edges.T.tolist()))] += 1
+    assert set(trees.values()) == {1}
+    assert len(trees) == size ** (size - 2)
+
+
+def test_splits_and_seeds() -> None:
+    whole = MajorityTrees(num_graphs=11, size=10, seed=3)
+    assert {name: len(index) for name, index in whole.split_indices().items()} == {'train': 5, 'val': 2, 'test': 4}
+    assert MajorityTrees(num_graphs=11, size=10, seed=3, split='val')[0].y.tolist() == whole[5].y.tolist()
+    assert MajorityTrees(num_graphs=11, size=10, seed=4)[0].edge_index.tolist() != whole[0].edge_index.tolist()
+
+
+@pytest.mark.parametrize(
+    'arguments', [{'split': 'all'}, {'num_graphs': 4}, {'size': 2}, {'radius': -1}, {'seed': 'x'}], ids=str
+)
+def test_arguments_outside_their_range_are_refused(arguments: dict[str, object]) -> None:
+    (name,) = arguments
+    with pytest.raises(ValueError, match=name):
+        MajorityTrees(**arguments)

@@ -1,0 +1,97 @@
+"""Masks by the number of edges between nodes: the equation, where heads start, gradients, and what is refused."""
+
+from collections.abc import Callable
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, ring, small_digraph
+from oracles import hop_matrix, masked_attention
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
+from pyg_topomask.ops import masked_linear_attention
+
+F = torch.tensor([[1.0, -0.5, 0.25], [0.75, 0.0, 0.5]])
+
+
+@pytest.mark.parametrize('max_hops', [0, 1, 2, 4])
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_entries_are_f_of_the_distance(graph: str, max_hops: int) -> None:
+    data = GRAPHS[graph]()
+    f = torch.randn(2, max_hops + 1, generator=torch.Generator().manual_seed(max_hops), dtype=torch.float64)
+    actual = HopMask(2, max_hops, f)(data).to_dense().detach().numpy()
+    np.testing.assert_allclose(actual, hop_matrix(f, data), atol=1e-12)
+
+
+def test_one_f_serves_all_heads() -> None:
+    data = small_digraph()
+    mask = HopMask(3, 2, F[0])
+    np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), np.repeat(hop_matrix(F[:1], data), 3, 0), rtol=1e-6)
+
+
+@pytest.mark.parametrize(('heads', 'max_hops'), [(1, 0), (4, 2), (2, 4)])
+def test_heads_start_at_different_hops(heads: int, max_hops: int) -> None:
+    expected = np.full((heads, max_hops + 1), 0.02)
+    for head in range(heads):
+        expected[head, head % (max_hops + 1)] = 1.0
+    for series in (
+        HopMask(heads, max_hops).f,
+        PowerSeriesMask(heads, max_hops, 'hops').alpha,
+        GRFMask(heads, max_walk_length=max_hops, modulation='hops').f,
+        PowerSeriesMask(heads, 2 * max_hops, 'hops', 'f').coefficients.exp(),
+    ):
+        np.testing.assert_allclose(series.detach().numpy(), expected, rtol=1e-6)
+
+
+def test_attention_and_its_gradients_are_those_of_the_dense_mask() -> None:
+    data, generator = GRAPHS['batch'](), torch.Generator().manual_seed(0)
+    mask = HopMask(2, 2, F.double())
+    q, k, v = (torch.rand(data.num_nodes, 2, 3, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3))
+    out = masked_linear_attention(q, k, v, mask(data))
+    dense = hop_matrix(F, data)
+    np.testing.assert_allclose(
+        out.detach().numpy(), masked_attention(*(x.detach().numpy() for x in (q, k, v)), dense), atol=1e-10
+    )
+
+    def of(f: Tensor) -> Tensor:
+        rings = torch.stack([torch.from_numpy(hop_matrix(torch.eye(3)[hop : hop + 1], data))[0] for hop in range(3)])
+        scores = torch.einsum('nhc,mhc->hnm', q, k) * torch.einsum('hk,knm->hnm', f, rings)
+        return torch.einsum('hnm,mhc->nhc', scores / scores.sum(-1, keepdim=True), v)
+
+    f = F.double().clone().requires_grad_()
+    weight = torch.randn(out.shape, generator=generator, dtype=torch.float64)
+    expected = torch.autograd.grad((of(f) * weight).sum(), [f, q, k, v])
+    actual = torch.autograd.grad((out * weight).sum(), [mask.raw_f, q, k, v])
+    for one, other in zip(actual, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_weights_of_edges_do_not_count() -> None:
+    data = Data(edge_index=ring(5), edge_weight=torch.full((ring(5).size(1),), 3.0), num_nodes=5)
+    torch.testing.assert_close(
+        HopMask(f=F[1])(data).to_dense(), HopMask(f=F[1])(Data(edge_index=ring(5), num_nodes=5)).to_dense()
+    )
+
+
+@pytest.mark.parametrize(
+    ('make', 'text'),
+    [
+        (lambda: HopMask(max_hops=-1), 'max_hops'),
+        (lambda: HopMask(max_hops=1.5), 'max_hops'),
+        (lambda: HopMask(f=torch.ones(2)), r'f: .*\(2,\).*number of hops'),
+        (lambda: HopMask(f=-torch.ones(3), positive=True), 'f: '),
+        (lambda: HopMask(flow='sideways'), 'flow'),
+    ],
+)
+def test_arguments_outside_their_range_are_refused(make: Callable[[], HopMask], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        make()
+
+
+def test_more_pairs_than_memory_holds_are_refused() -> None:
+    data = Data(edge_index=ring(9), num_nodes=9)
+    with mock.patch('pyg_topomask.masks.hop.MAX_ENTRIES', 44), pytest.raises(ValueError, match=r'max_hops: .* pairs'):
+        HopMask(max_hops=2)(data)
