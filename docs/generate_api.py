@@ -36,8 +36,8 @@ MODULES = (
 
 HEAD = """# Public names
 
-What stands here is public, and nothing else is. Shapes, defaults and errors are in the docstrings, `help(name)`; what a YAML
-can name, `python -m pyg_topomask list` prints. Written by `python docs/generate_api.py`.
+Only the names on this page are public. Their docstrings, `help(name)`, hold shapes, defaults and errors.
+`python -m pyg_topomask list` prints what a YAML can name. `python docs/generate_api.py` writes this page.
 """
 
 

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -35,6 +35,9 @@ from pyg_topomask.testing import assert_mask_operator
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / 'README.md'
+MASK_TABLE = ROOT / 'docs' / 'masks.md'
+TRAINING = ROOT / 'docs' / 'training.md'
+GRAPHGPS = ROOT / 'docs' / 'graphgps.md'
 WRITE_A_MASK = ROOT / 'docs' / 'write_a_mask.md'
 DOCUMENTS = [README, ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md')), ROOT / 'graphgps_configs' / 'README.md']
 
@@ -94,13 +97,20 @@ def test_python_runs(document: Path, checkout: Path) -> None:
 
 
 def test_all_kinds_of_examples_are_found() -> None:
-    assert len(blocks(README, 'python')) >= 2
-    assert len(blocks(README, 'yaml')) == 1
-    assert {words[0] for words in commands(README)} == {'train', 'graphgps', 'recommend', 'inspect', 'list'}
+    assert len(blocks(README, 'python')) == len(blocks(README, 'yaml')) == 1
+    assert len(blocks(ROOT / 'docs' / 'layers.md', 'python')) >= 2
+    assert {words[0] for words in commands(README)} == {'train'}
+    assert {words[0] for words in commands(TRAINING)} == {'train', 'inspect', 'list', 'recommend'}
+    assert {words[0] for words in commands(GRAPHGPS)} == {'graphgps'}
 
 
-def test_yaml_of_the_readme_trains(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = blocks(README, 'yaml')
+def test_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 140
+
+
+@pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'yaml')], ids=lambda path: path.name)
+def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks(document, 'yaml')
     config = yaml.safe_load((ROOT / 'graphgps_configs' / 'digits.yaml').read_text())
     for group, options in yaml.safe_load(block).items():
         config.setdefault(group, {}).update(options)
@@ -128,11 +138,22 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
             assert not options, words
 
 
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a document."""
+    headings = re.findall(
+        r'^#+ (.*)$', re.sub(r'^```.*?^```$', '', document.read_text(), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+    )
+    return {re.sub(r'[^\w-]', '', heading.lower().replace(' ', '-')) for heading in headings}
+
+
 @every_document
 def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r'\]\(([^)\s]+)\)', document.read_text())
-    missing = [link for link in links if '://' not in link and not (document.parent / link.partition('#')[0]).exists()]
-    assert not missing
+    links = [link for link in re.findall(r'\]\(([^)\s]+)\)', document.read_text()) if '://' not in link]
+    for link in links:
+        name, _, anchor = link.partition('#')
+        target = document.parent / name if name else document
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
 def test_installation_names_extras_that_exist() -> None:
@@ -142,15 +163,26 @@ def test_installation_names_extras_that_exist() -> None:
     assert {'graphgym', 'test'} <= named <= set(extras or [])
 
 
-def table_cells(column: int) -> str:
-    rows = [line.split(' | ') for line in README.read_text().splitlines() if line.startswith('| `')]
-    return '\n'.join(row[column] for row in rows if len(row) == 5)
+def table_cells(document: Path, columns: int) -> list[list[str]]:
+    """The cells of the rows of a table, the table being told by its number of columns and rows by a first cell in code."""
+    rows = [line.split(' | ') for line in document.read_text().splitlines() if line.startswith('| `')]
+    return [row for row in rows if len(row) == columns]
+
+
+def named(cells: Iterable[str]) -> set[str]:
+    return set(re.findall(r'`([\w ]+)`', '\n'.join(cells)))
+
+
+def test_table_of_the_readme_names_attentions() -> None:
+    names = named(row[0] for row in table_cells(README, 4))
+    assert 5 <= len(names) <= 8
+    assert names <= set(ATTENTIONS)
 
 
 def test_table_holds_every_attention_and_mask() -> None:
-    names = set(re.findall(r'`([\w ]+)`', table_cells(0)))
-    assert names == {*ATTENTIONS, *ATTN_TYPES, *MASKS}
-    classes = set(re.findall(r'`(\w+(?:Mask|Attention))\b', table_cells(1)))
+    rows = table_cells(MASK_TABLE, 5)
+    assert named(row[0] for row in rows) == {*ATTENTIONS, *ATTN_TYPES, *MASKS}
+    classes = set(re.findall(r'`(\w+(?:Mask|Attention))\b', '\n'.join(row[1] for row in rows)))
     # What is made of other masks, and the layers that take any, are no rows of their own.
     masks = {name for name in masks_module.__all__ if name.endswith('Mask')}
     masks -= {'Mask', 'HadamardMask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask'}

@@ -1,4 +1,4 @@
-r"""The report and the README's section on results, from the Markdown files of this folder.
+r"""The report and the page :obj:`docs/results.md`, from the Markdown files of this folder.
 
 A file of claims has a section for each: a heading :obj:`## place in the paper: statement`, a line :obj:`Verdict:` with a rule
 of :mod:`benchmarks.report.rules`, and sentences. A paragraph :obj:`Differs:` says what is not as in the paper, and a paragraph
@@ -17,7 +17,7 @@ from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import rules
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
-__all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_readme', 'render_report']
+__all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_report', 'render_results']
 
 CHAPTERS = tuple(TEMPLATES / f'{name}.md' for name in ('general_theory', 'grf', 'mgformer', 'kmip', 'package'))
 VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.NOT_RUN)
@@ -64,20 +64,20 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 
-def render_readme(folder: Path, readme: str) -> str:
-    r"""Returns a README with the section between its markers written anew.
+def render_results(folder: Path, page: str) -> str:
+    r"""Returns a page with the text between its markers written anew.
 
     Raises:
         ReportError: If a reference cannot be filled in.
-        ValueError: If the README does not have both markers, once each and in order.
+        ValueError: If the page does not have both markers, once each and in order.
     """
     start, end = MARKERS
-    if readme.count(start) != 1 or readme.count(end) != 1 or readme.index(start) > readme.index(end):
-        raise ValueError(f'readme: lacks {start!r} before {end!r}; accepted is a text with each once')
+    if page.count(start) != 1 or page.count(end) != 1 or page.index(start) > page.index(end):
+        raise ValueError(f'page: lacks {start!r} before {end!r}; accepted is a text with each once')
     results = Results(folder)
     chapters = [read_chapter(path, results) for path in CHAPTERS]
-    text = results.fill(TEMPLATES / 'readme.md', values={'chapters': chapters, 'verdicts': VERDICTS}).strip()
-    return f'{readme.partition(start)[0]}{start}\n{text}\n{end}{readme.partition(end)[2]}'
+    text = results.fill(TEMPLATES / 'results.md', values={'chapters': chapters, 'verdicts': VERDICTS}).strip()
+    return f'{page.partition(start)[0]}{start}\n{text}\n{end}{page.partition(end)[2]}'
 
 
 def read_chapter(path: Path, results: Results, may_lack_tables: bool = False) -> Chapter:

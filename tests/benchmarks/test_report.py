@@ -1,4 +1,4 @@
-"""The report and the README's results: what the tables say, by rules that can say no."""
+"""The report and the page on results: what the tables say, by rules that can say no."""
 
 import csv
 import itertools
@@ -13,8 +13,8 @@ from benchmarks import runner
 from benchmarks.harness import mean_error
 from benchmarks.harness import verdict as verdict_of
 from benchmarks.registry import BENCHMARKS
-from benchmarks.report import README, RESULTS
-from benchmarks.report.document import CHAPTERS, MARKERS, read_chapter, render_readme, render_report
+from benchmarks.report import PAGE, RESULTS
+from benchmarks.report.document import CHAPTERS, MARKERS, read_chapter, render_report, render_results
 from benchmarks.report.rules import NOT_REPRODUCED, NOT_RUN, REPRODUCED, TREND, all_better, factor, holds, trend
 from benchmarks.report.tables import Estimate, Missing, Table, each, form
 from benchmarks.report.templates import ReportError, Results
@@ -32,8 +32,8 @@ def chapter(tmp_path: Path, body: str, link: str = '<https://example.org>') -> P
 # --- What lies in the repository
 
 
-def test_readme_and_report_are_those_of_the_tables():
-    assert README.read_text() == render_readme(RESULTS, README.read_text())
+def test_page_and_report_are_those_of_the_tables():
+    assert PAGE.read_text() == render_results(RESULTS, PAGE.read_text())
     assert (RESULTS / 'REPORT.md').read_text() == render_report(RESULTS)
 
 
@@ -49,7 +49,7 @@ def test_every_table_is_used():
     assert used == {name for benchmark in BENCHMARKS.values() for name in benchmark.tables} - {'recommend_tuning'}
 
 
-@pytest.mark.parametrize('page', [README, RESULTS / 'REPORT.md'], ids=lambda path: path.name)
+@pytest.mark.parametrize('page', [PAGE, RESULTS / 'REPORT.md'], ids=lambda path: path.name)
 def test_links_lead_somewhere(page):
     targets = re.findall(r'\]\(([^)#\s]+)\)', page.read_text())
     assert targets
@@ -297,21 +297,21 @@ def test_a_report_shows_their_figures_beside_ours(tmp_path):
 
 def test_results_stand_between_the_markers():
     start, end = MARKERS
-    written = render_readme(RESULTS, f'a\n{start}\nold\n{end}\nb')
-    assert written.startswith(f'a\n{start}\nOf the claims of four papers, ')
+    written = render_results(RESULTS, f'a\n{start}\nold\n{end}\nb')
+    assert written.startswith(f'a\n{start}\n## Claims of the papers\n\nOf the claims of four papers, ')
     assert written.endswith(f'\n{end}\nb')
     assert 'old' not in written.split('\n')
     for broken in ('none', f'{end}{start}', f'{start}{start}{end}'):
-        with pytest.raises(ValueError, match='readme: lacks'):
-            render_readme(RESULTS, broken)
+        with pytest.raises(ValueError, match='page: lacks'):
+            render_results(RESULTS, broken)
 
 
-def test_figures_of_the_readme_follow_the_tables(tmp_path):
+def test_figures_of_the_page_follow_the_tables(tmp_path):
     shutil.copytree(RESULTS, tmp_path, dirs_exist_ok=True)
     write(tmp_path, 'heat', table('time / scipy|error', (0.25, 6e-8), (0.25, 1e-9)))
     (tmp_path / 'heat.md').write_text('# Heat\n\nMachine: Intel(R) Core(TM) Processor, 2 cores; 2026-11-22.\n\n| a |\n')
-    (line,) = [line for line in render_readme(tmp_path, ''.join(MARKERS)).splitlines() if line.startswith('| Heat kernel')]
-    assert '| 4.0 times as fast, errors up to 6e-08 | Intel Core(TM) | [heat](benchmarks/results/heat.md) |' in line
+    (line,) = [line for line in render_results(tmp_path, ''.join(MARKERS)).splitlines() if line.startswith('| Heat kernel')]
+    assert '| 4.0 times as fast, errors up to 6e-08 | Intel Core(TM) | [heat](../benchmarks/results/heat.md) |' in line
     (tmp_path / 'heat.csv').unlink()
     with pytest.raises(ReportError, match='there is no table heat'):
-        render_readme(tmp_path, ''.join(MARKERS))
+        render_results(tmp_path, ''.join(MARKERS))

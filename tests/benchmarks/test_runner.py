@@ -12,7 +12,7 @@ from benchmarks import __main__ as command
 from benchmarks import runner
 from benchmarks.harness import Unavailable, alone
 from benchmarks.registry import BENCHMARKS, Benchmark
-from benchmarks.report import README, write_report
+from benchmarks.report import PAGE, RESULTS, write_report
 
 
 def test_a_failure_is_reported_after_the_others(tmp_path, monkeypatch, capsys):
@@ -89,7 +89,7 @@ def test_a_process_of_its_own(tmp_path):
     environment = {key: value for key, value in os.environ.items() if key != 'GRAPHGPS_DIR'}
     done = subprocess.run(
         [sys.executable, '-m', 'benchmarks', 'toeplitz', 'graphgps', 'heat', '--out', tmp_path],
-        cwd=README.parent,
+        cwd=RESULTS.parents[1],
         env=environment,
         capture_output=True,
         text=True,
@@ -103,10 +103,10 @@ def test_a_process_of_its_own(tmp_path):
     assert "times as fast as SciPy's `expm_multiply`" in (tmp_path / 'REPORT.md').read_text()
 
 
-def test_other_folders_leave_the_readme_alone(tmp_path):
-    before = README.read_text()
+def test_other_folders_leave_the_page_alone(tmp_path):
+    before = PAGE.read_text()
     write_report(tmp_path)
-    assert README.read_text() == before
+    assert PAGE.read_text() == before
 
 
 def test_a_process_that_is_killed_is_an_error():

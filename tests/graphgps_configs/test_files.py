@@ -20,7 +20,7 @@ def words() -> dict[str, str]:
     """The options in the table of words, by the word."""
     section = README.partition('## Words')[2].partition('\n## ')[0]
     rows = [line.strip('| ').split(' | ') for line in section.splitlines() if line.startswith('| `')]
-    return {row[0].strip('`'): row[3] if len(row) > 3 else '' for row in rows}
+    return {row[0].strip('`'): row[1] if len(row) > 1 else '' for row in rows}
 
 
 def test_table_holds_every_word() -> None:
