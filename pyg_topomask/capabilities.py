@@ -7,14 +7,15 @@ Every class has the same five methods, so that :class:`~pyg_topomask.operators.M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
     HadamardLowRankStructure,
@@ -24,12 +25,15 @@ from pyg_topomask.structures import (
     SumStructure,
 )
 
-__all__ = ['LowRank', 'Product', 'SparseEntries']
+__all__ = ['Blocks', 'LowRank', 'Product', 'SparseEntries']
 
 Tensors = Sequence[Tensor]
 
 #: Entries of a mask are formed only up to this number per head.
 MAX_ENTRIES = 2**28
+
+# Blocks that are prepared beyond those called for.
+_MORE = 3
 
 
 class Product:
@@ -122,6 +126,80 @@ class LowRank:
 
 def _products(factor: Tensor, x: Tensor) -> Tensor:
     return (factor.to(x.dtype).unsqueeze(-1) * x.unsqueeze(-2)).flatten(2)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    r"""The blocks of a mask in the graphs of a batch, as combinations of blocks that no parameter changes:
+    :math:`\mathbf{M}_h = \mathbf{L}_h \sum_k c_{hk} \mathbf{B}_k \mathbf{R}_h` with diagonal matrices :math:`\mathbf{L}_h` and
+    :math:`\mathbf{R}_h`. Those :math:`\mathbf{L}_h` are positive, so that attention divides them out.
+
+    Args:
+        coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
+        multiply (callable): Yields the products :math:`\mathbf{B}_k \mathbf{x}` for :math:`\mathbf{x}`, :obj:`[N, c]`, and the
+            number :math:`K`. A product is valid until two more have been drawn.
+        kept (dict): Where :math:`\mathbf{B}` is kept for other heads, layers and steps.
+        cost (int): Multiplications per column of :obj:`multiply`.
+        columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
+        magnitude (callable, optional): Returns what rows without weight are told by beside :math:`|\mathbf{M}| \mathbf{x}`,
+            for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
+    """
+
+    coefficients: Tensor
+    multiply: Callable[[Tensor, int], Iterable[Tensor]]
+    kept: dict[Hashable, Tensor]
+    cost: int
+    columns: Tensor | None = None
+    magnitude: Callable[[Tensor], Tensor] | None = None
+
+    @property
+    def count(self) -> int:
+        r"""The number of blocks :math:`K` for each graph."""
+        return self.coefficients.size(1)
+
+    def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
+        r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
+        kept = self.kept.get(dtype)
+        if kept is None or kept.size(0) < self.count:
+            # More than are called for if as many as before are too few, as where a learned number grows.
+            count = self.count if kept is None else self.count + _MORE
+            with torch.inference_mode(False), torch.no_grad():
+                units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
+                units.scatter_(1, segments.position.unsqueeze(1), 1.0)
+                width, size = segments.largest, segments.sizes[segments.index]
+                place = (torch.arange(width, device=segments.device) < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+                kept = units.new_empty(count, segments.num_pairs)
+                for term, rows in zip(kept, self.multiply(units, count), strict=True):
+                    if place.numel() == rows.numel():
+                        term.copy_(rows.flatten())
+                    else:
+                        torch.index_select(rows.flatten(), 0, place, out=term)
+            self.kept[dtype] = kept
+        return kept[: self.count]
+
+    def transposed(self) -> None:
+        return None
+
+    def scaled(self, scale: Tensor) -> Blocks:
+        factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude
+
+        def magnitude(x: Tensor) -> Tensor:
+            assert unscaled is not None
+            return factor.abs().to(x.dtype) * unscaled(x)
+
+        changed = None if unscaled is None else magnitude
+        return replace(self, coefficients=factor * self.coefficients, magnitude=changed)
+
+    def weighted(self, factors: LowRank) -> None:
+        return None
+
+    @staticmethod
+    def plus(terms: Sequence[Blocks], heads: int) -> None:
+        return None
+
+    @staticmethod
+    def side_by_side(terms: Sequence[Blocks], heads: Sequence[int]) -> None:
+        return None
 
 
 @dataclass(frozen=True)

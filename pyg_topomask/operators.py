@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import LowRank, Product, SparseEntries
+from pyg_topomask.capabilities import Blocks, LowRank, Product, SparseEntries
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
 
@@ -33,6 +33,7 @@ class MaskOperator:
         product (Product): How the mask multiplies.
         low_rank (LowRank, optional): The factors of a mask of low rank. (default: :obj:`None`)
         entries (SparseEntries, optional): The entries of a sparse mask. (default: :obj:`None`)
+        blocks (Blocks, optional): What the blocks of the graphs are combined of. (default: :obj:`None`)
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class MaskOperator:
         product: Product,
         low_rank: LowRank | None = None,
         entries: SparseEntries | None = None,
+        blocks: Blocks | None = None,
     ) -> None:
         self.segments = segments
         self.heads = heads
         self.product = product
         self.low_rank = low_rank
         self.entries = entries
+        self.blocks = blocks
         #: The operators that :meth:`side_by_side` joined, which attention may take one by one.
         self.operators: tuple[MaskOperator, ...] = ()
 
@@ -136,14 +139,15 @@ class MaskOperator:
 
     def _changed(self, heads: int, change: str, *arguments: Any) -> MaskOperator:
         r"""Returns the operator whose capabilities are those of this one after a change."""
-        capabilities = (self.product, self.low_rank, self.entries)
+        capabilities = (self.product, self.low_rank, self.entries, self.blocks)
         changed: list[Any] = [None if each is None else getattr(each, change)(*arguments) for each in capabilities]
         return MaskOperator(self.segments, heads, *changed)
 
     def _combined(self, operators: Sequence[MaskOperator], heads: int, combine: str, argument: Any) -> MaskOperator:
         r"""Returns the operator with the capabilities that all of several operators have, combined."""
         combined: list[Any] = []
-        for name, kind in (('product', Product), ('low_rank', LowRank), ('entries', SparseEntries)):
+        kinds = {'product': Product, 'low_rank': LowRank, 'entries': SparseEntries, 'blocks': Blocks}
+        for name, kind in kinds.items():
             terms = [getattr(operator, name) for operator in operators]
             combined.append(None if None in terms else getattr(kind, combine)(terms, argument))
         return MaskOperator(self.segments, heads, *combined)

@@ -3,7 +3,7 @@ r"""Heat kernels of graphs as masks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
@@ -19,7 +19,8 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, taylor_coefficients
+from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
+from pyg_topomask.ops.polynomial import polynomial_terms
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -201,7 +202,21 @@ class HeatKernelMask(Mask):
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
-        return MaskOperator(graph.segments, self.heads, product)
+        return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, coefficients, method))
+
+    def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str) -> Blocks | None:
+        if state.value.requires_grad:
+            return None
+
+        def terms(x: Tensor, count: int) -> Iterable[Tensor]:
+            return polynomial_terms(state.value.to(x.dtype), state.pattern, x, count, method)
+
+        def magnitude(x: Tensor) -> Tensor:
+            return chebyshev_error(self.tolerance, x, graph.segments.index, graph.num_graphs)
+
+        kept: dict[Hashable, Tensor] = graph.prepared(('blocks', self.settings(), method), dict)
+        cost = (coefficients.size(1) - 1) * state.pattern.nnz
+        return Blocks(coefficients, terms, kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

@@ -49,7 +49,8 @@ def power_entries(
         return None
     powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
     count = graph.prepared(('count', *key), partial(_count, pattern, order))
-    fits = count * (order + 1) <= _MOST
+    # Those of most pairs are combined faster than listed.
+    fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * multiplications_for_one(graph.device) * cost:
         count = powers().pattern.nnz
 

@@ -3,14 +3,14 @@ r"""Exact power series of the weighted adjacency matrix."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -26,7 +26,8 @@ from pyg_topomask.masks.modulation import (
 )
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.polynomial import polynomial_action
+from pyg_topomask.ops.normalize import known_positive
+from pyg_topomask.ops.polynomial import polynomial_action, polynomial_terms
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -162,11 +163,25 @@ class PowerSeriesMask(LogarithmicMask):
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
         if self._adjacency.normalization is None:
             warn_of_growth(self, graph, state, alpha)
-        cost = (alpha.size(1) - 1) * state.pattern.nnz + graph.num_nodes
+        cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
         product = Product(PowerSeriesStructure(), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
         settings = self._adjacency.settings()
         entries = power_entries(graph, settings, state.pattern, state.weight, alpha, cost)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries)
+        return MaskOperator(
+            graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, alpha, product)
+        )
+
+    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: Product) -> Blocks | None:
+        if state.weight.requires_grad:
+            return None
+
+        def powers(x: Tensor, count: int) -> Iterable[Tensor]:
+            return polynomial_terms(state.weight.to(x.dtype), state.pattern, x, count, 'powers')
+
+        # Terms of one sign do not cancel.
+        magnitude = None if known_positive(alpha, state.weight) else product.magnitude
+        kept: dict[Hashable, Tensor] = graph.prepared(('blocks', self._adjacency.settings()), dict)
+        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (

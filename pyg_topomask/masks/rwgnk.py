@@ -2,8 +2,8 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries
 from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
@@ -20,6 +20,7 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.polynomial import polynomial_terms
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 from pyg_topomask.structures import MaskStructure
@@ -62,6 +63,8 @@ class ExpectedVisits:
 
     hops: AdjacencyState
     gram: Tensor | None
+    #: The blocks of the graphs.
+    kept: dict[Hashable, Tensor] = field(default_factory=dict)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
@@ -270,13 +273,33 @@ class RWGNKMask(Mask):
         product = Product(
             ExpectedVisitsStructure(),
             (scale, series, weight.unsqueeze(0), *pattern.tensors),
-            cost=2 * ((series.size(1) - 1) * pattern.nnz + graph.num_nodes),
+            cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
         )
-        return MaskOperator(graph.segments, self.heads, product)
+        # Discounts of both walks multiply.
+        powers = self.lam.unsqueeze(1) ** torch.arange(2 * series.size(1) - 1, device=discounts.device)
+
+        def visits(x: Tensor, count: int) -> Iterable[Tensor]:
+            return _visits(state.hops, self.walk_settings.survival, x)
+
+        cost = (series.size(1) ** 2 - 1) * pattern.nnz
+        blocks = Blocks(powers, visits, state.kept, cost, columns=scale if self.alpha > 0 else None)
+        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:
         walks = f'exact, {self.walk_settings}' if self.exact else f'{self.walk_settings}, resample={self.resample!r}'
         return f'heads={self.heads}, alpha={self.alpha}, {walks}'
+
+
+def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
+    r"""Returns :math:`\sum_{l + l' = s} S_l S_{l'} \mathbf{P}^l (\mathbf{P}^{\top})^{l'} \mathbf{x}` for all :math:`s`,
+    :obj:`[2L + 1, N, c]`.
+    """
+    weight, pattern, count = hops.weight.to(x.dtype), hops.pattern, survival.numel()
+    sums = x.new_zeros(2 * count - 1, *x.shape)
+    for key_hops, collected in enumerate(polynomial_terms(weight, pattern, x, count, 'powers', transpose=True)):
+        for query_hops, rows in enumerate(polynomial_terms(weight, pattern, collected, count, 'powers')):
+            sums[query_hops + key_hops].add_(rows, alpha=float(survival[query_hops] * survival[key_hops]))
+    return sums
 
 
 def _weighted(graph: Graph, weight: Tensor) -> Graph:

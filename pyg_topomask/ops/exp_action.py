@@ -86,15 +86,17 @@ class ExpActionStructure(MaskStructure):
         # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
         bound = torch.where(pattern.row == pattern.col, value, value.abs())
         product = self.apply((coefficients, bound, *pattern.tensors, index, ptr), x).clamp(min=0.0)
-        # Chebyshev polynomials err by the tolerance and by rounding relative to the largest entry of the graph.
-        error = max(1.0, self.tolerance / (16 * torch.finfo(x.dtype).eps))
-        return product + error * _largest(x, index, ptr.numel() - 1)
+        return product + chebyshev_error(self.tolerance, x, index, ptr.numel() - 1)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return ExpActionStructure(self.method, self.tolerance, not self.transposed), tuple(tensors)
 
 
-def _largest(x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
-    r"""The largest entry of :math:`\mathbf{x} \ge 0` in each graph, at each of its nodes."""
+def chebyshev_error(tolerance: float, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+    r"""Returns what a row counts as having no weight relative to, beside :math:`|\mathbf{M}| \mathbf{x}`, at each node for
+    :math:`\mathbf{x} \ge 0`: Chebyshev polynomials err by the tolerance and by rounding relative to the largest entry of the
+    graph.
+    """
+    error = max(1.0, tolerance / (16 * torch.finfo(x.dtype).eps))
     index = graph.view(-1, *[1] * (x.dim() - 1)).expand_as(x)
-    return x.new_zeros(num_graphs, *x.shape[1:]).scatter_reduce(0, index, x, 'amax').index_select(0, graph)
+    return error * x.new_zeros(num_graphs, *x.shape[1:]).scatter_reduce(0, index, x, 'amax').index_select(0, graph)

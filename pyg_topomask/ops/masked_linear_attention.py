@@ -5,14 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.blocks import attend_blocks
+from pyg_topomask.ops.routes.combined import attend_combined
 from pyg_topomask.ops.routes.edges import attend_entries, multiplications_for_one
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
+from pyg_topomask.segments import Segments
 
 __all__ = ['masked_linear_attention']
 
@@ -22,6 +26,14 @@ ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 _CHOSEN = 2**27
 # Numbers in the blocks of all heads up to which they are chosen though queries and values take less; and at most.
 _FEW, _MOST = 2**24, 2**28
+# Numbers in the blocks that a mask is combined of, of all terms together, up to which they are prepared: 256 MB.
+_PREPARED = 2**26
+# How many multiplications with prepared blocks take as long as one of the features route, as measured.
+_DENSE = 4
+# How many multiplications of their preparation take as long as one of the features route in all passes of a step.
+_SHARED = 1.5
+# Nodes of a graph on average up to which scores of all pairs are computed one by one.
+_NARROW = 64
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
 # What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
@@ -118,7 +130,10 @@ def masked_linear_attention(
             out = attend_products(q, k, values, mask.product)
         else:
             tensors, structure = list(mask.product.tensors), mask.product.structure.key
-            if route == 'blocks':
+            if route == 'blocks' and (blocks := _prepared(mask)) is not None:
+                k = k if blocks.columns is None else k * blocks.columns.to(dtype).unsqueeze(-1)
+                out = _attend_blocks(q, k, values, blocks, mask.segments)
+            elif route == 'blocks':
                 out = attend_blocks(q, k, values, tensors, mask.segments.constants(), structure, mask.heads)[0]
             else:
                 out = attend_features(q, k, values, tensors, [], structure)[0]
@@ -162,8 +177,15 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         return chosen
     outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
     most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost
-    worth = multiplications_for_one(segments.device or torch.device('cpu')) * cost * outer
-    if most is not None and most * mask.heads <= _CHOSEN and most * pair <= worth:
+    for_one = multiplications_for_one(segments.device or torch.device('cpu'))
+    sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * cost * outer
+    if (blocks := _prepared(mask)) is not None:
+        once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
+        dense = segments.num_pairs * (pair + blocks.count) / _DENSE
+        others = most * pair / for_one if sparse and most is not None else cost * outer
+        if once + dense <= others:
+            return 'blocks'
+    if sparse:
         return 'edges'
     if not tracing:
         small = numbers * segments.largest <= max(_FEW, numbers * pair)
@@ -174,6 +196,31 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         if small and cheaper:
             chosen = 'blocks'
     return chosen
+
+
+def _prepared(mask: MaskOperator) -> Blocks | None:
+    r"""Returns what the blocks of a mask are combined of, if they are few, on a CPU, and if torch.compile does not
+    trace the call.
+    """
+    if mask.blocks is None or torch.compiler.is_compiling() or mask.blocks.coefficients.device.type != 'cpu':
+        return None
+    numbers = mask.blocks.count * mask.segments.num_pairs
+    return mask.blocks if numbers <= _PREPARED else None
+
+
+def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
+    coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
+    if uses_numba('auto', q.device) and segments.num_pairs <= _NARROW * segments.num_nodes:
+        # Machine code is faster than products of small matrices.
+        out, inverse = attend_entries(q, k, v, [coefficients @ terms], list(segments.pairs.tensors))
+    else:
+        out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
+    if blocks.magnitude is None:
+        return out
+    with torch.no_grad():
+        magnitude = (q.abs() * blocks.magnitude(k.abs())).sum(-1)
+        empty = 16 * torch.finfo(q.dtype).eps * magnitude * inverse.abs() >= 1
+    return out.masked_fill(empty.unsqueeze(-1), 0.0)
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:

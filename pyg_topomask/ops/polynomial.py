@@ -62,6 +62,23 @@ def polynomial_action(
     return out.to(x.dtype)
 
 
+def polynomial_terms(
+    value: Tensor, pattern: SparsePattern, x: Tensor, count: int, method: str, transpose: bool = False
+) -> Iterator[Tensor]:
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0, without gradients. A
+    term is valid until two more have been drawn.
+
+    Args:
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[nnz]`.
+        pattern (SparsePattern): Their positions.
+        x (torch.Tensor): The block, :obj:`[N, c]`.
+        count (int): The number of terms.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
+    """
+    return _terms(_raw_step(value.unsqueeze(0), pattern, transpose), x, count, method)
+
+
 def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
     r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term is valid
     until two more have been drawn.

@@ -1,0 +1,92 @@
+r"""Attention under a mask whose blocks are combinations of prepared ones, graph by graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
+
+# Scores of all heads that are computed at a time: few enough for the cache of a core.
+_TILE = 2**18
+# Rows of a graph that are computed together at least: products of fewer are slow.
+_ROWS = 32
+
+
+def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slice, Tensor]]:
+    r"""Yields rows of a graph, all nodes of the graph, and the terms of their pairs, :obj:`[K, rows * n]`."""
+    bounds, size = ptr.tolist(), _TILE * torch.get_num_threads()
+    entry = 0
+    for start, stop in pairwise(bounds):
+        width = stop - start
+        step = max(_ROWS, size // max(1, heads * width))
+        for row in range(start, stop, step):
+            rows = slice(row, min(row + step, stop))
+            number = (rows.stop - row) * width
+            yield rows, slice(start, stop), terms[:, entry : entry + number]
+            entry += number
+
+
+class _Scratch:
+    r"""Memory that all tiles share."""
+
+    def __init__(self, like: Tensor) -> None:
+        self._like = like
+        self._memory: dict[str, Tensor] = {}
+
+    def empty(self, name: str, *shape: int) -> Tensor:
+        number = torch.Size(shape).numel()
+        if name not in self._memory or self._memory[name].numel() < number:
+            self._memory[name] = self._like.new_empty(number)
+        return self._memory[name][:number].view(shape)
+
+    def pairs(self, name: str, x: Tensor, y: Tensor) -> Tensor:
+        out = self.empty(name, x.size(0), x.size(1), y.size(1))
+        return torch.bmm(x, y.transpose(1, 2), out=out)
+
+
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, (coefficients,), (ptr, terms), *_ = inputs
+    query, key, value = (x.transpose(0, 1) for x in (q, k, with_ones(v)))
+    total, size, scratch = torch.empty_like(value), q.new_empty(query.shape[:2]), _Scratch(q)
+    for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
+        weight = scratch.pairs('weight', query[:, rows], key[:, graph])
+        mask = torch.mm(coefficients, tile, out=scratch.empty('mask', coefficients.size(0), tile.size(1)))
+        weight *= mask.view(-1, *weight.shape[1:])
+        total[:, rows] = weight @ value[:, graph]
+        size[:, rows] = total[:, rows, -1] if known_positive(weight) else weight.abs_().sum(-1)
+    out, denominator = total.transpose(0, 1).split([v.size(2), 1], dim=-1)
+    inverse = inverse_weight(denominator.squeeze(-1), size.t())
+    return (out * inverse.unsqueeze(-1)).contiguous(), inverse.contiguous()
+
+
+def _backward(
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
+) -> list[Tensor]:
+    q, k, v, (coefficients,), (ptr, terms), *_ = inputs
+    numerator, denominator = gradients_of_sums(grads[0], *outputs)
+    upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
+    query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
+    results = [x.new_zeros(x.shape) for x in (q, k, v)]
+    grad_query, grad_key, grad_value = (x.transpose(0, 1) for x in results)
+    grad_coefficients, scratch = torch.zeros_like(coefficients), _Scratch(q)
+    for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
+        score = scratch.pairs('score', query[:, rows], key[:, graph])
+        grad_weight = scratch.pairs('grad_weight', gradient[:, rows], value[:, graph])
+        if learnable:
+            product = torch.mul(score, grad_weight, out=scratch.empty('product', *score.shape)).flatten(1)
+            grad_coefficients.addmm_(product if coefficients.size(0) > 1 else product.sum(0, keepdim=True), tile.t())
+        mask = torch.mm(coefficients, tile, out=scratch.empty('mask', coefficients.size(0), tile.size(1)))
+        mask = mask.view(-1, *score.shape[1:])
+        weight, grad_score = score.mul_(mask), grad_weight.mul_(mask)
+        grad_query[:, rows] = grad_score @ key[:, graph]
+        grad_key[:, graph] += grad_score.transpose(1, 2) @ query[:, rows]
+        grad_value[:, graph] += weight.transpose(1, 2) @ gradient[:, rows, :-1]
+    return [*results, grad_coefficients] if learnable else results
+
+
+attend_combined = attention_op('attend_combined', _forward, _backward)
