@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -138,7 +140,7 @@ class Blocks:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
         multiply (callable): Yields the products :math:`\mathbf{B}_k \mathbf{x}` for :math:`\mathbf{x}`, :obj:`[N, c]`, and the
             number :math:`K`. A product is valid until two more have been drawn.
-        kept (dict): Where :math:`\mathbf{B}` is kept for other heads, layers and steps.
+        kept (dict): Where :math:`\mathbf{B}` is kept for all heads, layers and steps.
         cost (int): Multiplications per column of :obj:`multiply`.
         columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
         magnitude (callable, optional): Returns what rows without weight are told by beside :math:`|\mathbf{M}| \mathbf{x}`,
@@ -147,7 +149,7 @@ class Blocks:
 
     coefficients: Tensor
     multiply: Callable[[Tensor, int], Iterable[Tensor]]
-    kept: dict[Hashable, Tensor]
+    kept: dict[Hashable, Any]
     cost: int
     columns: Tensor | None = None
     magnitude: Callable[[Tensor], Tensor] | None = None
@@ -159,7 +161,7 @@ class Blocks:
 
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
-        kept = self.kept.get(dtype)
+        kept: Tensor | None = self.kept.get(dtype)
         if kept is None or kept.size(0) < self.count:
             # More than are called for if as many as before are too few, as where a learned number grows.
             count = self.count if kept is None else self.count + _MORE
@@ -176,6 +178,14 @@ class Blocks:
                         torch.index_select(rows.flatten(), 0, place, out=term)
             self.kept[dtype] = kept
         return kept[: self.count]
+
+    def pairs(self, segments: Segments) -> SparsePattern:
+        r"""Returns the positions of these entries, :math:`N \times N`."""
+        if 'pairs' not in self.kept:
+            with torch.inference_mode(False):
+                self.kept['pairs'] = _pairs(segments)
+        pattern: SparsePattern = self.kept['pairs']
+        return pattern
 
     def transposed(self) -> None:
         return None
@@ -200,6 +210,19 @@ class Blocks:
     @staticmethod
     def side_by_side(terms: Sequence[Blocks], heads: Sequence[int]) -> None:
         return None
+
+
+def _pairs(segments: Segments) -> SparsePattern:
+    number, size = segments.num_pairs, segments.sizes[segments.index]
+    index = torch.int32 if max(number, segments.num_nodes) < 2**31 else torch.int64
+    rowptr = F.pad(size.cumsum(0), (1, 0))
+    nodes = (segments.first, rowptr[:-1], segments.position, size)
+    first, start, position, width = (node.repeat_interleave(size, output_size=number) for node in nodes)
+    place = torch.arange(number, device=segments.device) - start
+    # The entry (i, j) of the transpose is the entry (j, i), which lies j - i rows further.
+    perm = start + (place - position) * width + position
+    rowptr, col, perm = (tensor.to(index) for tensor in (rowptr, first + place, perm))
+    return SparsePattern(rowptr, col, rowptr, col, perm)
 
 
 @dataclass(frozen=True)

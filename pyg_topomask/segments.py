@@ -6,10 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-
-from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['Segments']
 
@@ -89,7 +86,6 @@ class Segments:
         self._ptr: Tensor | None = None
         self._extent: tuple[int, int] | None = None
         self._groups: dict[int | None, tuple[Tensor, ...]] = {}
-        self._pairs: SparsePattern | None = None
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
@@ -148,27 +144,6 @@ class Segments:
                 largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
                 self._extent = largest, num_pairs
         return self._extent
-
-    @property
-    def pairs(self) -> SparsePattern:
-        r"""The positions of all pairs of nodes of the same graph, :math:`N \times N`."""
-        if self._pairs is None:
-            with torch.inference_mode(False):
-                self._pairs = self._all_pairs()
-        return self._pairs
-
-    def _all_pairs(self) -> SparsePattern:
-        index = torch.int32 if max(self.num_pairs, self.num_nodes) < 2**31 else torch.int64
-        size, number = self.sizes[self.index], self.num_pairs
-        rowptr = F.pad(size.cumsum(0), (1, 0))
-        first, start, position, width = (
-            tensor.repeat_interleave(size, output_size=number) for tensor in (self.first, rowptr[:-1], self.position, size)
-        )
-        place = torch.arange(number, device=self.device) - start
-        # The entry (i, j) of the transpose is that at (j, i), which lies j - i rows below.
-        perm = start + (place - position) * width + position
-        rowptr, col, perm = (tensor.to(index) for tensor in (rowptr, first + place, perm))
-        return SparsePattern(rowptr, col, rowptr, col, perm)
 
     def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
         r"""Returns source and target of each :class:`SegmentGroup`, one after the other, which custom operators are given.

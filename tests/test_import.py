@@ -146,7 +146,7 @@ API = {
     ],
     'pyg_topomask.ops': ['knn_graph', 'masked_linear_attention', 'masked_softmax_attention', 'topk_inner_product'],
     'pyg_topomask.operators': ['MaskOperator'],
-    'pyg_topomask.capabilities': ['LowRank', 'Product', 'SparseEntries'],
+    'pyg_topomask.capabilities': ['Blocks', 'LowRank', 'Product', 'SparseEntries'],
     'pyg_topomask.structures': ['MaskStructure'],
     'pyg_topomask.segments': ['Segments'],
     'pyg_topomask.sparse_pattern': ['SparsePattern'],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from scipy.sparse import csr_array
@@ -214,7 +215,7 @@ class HeatKernelMask(Mask):
         def magnitude(x: Tensor) -> Tensor:
             return chebyshev_error(self.tolerance, x, graph.segments.index, graph.num_graphs)
 
-        kept: dict[Hashable, Tensor] = graph.prepared(('blocks', self.settings(), method), dict)
+        kept: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), method), dict)
         cost = (coefficients.size(1) - 1) * state.pattern.nnz
         return Blocks(coefficients, terms, kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -180,7 +181,7 @@ class PowerSeriesMask(LogarithmicMask):
 
         # Terms of one sign do not cancel.
         magnitude = None if known_positive(alpha, state.weight) else product.magnitude
-        kept: dict[Hashable, Tensor] = graph.prepared(('blocks', self._adjacency.settings()), dict)
+        kept: dict[Hashable, Any] = graph.prepared(('blocks', self._adjacency.settings()), dict)
         return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:

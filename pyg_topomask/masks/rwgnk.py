@@ -64,7 +64,7 @@ class ExpectedVisits:
     hops: AdjacencyState
     gram: Tensor | None
     #: The blocks of the graphs.
-    kept: dict[Hashable, Tensor] = field(default_factory=dict)
+    kept: dict[Hashable, Any] = field(default_factory=dict)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))

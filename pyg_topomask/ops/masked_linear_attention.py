@@ -143,8 +143,10 @@ def masked_linear_attention(
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
-    The edges route comes first. It is chosen if it takes no more multiplications than the features route (on a CPU with Numba,
-    no more than twice as many), and the mask has at most :obj:`2**27` entries in all heads. The blocks route comes next. It is
+    On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
+    :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
+    is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
+    the mask has at most :obj:`2**27` entries in all heads. For all other masks the blocks route follows. It is
     chosen if it takes fewer multiplications, and the blocks hold at most :obj:`2**24` numbers or no more than queries, keys
     and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
     The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
@@ -212,7 +214,7 @@ def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Se
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
     if uses_numba('auto', q.device) and segments.num_pairs <= _NARROW * segments.num_nodes:
         # Machine code is faster than products of small matrices.
-        out, inverse = attend_entries(q, k, v, [coefficients @ terms], list(segments.pairs.tensors))
+        out, inverse = attend_entries(q, k, v, [coefficients @ terms], list(blocks.pairs(segments).tensors))
     else:
         out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
     if blocks.magnitude is None:
