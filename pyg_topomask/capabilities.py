@@ -166,18 +166,21 @@ class Blocks:
             # More than are called for if as many as before are too few, as where a learned number grows.
             count = self.count if kept is None else self.count + _MORE
             with torch.inference_mode(False), torch.no_grad():
-                units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
-                units.scatter_(1, segments.position.unsqueeze(1), 1.0)
-                width, size = segments.largest, segments.sizes[segments.index]
-                place = (torch.arange(width, device=segments.device) < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
-                kept = units.new_empty(count, segments.num_pairs)
-                for term, rows in zip(kept, self.multiply(units, count), strict=True):
-                    if place.numel() == rows.numel():
-                        term.copy_(rows.flatten())
-                    else:
-                        torch.index_select(rows.flatten(), 0, place, out=term)
-            self.kept[dtype] = kept
+                self.kept[dtype] = kept = self._prepare(segments, dtype, count)
         return kept[: self.count]
+
+    def _prepare(self, segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
+        units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
+        units.scatter_(1, segments.position.unsqueeze(1), 1.0)
+        slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
+        place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+        terms = units.new_empty(count, segments.num_pairs)
+        for term, rows in zip(terms, self.multiply(units, count), strict=True):
+            if place.numel() == rows.numel():
+                term.copy_(rows.flatten())
+            else:
+                torch.index_select(rows.flatten(), 0, place, out=term)
+        return terms
 
     def pairs(self, segments: Segments) -> SparsePattern:
         r"""Returns the positions of these entries, :math:`N \times N`."""

@@ -1,0 +1,242 @@
+"""Masks whose blocks are combinations of prepared ones: attention beside the dense equation, in both of its forms."""
+
+import importlib
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+import torch
+from graphs import GRAPHS, ring, undirected
+from linear_masks import inputs
+from oracles import Array, masked_attention, power_series, weight_matrix
+from scipy.linalg import expm
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.capabilities import Blocks
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.masked_linear_attention import choose_route
+
+attention = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
+combined = importlib.import_module('pyg_topomask.ops.routes.combined')
+
+LAM = 0.6
+ALPHA = np.array([0.5, -0.25, 0.75, 0.5])
+
+
+def in_double(mask: Mask) -> Mask:
+    mask.double().reset_parameters()
+    return mask
+
+
+def power_mask(heads: int = 2) -> Mask:
+    return in_double(PowerSeriesMask(heads, 3, torch.from_numpy(ALPHA)))
+
+
+def heat_mask(heads: int = 2) -> Mask:
+    return in_double(HeatKernelMask(heads, lam=LAM, tolerance=1e-12))
+
+
+def taylor_mask(heads: int = 2) -> Mask:
+    return in_double(HeatKernelMask(heads, 'random_walk_laplacian', LAM, 1e-12))
+
+
+def visits_mask(heads: int = 2) -> Mask:
+    return in_double(RWGNKMask(heads, num_walks=None, p_halt=0.2, lam=LAM))
+
+
+def power_matrix(data: Data) -> Array:
+    return power_series(weight_matrix(data, 'sym'), ALPHA)
+
+
+def heat_matrix(data: Data) -> Array:
+    adjacency = weight_matrix(data, None)
+    return expm(LAM * (adjacency - np.diag(adjacency.sum(0))))
+
+
+def taylor_matrix(data: Data) -> Array:
+    adjacency = weight_matrix(data, None)
+    degree = adjacency.sum(0)
+    return expm(LAM * (adjacency / np.where(degree > 0, degree, 1.0) - np.diag(degree > 0)))
+
+
+def visits_matrix(data: Data) -> Array:
+    frequency = power_series(weight_matrix(data, 'rw'), (0.8 * LAM) ** np.arange(4))
+    norm = np.linalg.norm(frequency, axis=1)
+    return frequency @ frequency.T / np.outer(norm, norm)
+
+
+CASES: dict[str, tuple[Callable[[int], Mask], Callable[[Data], Array]]] = {
+    'power_series': (power_mask, power_matrix),
+    'heat': (heat_mask, heat_matrix),
+    'heat_by_powers': (taylor_mask, taylor_matrix),
+    'rwgnk': (visits_mask, visits_matrix),
+}
+
+
+def uneven() -> list[Data]:
+    """Symmetric graphs, also one without edges and one without nodes."""
+    star = undirected([(0, leaf) for leaf in range(1, 7)])
+    sizes_and_edges = [(5, ring(5)), (1, torch.empty(2, 0, dtype=torch.long)), (8, star), (3, ring(3)), (0, torch.empty(2, 0))]
+    return [Data(edge_index=edges.long(), num_nodes=size) for size, edges in sizes_and_edges]
+
+
+@pytest.fixture(params=['machine_code', 'products', 'small_tiles'])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param != 'machine_code':
+        monkeypatch.setattr(attention, '_NARROW', 0)
+    if request.param == 'small_tiles':
+        monkeypatch.setattr(combined, '_TILE', 1)
+        monkeypatch.setattr(combined, '_ROWS', 3)
+    return request.param
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Counts the calls that take the prepared blocks."""
+    calls, attend = [], attention._attend_blocks
+    monkeypatch.setattr(attention, '_attend_blocks', lambda *arguments: calls.append(1) or attend(*arguments))
+    return calls
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_attention_is_that_of_the_equation(name: str, form: str, taken: list[int]) -> None:
+    make, matrix = CASES[name]
+    batch = Batch.from_data_list(uneven())
+    mask, (q, k, v) = make(2), inputs(batch.num_nodes)
+    out = masked_linear_attention(q, k, v, mask(batch)).detach().numpy()
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), np.stack([matrix(batch)] * 2))
+    assert taken
+    np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize('heads', [1, 2])
+@pytest.mark.parametrize('name', CASES)
+def test_gradients_are_those_of_the_features_route(name: str, heads: int, form: str, taken: list[int]) -> None:
+    graph, mask = Graph.from_data(Batch.from_data_list(uneven())), CASES[name][0](heads)
+    scale, results = torch.tensor([0.5, -2.0], dtype=torch.float64, requires_grad=True), []
+    leaves = [tensor.requires_grad_() for tensor in inputs(graph.num_nodes)]
+    for route in ('features', 'blocks'):
+        out = masked_linear_attention(*leaves, mask(graph) * scale, route)
+        results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, scale, *mask.parameters()])])
+    assert len(taken) == 1
+    for actual, expected in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_a_mask_of_one_head_serves_all(name: str, form: str) -> None:
+    graph, mask = Graph.from_data(Batch.from_data_list(uneven())), CASES[name][0](1)
+    leaves, results = [tensor.requires_grad_() for tensor in inputs(graph.num_nodes, heads=3)], []
+    for route in ('features', 'blocks'):
+        out = masked_linear_attention(*leaves, mask(graph), route)
+        results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
+    for actual, expected in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize('name', CASES)
+def test_a_batch_is_its_graphs_one_by_one(name: str, form: str) -> None:
+    graphs, mask = uneven(), CASES[name][0](2).float()
+    batch = Batch.from_data_list(graphs)
+    q, k, v = (tensor.float() for tensor in inputs(batch.num_nodes))
+    together, start = masked_linear_attention(q, k, v, mask(batch), 'blocks'), 0
+    for data in graphs:
+        nodes = slice(start, start + data.num_nodes)
+        alone = masked_linear_attention(q[nodes], k[nodes], v[nodes], mask(data), 'blocks')
+        torch.testing.assert_close(together[nodes], alone, rtol=1e-4, atol=1e-5)
+        start = nodes.stop
+
+
+def test_blocks_are_prepared_once_for_layers_heads_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, prepare = [], Blocks._prepare
+    monkeypatch.setattr(Blocks, '_prepare', lambda *arguments: calls.append(1) or prepare(*arguments))
+    graph = Graph.from_data(Batch.from_data_list(uneven()))
+    q, k, v = inputs(graph.num_nodes)
+    for name, (make, _) in CASES.items():
+        calls.clear()
+        for mask in (make(2), make(2)):
+            for _ in range(2):
+                masked_linear_attention(q, k, v, mask(graph), 'blocks')
+        assert len(calls) == 1, name
+
+
+def test_a_kernel_that_grows_prepares_more_terms() -> None:
+    graph = Graph.from_data(Batch.from_data_list(uneven()))
+    q, k, v = inputs(graph.num_nodes)
+    for lam in (0.1, 5.0, 0.5):
+        mask = HeatKernelMask(2, lam=lam).double()
+        expected = masked_linear_attention(q, k, v, mask(graph), 'features')
+        torch.testing.assert_close(masked_linear_attention(q, k, v, mask(graph), 'blocks'), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_blocks_that_would_hold_too_much_are_not_prepared(monkeypatch: pytest.MonkeyPatch, taken: list[int]) -> None:
+    graph = Graph.from_data(Batch.from_data_list(uneven()))
+    q, k, v = inputs(graph.num_nodes)
+    for make, _ in CASES.values():
+        mask = make(2)(graph)
+        expected = masked_linear_attention(q, k, v, mask, 'blocks')
+        monkeypatch.setattr(attention, '_PREPARED', mask.blocks.count * mask.segments.num_pairs - 1)
+        taken.clear()
+        torch.testing.assert_close(masked_linear_attention(q, k, v, mask, 'blocks'), expected, rtol=1e-8, atol=1e-9)
+        assert not taken
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize('make', [power_mask, heat_mask, taylor_mask])
+def test_blocks_of_learned_edge_weights_are_not_prepared(make: Callable[[int], Mask]) -> None:
+    edges = ring(5)
+    graph = Graph.from_tensors(edges, 5, edge_weight=torch.ones(edges.size(1), dtype=torch.float64, requires_grad=True))
+    assert make(2)(graph).blocks is None
+
+
+def test_operations_without_prepared_blocks_keep_the_others() -> None:
+    graph = Graph.from_data(Batch.from_data_list(uneven()))
+    q, k, v = inputs(graph.num_nodes)
+    mask = heat_mask(2)
+    for operator in (mask(graph).T, mask(graph) + mask(graph)):
+        assert operator.blocks is None
+        expected = masked_linear_attention(q, k, v, mask(graph), 'features')
+        torch.testing.assert_close(masked_linear_attention(q, k, v, operator), expected)
+
+
+def test_terms_that_cancel_leave_no_weight(form: str) -> None:
+    """The matrix of self-loops alone is the identity."""
+    nodes = torch.arange(4)
+    graph = Graph.from_tensors(torch.stack([nodes, nodes]), 4)
+    coefficients = torch.tensor([0.3, -0.1, -0.2])
+    mask = PowerSeriesMask(2, order=2, coefficients=coefficients)(graph)
+    q, k, v = (tensor.float().requires_grad_() for tensor in inputs(4))
+    out = masked_linear_attention(q, k, v, mask, 'blocks')
+    assert not out.any()
+    assert all(not grad.any() for grad in torch.autograd.grad(out.sum(), [q, k, v]))
+
+
+def test_rows_below_the_error_of_a_kernel_leave_no_weight(form: str) -> None:
+    """Of a node far from the only key, the series holds nothing but its error."""
+    pairs = [(i, i + 1) for i in range(39)]
+    graph, mask = Graph.from_tensors(undirected(pairs), 40), HeatKernelMask(1, lam=0.5, tolerance=1e-3)
+    q, v = torch.rand(40, 1, 2) + 0.5, torch.rand(40, 1, 3)
+    k = torch.zeros(40, 1, 2)
+    k[0] = 1.0
+    out = masked_linear_attention(q, k, v, mask(graph), 'blocks')
+    torch.testing.assert_close(out[:2], v[:1].expand(2, -1, -1), rtol=1e-5, atol=1e-6)
+    assert not out[10:].any()
+
+
+def test_batches_of_small_graphs_take_prepared_blocks() -> None:
+    graph = Graph.from_data(Batch.from_data_list([Data(edge_index=ring(23), num_nodes=23) for _ in range(8)]))
+    for make in (heat_mask, taylor_mask, visits_mask):
+        assert choose_route(make(4)(graph), 16, 16) == 'blocks'
+
+
+@pytest.mark.parametrize('graph', GRAPHS)
+def test_every_graph(graph: str, form: str) -> None:
+    data = GRAPHS[graph]()
+    q, k, v = inputs(data.num_nodes or 0)
+    for make in (power_mask, visits_mask, taylor_mask):
+        mask = make(2)(data)
+        expected: Tensor = masked_linear_attention(q, k, v, mask, 'features')
+        torch.testing.assert_close(masked_linear_attention(q, k, v, mask, 'blocks'), expected, rtol=1e-7, atol=1e-8)
