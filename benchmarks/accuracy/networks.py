@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import BatchNorm1d, Identity, Linear, Module, ModuleList
+from torch.nn import BatchNorm1d, Linear, Module, ModuleList
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
 from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, TreeMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 
@@ -29,7 +29,8 @@ class Setting(NamedTuple):
         layers (int): The number of layers.
         width (int): The number of channels.
         reach (int): The largest number of hops of the mask.
-        start (str): How the heads of the mask start: see :obj:`MASKS`.
+        start (str): How the heads of the mask start: :obj:`"hops"`, each at another hop, or at another time of a heat kernel;
+            :obj:`"balls"`, each with a larger neighborhood, for :obj:`"hop"`; or :obj:`"decay"`, all alike.
         epochs (int): The number of epochs.
         rate (float): The learning rate.
         dropout (float): The dropout probability after each layer.
@@ -71,6 +72,7 @@ class Example(NamedTuple):
     graph: Graph
 
 
+#: Local layers, called with the channels and the heads.
 LOCAL: dict[str, Callable[[int, int], Module]] = {
     'gcn': lambda width, heads: GCNConv(width, width, cached=False),
     'sage': lambda width, heads: SAGEConv(width, width, root_weight=False),
@@ -79,19 +81,7 @@ LOCAL: dict[str, Callable[[int, int], Module]] = {
 
 
 def _powers(setting: Setting) -> Mask:
-    lengths = setting.reach + 1
-    if setting.start == 'hops':
-        coefficients = torch.full((setting.heads, lengths), 0.02)
-        coefficients[torch.arange(setting.heads), torch.arange(setting.heads) % lengths] = 1.0
-    elif setting.start == 'last hops':  # without the node itself
-        coefficients = torch.full((setting.heads, lengths), 0.02)
-        coefficients[torch.arange(setting.heads), 1 + torch.arange(setting.heads) % setting.reach] = 1.0
-    elif setting.start == 'doubling':  # hops 1, 2, 4, 8, ...
-        coefficients = torch.full((setting.heads, lengths), 0.02)
-        coefficients[torch.arange(setting.heads), 2 ** torch.arange(setting.heads)] = 1.0
-    else:
-        coefficients = 0.5 ** torch.arange(lengths).float().expand(setting.heads, -1)
-    return PowerSeriesMask(setting.heads, setting.reach, coefficients)
+    return PowerSeriesMask(setting.heads, setting.reach, 'hops' if setting.start == 'hops' else None)
 
 
 def _heat(setting: Setting) -> Mask:
@@ -100,25 +90,12 @@ def _heat(setting: Setting) -> Mask:
 
 
 def _hop(setting: Setting) -> Mask:
-    heads, length = setting.heads, setting.reach + 1
-    distance, head = torch.arange(length), torch.arange(heads).unsqueeze(1)
-    if setting.start == 'hops':
-        return HopMask(heads, setting.reach)
-    if setting.start == 'balls':  # head h sees the nodes within the distance (h + 1) K / H
-        f = torch.where(distance <= setting.reach * (head + 1) // heads, 1.0, 0.02)
-    elif setting.start == 'neighbors':  # without the node itself
-        f = torch.where(distance == 1 + head % setting.reach, 1.0, 0.02)
-    else:
-        f = 0.5**distance
-    return HopMask(heads, setting.reach, f)
+    f = 0.5 ** torch.arange(setting.reach + 1) if setting.start == 'decay' else setting.start
+    return HopMask(setting.heads, setting.reach, f)
 
 
-def _tree(setting: Setting) -> Mask:
-    if setting.start == 'hops':  # head h sees the nodes within the distance (h + 1) L / H
-        bounds = setting.reach * (torch.arange(setting.heads) + 1) // setting.heads
-        f = torch.where(torch.arange(setting.reach + 2) <= bounds.unsqueeze(1), 1.0, 0.01)
-        return TreeMask(setting.heads, kind='distance', max_distance=setting.reach + 1, f=f)
-    return TreeMask(setting.heads, kind='distance', max_distance=setting.reach + 1)
+def _grf(setting: Setting) -> Mask:
+    return GRFMask(setting.heads, max_walk_length=setting.reach, modulation='hops' if setting.start == 'hops' else None)
 
 
 #: The masks.
@@ -127,8 +104,7 @@ MASKS: dict[str, Callable[[Setting], Mask]] = {
     'powers': _powers,
     'heat': _heat,
     'hop': _hop,
-    'grf': lambda setting: GRFMask(setting.heads, 4, max_walk_length=setting.reach),
-    'tree': _tree,
+    'grf': _grf,
 }
 ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
     'performer': lambda s: PerformerAttention(s.width, s.heads, s.width // s.heads),
@@ -192,7 +168,7 @@ class Layer(Module):
         self.local = None if setting.local == 'none' else LOCAL[setting.local](setting.width, setting.heads)
         self.attention = make_attention(setting) if number % setting.every == 0 else None
         self.lin = Linear(setting.width, setting.width)
-        self.norm: Module = BatchNorm1d(setting.width) if setting.layers > 0 else Identity()
+        self.norm = BatchNorm1d(setting.width)
         self.dropout = setting.dropout
 
     def forward(self, example: Example, x: Tensor) -> Tensor:

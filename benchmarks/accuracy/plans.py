@@ -71,7 +71,7 @@ PLANS = {
         ),
     ),
     'sydney': _plan(
-        (_SYDNEY,),
+        _variants(_SYDNEY, {'layers': 4, 'reach': 4, 'epochs': 80}),
         _variants(_SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140), {'local': 'gcn', 'epochs': 110}),
     ),
 }
