@@ -31,6 +31,9 @@ class Benchmark:
 
 BENCHMARKS = {
     'scaling': Benchmark('scaling', 'time and memory of a GRF layer as graphs grow, beside layers of PyG', ('scaling',)),
+    'layers': Benchmark(
+        'layers', 'a training step of every attention on batches of small graphs and on large ones', ('layers',)
+    ),
     'memory': Benchmark('memory', 'peak memory of the combine step as features grow', ('memory',)),
     'sampler': Benchmark('sampler', 'steps of the walk sampler per second, beside torch_sparse', ('sampler',)),
     'grf_features': Benchmark(
