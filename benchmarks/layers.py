@@ -78,10 +78,11 @@ def run(quick: bool, folder: Path) -> None:
     )
     rows = [row for name, data in graphs.items() for row in _rows(name, data, repeats)]
     note = (
-        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread, medians '
-        f'of {repeats} in turns. The columns "prepared" are on a graph that the layer has seen, the columns "new graph" prepare it '
-        f'in every step. Small graphs are random, of degree {DEGREE} on average. PerformerAttention and MultiheadAttention work on '
-        f'padded batches, and not on large graphs. KMIP, which compares all pairs of nodes, was timed on batches alone.'
+        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread: medians of '
+        f'{repeats}, measured in turns. The columns "prepared" are on a graph that the layer has seen, the columns "new graph" '
+        f'prepare it in every step. Small graphs are random, of degree {DEGREE} on average. PerformerAttention and '
+        f'MultiheadAttention work on padded batches, and not on large graphs. KMIP, which compares all pairs of nodes, was '
+        f'timed on batches alone.'
     )
     write_table('layers', 'A training step of every attention beside layers of PyG', note, rows, folder)
 
