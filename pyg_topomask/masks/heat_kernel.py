@@ -78,7 +78,8 @@ class HeatKernelMask(Mask):
     number for each connected component, a bound of the spectral radius of :math:`|\mathbf{A}|` there: the factor
     :math:`e^{-\lambda \rho}` keeps the entries representable, and cancels in normalised attention.
 
-    The matrix is never formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
+    The matrix is never formed, but for small graphs on a CPU, which keep the blocks of the terms of the polynomial below.
+    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
     degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Taylor's series for :obj:`"adjacency"` without negative
     weights up to :math:`\lambda \rho = 1000`, since its terms are all positive, and small rows beside large ones keep their
     digits; else Chebyshev where :math:`\mathbf{A}` has to be or is symmetric, and Taylor where it is not, on directed graphs

@@ -63,9 +63,9 @@ class PowerSeriesMask(LogarithmicMask):
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
     Products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. If the powers have few entries, they are listed
-    once per graph, and attention goes along these entries. Gradients flow to the
-    coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64: after
-    :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
+    once per graph, and attention goes along these entries. If graphs are small, the blocks of their powers are kept instead.
+    Gradients flow to the coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64:
+    after :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
 
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
@@ -180,8 +180,10 @@ class PowerSeriesMask(LogarithmicMask):
             return polynomial_terms(state.weight.to(x.dtype), state.pattern, x, count, 'powers')
 
         # Terms of one sign do not cancel.
-        magnitude = None if known_positive(alpha, state.weight) else product.magnitude
-        kept: dict[Hashable, Any] = graph.prepared(('blocks', self._adjacency.settings()), dict)
+        settings = self._adjacency.settings()
+        positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
+        magnitude = None if positive else product.magnitude
+        kept: dict[Hashable, Any] = graph.prepared(('blocks', settings), dict)
         return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:

@@ -93,9 +93,9 @@ class RWGNKMask(Mask):
     small on the whole (by 6 % with 4 walks of a small graph), while with one ensemble and :math:`\alpha = 1` the diagonal
     is exactly 1.
 
-    The exact mask multiplies by sparse products in :math:`O(L E)`. Where :math:`\alpha > 0`, its first step computes
-    the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows, in memory that does not grow with the
-    graph, and in time that does with the number of nodes within :math:`L` hops.
+    The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. Where
+    :math:`\alpha > 0`, its first step computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows,
+    in memory that does not grow with the graph, and in time that does with the number of nodes within :math:`L` hops.
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` stored on the data replace :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`. They are not used if :obj:`num_walks=None`, or in training with
