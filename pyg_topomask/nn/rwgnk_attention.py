@@ -19,23 +19,28 @@ __all__ = ['RWGNKAttention']
 
 @options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
 class RWGNKAttention(MaskedLinearAttention):
-    r"""Linear attention under the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
-    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`, the layer of the graph
-    kernel attention Transformer,
+    r"""Linear attention masked by the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2). The layer is
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`. The graph kernel attention
+    Transformer (:class:`~pyg_topomask.nn.models.GKAT`) consists of such layers.
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
-    Walks stored by :class:`~pyg_topomask.transforms.AddRandomWalkKernel` are used when the layer is given
-    :obj:`graph=Graph.from_data(data)`; otherwise the layer walks itself. :meth:`resample` makes the kernel dynamic.
+    The layer uses the walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored if it gets
+    :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :meth:`resample` makes the kernel dynamic.
 
     Args:
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
