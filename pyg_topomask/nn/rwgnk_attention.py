@@ -62,16 +62,16 @@ class RWGNKAttention(MaskedLinearAttention):
             P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}
             {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
 
-        of this layer's attention, masked by the adjacency matrix and averaged over its heads, as it is now; where a head
-        gives none of the edges of a node weight, it takes them alike. No gradient flows through the probabilities.
+        This is the current attention of the layer, masked by the adjacency matrix and averaged over the heads. If a head gives
+        all edges of a node weight 0, it takes them with equal probability. No gradient flows through the probabilities.
 
-        The walks are put on :obj:`graph`, for this layer and those whose masks have equal settings. Call this on a new
-        :class:`~pyg_topomask.graph.Graph` once per epoch, and pass that graph to the layer in training and in evaluation.
-        Layers that are to walk by their own attention need seeds that differ. With :obj:`num_walks=None` the exact
-        expectation of such walks is computed.
+        :obj:`graph` keeps the walks for this layer and for all layers whose masks have equal settings. Call this method on a
+        new :class:`~pyg_topomask.graph.Graph` once per epoch, and pass this graph to the layer in training and in evaluation.
+        Layers need different seeds if each is to walk by its attention. With :obj:`num_walks=None` the exact expectation of
+        such walks is computed.
 
-        This is for training loops of your own with the full batch: walks belong to the graph that they were drawn on, and no
-        option of a YAML calls it.
+        This method is for your training loop with the full batch, because walks belong to the graph that they were drawn on.
+        No option of a YAML calls it.
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
