@@ -23,12 +23,17 @@ class Benchmark:
     needs_gpu: bool = False
 
     def load(self) -> Callable[[bool, Path], None]:
-        function: Callable[[bool, Path], None] = getattr(importlib.import_module(f'benchmarks.{self.module}'), self.function)
+        function: Callable[[bool, Path], None] = getattr(
+            importlib.import_module(f'benchmarks.{self.module.replace("/", ".")}'), self.function
+        )
         return function
 
 
 BENCHMARKS = {
     'scaling': Benchmark('scaling', 'time and memory of a GRF layer as graphs grow, beside layers of PyG', ('scaling',)),
+    'layers': Benchmark(
+        'layers', 'a training step of every attention on batches of small graphs and on large ones', ('layers',)
+    ),
     'memory': Benchmark('memory', 'peak memory of the combine step as features grow', ('memory',)),
     'sampler': Benchmark('sampler', 'steps of the walk sampler per second, beside torch_sparse', ('sampler',)),
     'grf_features': Benchmark(
@@ -67,6 +72,11 @@ BENCHMARKS = {
     'kmip_objects': Benchmark('kmip_objects', 'k-MIP-GT beside baselines on scanned objects', ('kmip_objects',)),
     'kmip_influence': Benchmark('kmip_accuracy', 'influence of k and of the size of keys', ('kmip_influence',), 'influence'),
     'kmip_inside': Benchmark('kmip_inside', 'what a trained k-MIP-GT attends to', ('kmip_inside',)),
+    'accuracy': Benchmark(
+        'accuracy/protocol',
+        'what a mask gains, beside unmasked attentions and message passing',
+        ('accuracy_trees', 'accuracy_meshes', 'accuracy_sydney'),
+    ),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),

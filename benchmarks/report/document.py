@@ -19,7 +19,7 @@ from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
 __all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_report', 'render_results']
 
-CHAPTERS = tuple(TEMPLATES / f'{name}.md' for name in ('general_theory', 'grf', 'mgformer', 'kmip', 'package'))
+CHAPTERS = tuple(TEMPLATES / f'{name}.md' for name in ('general_theory', 'grf', 'mgformer', 'kmip', 'gains', 'package'))
 VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.NOT_RUN)
 MARKERS = ('<!-- results: begin -->', '<!-- results: end -->')
 #: A line of a claim that may lack its tables.

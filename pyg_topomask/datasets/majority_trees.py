@@ -87,7 +87,7 @@ def _tree_of_code(code: NDArray[np.int64]) -> NDArray[np.int64]:
     r"""Returns the edges of the tree of a Prüfer code, :obj:`[2, size - 1]`: a pointer finds the smallest leaf."""
     size = len(code) + 2
     degree = np.bincount(code, minlength=size) + 1
-    edges, pointer = [], 0
+    edges = []
     leaf = pointer = int(np.argmax(degree == 1))
     for node in code.tolist():
         edges.append((leaf, node))
@@ -100,4 +100,5 @@ def _tree_of_code(code: NDArray[np.int64]) -> NDArray[np.int64]:
                 pointer += 1
             leaf = pointer
     edges.append((leaf, size - 1))
-    return np.array(edges, dtype=np.int64).T
+    pairs: NDArray[np.int64] = np.array(edges, dtype=np.int64).T
+    return pairs

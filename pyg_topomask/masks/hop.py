@@ -10,18 +10,21 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.modulation import nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
 __all__ = ['HopMask']
+
+#: Where heads start, by name, called with heads and the number of distances.
+STARTS = {'balls': nested_balls, 'hops': one_hop_per_head}
 
 
 class HopMask(LogarithmicMask):
@@ -39,9 +42,10 @@ class HopMask(LogarithmicMask):
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
         max_hops (int): The largest number of edges :math:`K`, from 0. (default: :obj:`2`)
-        f (torch.Tensor, optional): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`; :obj:`None` lets heads start
-            at different hops: :math:`f_d = 1` for :math:`d = h \bmod (K + 1)` in head :math:`h`, and 0.02 for all others.
-            (default: :obj:`None`)
+        f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
+            :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
+            \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
+            :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
             initial numbers are above 0. (default: :obj:`None`)
@@ -65,7 +69,7 @@ class HopMask(LogarithmicMask):
         self,
         heads: int = 1,
         max_hops: int = 2,
-        f: Tensor | None = None,
+        f: Tensor | str = 'balls',
         learnable: bool = True,
         positive: bool | None = None,
         flow: str = 'source_to_target',
@@ -75,7 +79,9 @@ class HopMask(LogarithmicMask):
         check_flow(flow)
         self.max_hops = max_hops
         self.flow = flow
-        f = one_hop_per_head(heads, max_hops + 1) if f is None else f
+        if isinstance(f, str):
+            check_choice(tuple(STARTS), f=f)
+            f = STARTS[f](heads, max_hops + 1)
         initial = series_parameter('f', f, heads, max_hops + 1, each='number of hops')
         self._begin(initial, resolve_positive('f', initial, positive))
         self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)

@@ -303,6 +303,15 @@ def one_hop_per_head(heads: int, length: int) -> Tensor:
     return series
 
 
+def nested_balls(heads: int, length: int) -> Tensor:
+    r"""Returns the series with which head :math:`h` of :math:`H` starts with all powers up to
+    :math:`\lfloor K (h + 1) / H \rfloor`, :obj:`[heads, length]` with :obj:`length` :math:`= K + 1`: 1 for these, and 0.02 for
+    all others, so that they can grow.
+    """
+    farthest = (length - 1) * torch.arange(1, heads + 1) // heads
+    return torch.where(torch.arange(length) <= farthest.unsqueeze(1), 1.0, 0.02)
+
+
 def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
     r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
 

@@ -38,12 +38,18 @@ def test_heads_start_at_different_hops(heads: int, max_hops: int) -> None:
     for head in range(heads):
         expected[head, head % (max_hops + 1)] = 1.0
     for series in (
-        HopMask(heads, max_hops).f,
+        HopMask(heads, max_hops, 'hops').f,
         PowerSeriesMask(heads, max_hops, 'hops').alpha,
         GRFMask(heads, max_walk_length=max_hops, modulation='hops').f,
         PowerSeriesMask(heads, 2 * max_hops, 'hops', 'f').coefficients.exp(),
     ):
         np.testing.assert_allclose(series.detach().numpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(('heads', 'max_hops', 'farthest'), [(1, 3, [3]), (4, 2, [0, 1, 1, 2]), (4, 8, [2, 4, 6, 8])])
+def test_heads_start_with_nested_balls(heads: int, max_hops: int, farthest: list[int]) -> None:
+    expected = [[1.0 if distance <= last else 0.02 for distance in range(max_hops + 1)] for last in farthest]
+    np.testing.assert_allclose(HopMask(heads, max_hops).f.detach().numpy(), expected, rtol=1e-6)
 
 
 def test_attention_and_its_gradients_are_those_of_the_dense_mask() -> None:
@@ -83,6 +89,7 @@ def test_weights_of_edges_do_not_count() -> None:
         (lambda: HopMask(max_hops=1.5), 'max_hops'),
         (lambda: HopMask(f=torch.ones(2)), r'f: .*\(2,\).*number of hops'),
         (lambda: HopMask(f=-torch.ones(3), positive=True), 'f: '),
+        (lambda: HopMask(f='rings'), r"f: got 'rings'; .*balls.*hops"),
         (lambda: HopMask(flow='sideways'), 'flow'),
     ],
 )

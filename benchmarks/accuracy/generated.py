@@ -1,0 +1,60 @@
+r"""Generated tasks in which the answer of a node depends on nodes that are many edges away."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import from_networkx, to_scipy_sparse_matrix
+
+from pyg_topomask.datasets import MajorityTrees
+
+__all__ = ['distances_to_infected', 'majority_on_trees']
+
+NODES = 500
+INFECTED, FARTHEST, DEGREE = 10, 5, 3.0
+
+
+def _hops(data: Data, sources: np.ndarray | None = None) -> np.ndarray:
+    matrix = csr_array(to_scipy_sparse_matrix(data.edge_index, num_nodes=data.num_nodes))
+    hops: np.ndarray = dijkstra(matrix, unweighted=True, indices=sources)
+    return hops
+
+
+def majority_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` in batches of 20."""
+    dataset = MajorityTrees(seed=seed)
+    parts = [[dataset[int(index)] for index in indices] for indices in dataset.split_indices().values()]
+    for data in (data for part in parts for data in part):
+        data.mask = torch.ones(data.num_nodes, dtype=torch.bool)
+    first, second, third = (_batches(part) for part in parts)
+    return first, second, third
+
+
+def _random_graph(seed: int) -> Data:
+    generator = np.random.default_rng(seed)
+    data = from_networkx(nx.fast_gnp_random_graph(NODES, DEGREE / NODES, seed=int(generator.integers(2**31))))
+    infected = generator.choice(NODES, INFECTED, replace=False)
+    hops = np.minimum(_hops(data, infected).min(0), FARTHEST)
+    data.x = torch.ones(NODES, 2)
+    data.x[:, 1] = 0.0
+    data.x[infected, 1] = 1.0
+    data.y = torch.from_numpy(hops.astype(np.int64))
+    data.mask = torch.ones(NODES, dtype=torch.bool)
+    return data
+
+
+def distances_to_infected(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+    r"""Returns Erdos-Renyi graphs of 500 nodes with 3 neighbors on average and 10 infected nodes. Each node has to say how many
+    edges the next infected node is away: 0 to 4, or more.
+    """
+    graphs = [_random_graph(seed * 100 + index) for index in range(100)]
+    first, second, third = (_batches(part) for part in (graphs[:40], graphs[40:60], graphs[60:]))
+    return first, second, third
+
+
+def _batches(graphs: list[Data]) -> list[Data]:
+    return [Batch.from_data_list(graphs[start : start + 20]) for start in range(0, len(graphs), 20)]

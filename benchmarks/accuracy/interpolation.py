@@ -1,0 +1,104 @@
+r"""Tasks that fill in what was not measured: normals of meshes, and the speed of traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order
+from torch_geometric.data import Batch, Data
+from torch_geometric.utils import from_scipy_sparse_matrix
+
+__all__ = ['normals_of_meshes', 'speed_of_traffic']
+
+Splits = tuple[list[Data], list[Data], list[Data]]
+VERTICES, KNOWN = 2000, 0.05
+PATCHES = (16, 8, 16)
+STEPS = (256, 128, 128)
+
+
+def normals_of_meshes(train: Path, test: Path, seed: int) -> Splits:
+    r"""Returns patches of 2,000 vertices of meshes. The normals of 5 % of the vertices are known; those of the others are to be
+    predicted. Patches of training and validation come from one mesh, those of the test from another.
+
+    Args:
+        train (Path): The mesh of training and validation.
+        test (Path): The mesh of the test.
+        seed (int): The seed of patches and known vertices.
+    """
+    generator = np.random.default_rng(seed)
+    meshes = [_mesh(path) for path in (train, train, test)]
+    drawn = [[_patch(*mesh, generator) for _ in range(count)] for mesh, count in zip(meshes, PATCHES, strict=True)]
+    first, second, third = ([Batch.from_data_list(patches[i : i + 4]) for i in range(0, len(patches), 4)] for patches in drawn)
+    return first, second, third
+
+
+def _mesh(path: Path) -> tuple[csr_array, NDArray[Any]]:
+    r"""Returns the edges of a mesh, and the normals of its vertices: the means of those of faces, weighted by area."""
+    stored = np.load(path)
+    position, face = stored['pos'].astype(np.float64), stored['face'].astype(np.int64)
+    corners = position[face]
+    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal = np.zeros_like(position)
+    for corner in range(3):
+        np.add.at(normal, face[:, corner], of_faces)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+    row, col = face[:, [0, 1, 2]].ravel(), face[:, [1, 2, 0]].ravel()
+    edges = coo_array((np.ones(len(row)), (row, col)), shape=(len(position),) * 2).tocsr()
+    return ((edges + edges.T) > 0).astype(np.float64), normal
+
+
+def _patch(edges: csr_array, normal: NDArray[Any], generator: np.random.Generator) -> Data:
+    while True:
+        nodes = breadth_first_order(edges, int(generator.integers(len(normal))), return_predecessors=False)[:VERTICES]
+        if len(nodes) == VERTICES:
+            break
+    known = generator.random(VERTICES) < KNOWN
+    target = torch.from_numpy(normal[nodes]).float()
+    return _to_interpolate(edges[nodes][:, nodes], target, known, ~known)
+
+
+def _to_interpolate(edges: csr_array, target: torch.Tensor, known: NDArray[Any], asked: NDArray[Any]) -> Data:
+    flag = torch.from_numpy(known).float().unsqueeze(1)
+    edge_index, _ = from_scipy_sparse_matrix(edges)
+    return Data(x=torch.cat([target * flag, flag], 1), edge_index=edge_index, y=target, mask=torch.from_numpy(asked))
+
+
+def speed_of_traffic(path: Path, seed: int) -> Splits:
+    r"""Returns the speeds that 207 sensors of a road network measured at one time, a graph for each time. A quarter of the
+    sensors is never known, and is asked for in validation and test. In training half of the others is known, and the other half
+    asked for. Training, validation and test follow each other in time.
+
+    Args:
+        path (Path): The file of speeds and of the weights between sensors.
+        seed (int): The seed of sensors and times.
+    """
+    stored = np.load(path)
+    speed, weight = stored['speed'].astype(np.float64), stored['adj']
+    edges = csr_array(np.triu(weight + weight.T, 1) > 0)
+    edges = (edges + edges.T).astype(np.float64)
+    generator = np.random.default_rng(seed)
+    hidden = np.zeros(speed.shape[1], dtype=bool)
+    hidden[generator.choice(len(hidden), len(hidden) // 4, replace=False)] = True
+    bounds = (0, int(0.6 * len(speed)), int(0.8 * len(speed)), len(speed))
+    mean, scale = speed[: bounds[1], ~hidden].mean(), speed[: bounds[1], ~hidden].std()
+    parts: list[list[Data]] = []
+    for number, count in enumerate(STEPS):
+        times = generator.choice(np.arange(bounds[number], bounds[number + 1]), count, replace=False)
+        graphs = []
+        for time in times:
+            known = ~hidden & (generator.random(len(hidden)) < 0.5) if number == 0 else ~hidden
+            asked = ~hidden & ~known if number == 0 else hidden
+            target = torch.from_numpy((speed[time] - mean) / scale).float().unsqueeze(1)
+            graphs.append(_to_interpolate(edges, target, known, asked))
+        parts.append(_batches(graphs, 32))
+    return parts[0], parts[1], parts[2]
+
+
+def _batches(graphs: Sequence[Data], size: int) -> list[Data]:
+    return [Batch.from_data_list(list(graphs[start : start + size])) for start in range(0, len(graphs), size)]

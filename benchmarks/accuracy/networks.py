@@ -1,0 +1,197 @@
+r"""The network that all models share: layers that add a local layer, an attention and a linear map of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import BatchNorm1d, Linear, Module, ModuleList
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
+from torch_geometric.utils import to_dense_batch
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
+from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
+from pyg_topomask.ops import masked_linear_attention
+
+__all__ = ['Network', 'Setting']
+
+
+class Setting(NamedTuple):
+    r"""One model and its training.
+
+    Args:
+        local (str): A key of :obj:`LOCAL`.
+        attention (str): A key of :obj:`ATTENTIONS`, a mask in :obj:`MASKS`, or :obj:`"mean <mask>"`.
+        layers (int): The number of layers.
+        width (int): The number of channels.
+        reach (int): The largest number of hops of the mask.
+        start (str): How the heads of the mask start: :obj:`"hops"`, each at another hop, or at another time of a heat kernel;
+            :obj:`"balls"`, each with a larger neighborhood, for :obj:`"hop"`; or :obj:`"decay"`, all alike.
+        epochs (int): The number of epochs.
+        rate (float): The learning rate.
+        dropout (float): The dropout probability after each layer.
+        every (int): The attention stands in each layer whose number it divides.
+        heads (int): The number of heads.
+        decay (float): The weight decay.
+        features (str): The feature map of attention with a mask, or :obj:`"softmax"` along the entries of the mask.
+    """
+
+    local: str
+    attention: str
+    layers: int
+    width: int
+    reach: int = 2
+    start: str = 'hops'
+    epochs: int = 200
+    rate: float = 1e-2
+    dropout: float = 0.0
+    every: int = 1
+    heads: int = 4
+    decay: float = 0.0
+    features: str = 'relu'
+
+    @property
+    def name(self) -> str:
+        r"""The model in words."""
+        words = [] if self.local == 'none' else [self.local]
+        if self.attention != 'none':
+            masked = self.attention.split()[-1] in MASKS
+            words.append(f'{self.attention} ({self.reach} hops, {self.start})' if masked else self.attention)
+        return ' + '.join(words) or 'no graph'
+
+
+class Example(NamedTuple):
+    r"""One graph or batch of graphs: the features, the edges as a sparse matrix, and what masks prepare."""
+
+    x: Tensor
+    adj: Tensor
+    graph: Graph
+
+
+#: Local layers, called with the channels and the heads.
+LOCAL: dict[str, Callable[[int, int], Module]] = {
+    'gcn': lambda width, heads: GCNConv(width, width, cached=False),
+    'sage': lambda width, heads: SAGEConv(width, width, root_weight=False),
+    'gat': lambda width, heads: GATConv(width, width // heads, heads, add_self_loops=False),
+}
+
+
+def _powers(setting: Setting) -> Mask:
+    return PowerSeriesMask(setting.heads, setting.reach, 'hops' if setting.start == 'hops' else None)
+
+
+def _heat(setting: Setting) -> Mask:
+    times = 0.5 * 2.0 ** torch.arange(setting.heads) if setting.start == 'hops' else torch.ones(setting.heads)
+    return HeatKernelMask(setting.heads, 'normalized_laplacian', times, tolerance=1e-3)
+
+
+def _hop(setting: Setting) -> Mask:
+    f = 0.5 ** torch.arange(setting.reach + 1) if setting.start == 'decay' else setting.start
+    return HopMask(setting.heads, setting.reach, f)
+
+
+def _grf(setting: Setting) -> Mask:
+    return GRFMask(setting.heads, max_walk_length=setting.reach, modulation='hops' if setting.start == 'hops' else None)
+
+
+#: The masks.
+MASKS: dict[str, Callable[[Setting], Mask]] = {
+    'adjacency': lambda setting: AdjacencyMask(setting.heads),
+    'powers': _powers,
+    'heat': _heat,
+    'hop': _hop,
+    'grf': _grf,
+}
+ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
+    'performer': lambda s: PerformerAttention(s.width, s.heads, s.width // s.heads),
+    'sgformer': lambda s: SGFormerAttention(s.width, 1, s.width),
+    'polynormer': lambda s: PolynormerAttention(s.width, s.heads, s.width // s.heads),
+}
+
+
+class DenseBatch(Module):
+    r"""An attention of PyG, which takes batches of graphs that are padded to one size."""
+
+    def __init__(self, attention: Module) -> None:
+        super().__init__()
+        self.attention = attention
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        if graph.segments.batch is None:
+            out: Tensor = self.attention(x.unsqueeze(0)).squeeze(0)
+            return out
+        dense, mask = to_dense_batch(x, graph.segments.batch)
+        padded: Tensor = self.attention(dense, mask)
+        return padded[mask]
+
+
+class MeanOverMask(Module):
+    r"""The control of masked attention: the same mask and heads, with equal scores in place of those of queries and keys."""
+
+    def __init__(self, width: int, mask: Mask) -> None:
+        super().__init__()
+        self.mask, self.heads = mask, mask.heads
+        self.lin_v, self.lin_out = Linear(width, width), Linear(width, width)
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        v = self.lin_v(x).view(-1, self.heads, x.size(1) // self.heads)
+        ones = v.new_ones(v.size(0), self.heads, 1)
+        out: Tensor = self.lin_out(masked_linear_attention(ones, ones, v, self.mask(graph)).flatten(1))
+        return out
+
+
+def make_attention(setting: Setting) -> Module | None:
+    r"""Makes the attention of a layer."""
+    name = setting.attention
+    if name == 'none':
+        return None
+    if name in ATTENTIONS:
+        return DenseBatch(ATTENTIONS[name](setting))
+    if name == 'linear':
+        return MaskedLinearAttention(setting.width, setting.heads, feature_map=setting.features)
+    if name.startswith('mean '):
+        return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
+    if setting.features == 'softmax':
+        return MaskedSoftmaxAttention(setting.width, setting.heads, MASKS[name](setting))
+    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), setting.features)
+
+
+class Layer(Module):
+    r""":math:`\sigma(\mathrm{BN}(\mathrm{local}(\mathbf{x}) + \mathrm{attention}(\mathbf{x}) + \mathbf{W} \mathbf{x}))`."""
+
+    def __init__(self, setting: Setting, number: int) -> None:
+        super().__init__()
+        self.local = None if setting.local == 'none' else LOCAL[setting.local](setting.width, setting.heads)
+        self.attention = make_attention(setting) if number % setting.every == 0 else None
+        self.lin = Linear(setting.width, setting.width)
+        self.norm = BatchNorm1d(setting.width)
+        self.dropout = setting.dropout
+
+    def forward(self, example: Example, x: Tensor) -> Tensor:
+        out = self.lin(x)
+        if self.local is not None:
+            out = out + self.local(x, example.adj)
+        if self.attention is not None:
+            out = out + self.attention(x, graph=example.graph)
+        return torch.nn.functional.dropout(self.norm(out).relu(), self.dropout, self.training)
+
+
+class Network(Module):
+    r"""Layers between two linear maps."""
+
+    def __init__(self, setting: Setting, features: int, classes: int) -> None:
+        super().__init__()
+        self.lin_in = Linear(features, setting.width)
+        self.layers = ModuleList(Layer(setting, number) for number in range(1, setting.layers + 1))
+        self.lin_out = Linear(setting.width, classes)
+
+    def forward(self, example: Example) -> Tensor:
+        x: Any = self.lin_in(example.x)
+        for layer in self.layers:
+            x = layer(example, x)
+        out: Tensor = self.lin_out(x)
+        return out

@@ -1,0 +1,69 @@
+r"""The table of all runs: one row for each setting and split. Finished runs are never run again."""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from benchmarks.accuracy.networks import Setting
+from benchmarks.accuracy.training import Run, train
+
+__all__ = ['COLUMNS', 'Job', 'read_runs', 'run_missing']
+
+#: The name of a task, a setting, and the number of a split.
+Job = tuple[str, Setting, int]
+COLUMNS = ('task', *Setting._fields, 'split', *Run._fields)
+
+
+def read_runs(path: Path) -> dict[Job, Run]:
+    r"""Returns the finished runs in a file, none if there is no file."""
+    if not path.is_file():
+        return {}
+    with path.open(newline='') as file:
+        return dict(map(_from_row, csv.DictReader(file)))
+
+
+def _from_row(row: dict[str, str]) -> tuple[Job, Run]:
+    defaults = Setting._field_defaults
+    values = {name: row.get(name, defaults.get(name)) for name in Setting._fields}
+    typed = {name: type(defaults.get(name, 0 if name in ('layers', 'width') else ''))(value) for name, value in values.items()}
+    validation, test, epoch, seconds, parameters = (row[name] for name in Run._fields)
+    run = Run(float(validation), float(test), int(epoch), float(seconds), int(parameters))
+    return (row['task'], Setting(**typed), int(row['split'])), run
+
+
+def run_missing(jobs: Iterable[Job], path: Path, processes: int | None = None) -> None:
+    r"""Runs the jobs that a file has no row of, each on one thread, and appends a row as each one ends.
+
+    Args:
+        jobs (iterable): The jobs, in the order in which they begin.
+        path (Path): The file, which may be interrupted at any time and continued later.
+        processes (int, optional): How many run at a time. (default: :obj:`None`, as many as the machine has cores)
+    """
+    finished = read_runs(path)
+    missing = [job for job in dict.fromkeys(jobs) if job not in finished]
+    if not missing:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file():
+        path.write_text(','.join(COLUMNS) + '\n')
+    context = multiprocessing.get_context('spawn')
+    with ProcessPoolExecutor(min(processes or multiprocessing.cpu_count(), len(missing)), mp_context=context) as pool:
+        running = {pool.submit(_run, *job): job for job in missing}
+        for future in tqdm(as_completed(running), total=len(missing), desc='accuracy'):
+            task, setting, split = running[future]
+            run = future.result()
+            row = [task, *setting, split, f'{run.validation:.5f}', f'{run.test:.5f}', run.epoch, f'{run.seconds:.1f}']
+            with path.open('a', newline='') as file:
+                csv.writer(file, lineterminator='\n').writerow([*row, run.parameters])
+
+
+def _run(task: str, setting: Setting, split: int) -> Run:
+    torch.set_num_threads(1)
+    return train(task, setting, split)

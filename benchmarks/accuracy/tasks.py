@@ -1,0 +1,160 @@
+r"""The tasks: graphs, targets, official or drawn splits, and the metric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import remove_self_loops, to_undirected
+from torchmetrics.functional.classification import binary_auroc
+
+from benchmarks.accuracy.generated import distances_to_infected, majority_on_trees
+from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
+from benchmarks.accuracy.roads import eccentricity_on_roads
+from benchmarks.harness import data_folder
+
+__all__ = ['TASKS', 'Metric', 'Task']
+
+
+def _auroc(output: Tensor, target: Tensor) -> float:
+    return float(binary_auroc(output[:, 1] - output[:, 0], target))
+
+
+def _accuracy(output: Tensor, target: Tensor) -> float:
+    return float((output.argmax(1) == target).double().mean())
+
+
+def _explained(output: Tensor, target: Tensor) -> float:
+    return 1.0 - float((output - target).double().square().sum() / (target - target.mean(0)).double().square().sum())
+
+
+@dataclass(frozen=True)
+class Metric:
+    r"""A number that is better if it is larger, 1 at best, and the loss of training."""
+
+    name: str
+    compute: Callable[[Tensor, Tensor], float]
+    loss: Callable[[Tensor, Tensor], Tensor] = torch.nn.functional.cross_entropy
+
+
+AUROC, ACCURACY = Metric('ROC AUC', _auroc), Metric('accuracy', _accuracy)
+EXPLAINED = Metric('explained variance', _explained, torch.nn.functional.mse_loss)
+
+#: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
+Splits = tuple[list[Data], list[Data], list[Data]]
+
+
+@dataclass(frozen=True)
+class Task:
+    r"""A task that asks for a class or numbers of nodes.
+
+    Args:
+        load (callable): Returns the graphs of a split or of a seed.
+        outputs (int): The number of classes, or of numbers.
+        note (str): The task in one or two sentences, for the table.
+        metric (Metric): What is reported, and what chooses epochs and settings on the nodes of validation.
+        splits (int): How many splits or seeds there are. (default: :obj:`10`)
+    """
+
+    load: Callable[[int], Splits]
+    outputs: int
+    metric: Metric
+    note: str = ''
+    splits: int = 10
+
+
+def _with_masks(data: Data, masks: tuple[Tensor, Tensor, Tensor]) -> Splits:
+    train, val, test = ([Data(**{**data.to_dict(), 'mask': mask})] for mask in masks)
+    return train, val, test
+
+
+def _npz(path: Path, split: int) -> Splits:
+    stored = np.load(path)
+    edge_index = to_undirected(remove_self_loops(torch.from_numpy(stored['edges']).long().t())[0])
+    data = Data(
+        x=torch.from_numpy(stored['node_features']).float(),
+        edge_index=edge_index,
+        y=torch.from_numpy(stored['node_labels']).long(),
+    )
+    train, val, test = (torch.from_numpy(stored[f'{name}_masks'][split]).bool() for name in ('train', 'val', 'test'))
+    return _with_masks(data, (train, val, test))
+
+
+def _heterophilous(name: str) -> Callable[[int], Splits]:
+    def load(split: int) -> Splits:
+        folder = data_folder('heterophilous')
+        path = folder / f'{name}.npz'
+        return _npz(path if path.is_file() else folder / name / 'raw' / f'{name}.npz', split)
+
+    return load
+
+
+def _roads(split: int) -> Splits:
+    data = eccentricity_on_roads(data_folder('roads') / 'sydney.npz')
+    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(split))
+    masks = [torch.zeros(data.num_nodes, dtype=torch.bool) for _ in range(3)]
+    tenth = data.num_nodes // 10
+    for mask, nodes in zip(masks, (order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]), strict=True):
+        mask[nodes] = True
+    return _with_masks(data, (masks[0], masks[1], masks[2]))
+
+
+def _meshes(seed: int) -> Splits:
+    folder = data_folder('pointcloud')
+    return normals_of_meshes(folder / 'mesh_bunny.npz', folder / 'mesh_armadillo.npz', seed)
+
+
+def _traffic(seed: int) -> Splits:
+    return speed_of_traffic(data_folder('traffic') / 'los_loop.npz', seed)
+
+
+#: The tasks by name.
+TASKS = {
+    'minesweeper': Task(_heterophilous('minesweeper'), 2, AUROC, 'Minesweeper, the official splits.'),
+    'tolokers': Task(_heterophilous('tolokers'), 2, AUROC, 'Tolokers, the official splits.'),
+    'chameleon_filtered': Task(
+        _heterophilous('chameleon_filtered'), 5, ACCURACY, 'Chameleon without duplicates, the official splits.'
+    ),
+    'squirrel_filtered': Task(
+        _heterophilous('squirrel_filtered'), 5, ACCURACY, 'Squirrel without duplicates, the official splits.'
+    ),
+    'sydney': Task(
+        _roads,
+        10,
+        ACCURACY,
+        'Deciles of the eccentricity within 16 edges on the road network of Sydney, 33,113 crossings, without coordinates; 10 '
+        '% of the crossings for training, 10 % for validation, 80 % for test.',
+    ),
+    'trees': Task(
+        majority_on_trees,
+        2,
+        ACCURACY,
+        'Random trees of 500 nodes: are more nodes red than blue within 8 edges? 40 trees for training, 20 for validation, 40 '
+        'for test.',
+    ),
+    'meshes': Task(
+        _meshes,
+        3,
+        EXPLAINED,
+        'Normals of vertices of meshes of which 5 % are known, on patches of 2,000 vertices: 16 of the bunny for training, 8 '
+        'for validation, 16 of the armadillo for test.',
+    ),
+    'traffic': Task(
+        _traffic,
+        1,
+        EXPLAINED,
+        'Speed of traffic at a quarter of 207 sensors, which are never known, from those of the others at the same time; 256 '
+        'times for training, 128 for validation, 128 for test.',
+    ),
+    'distances': Task(
+        distances_to_infected,
+        6,
+        ACCURACY,
+        'Edges to the next infected node in Erdos-Renyi graphs of 500 nodes with 3 neighbors on average: 0 to 4, or more.',
+    ),
+}

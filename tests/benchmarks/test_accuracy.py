@@ -1,0 +1,166 @@
+"""The protocol of accuracy: its tasks against plain versions, its controls, its store and its tables."""
+
+import csv
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch_geometric.data import Data
+from torch_geometric.utils import to_networkx
+
+from benchmarks.accuracy import store
+from benchmarks.accuracy.generated import distances_to_infected
+from benchmarks.accuracy.interpolation import _mesh, _patch, speed_of_traffic
+from benchmarks.accuracy.networks import ATTENTIONS, MASKS, Network, Setting, make_attention
+from benchmarks.accuracy.plans import MASKED, PLANS
+from benchmarks.accuracy.roads import _eccentricity
+from benchmarks.accuracy.tables import write_task
+from benchmarks.accuracy.tasks import AUROC, EXPLAINED, TASKS
+from benchmarks.accuracy.training import Run, _example, train
+from pyg_topomask.graph import Graph
+
+SMALL = Setting('sage', 'hop', 1, 8, 2, epochs=1, heads=2)
+
+
+def small_batch() -> Data:
+    edges = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
+    batch = torch.tensor([0, 0, 0, 1, 1])
+    return Data(x=torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), edge_index=edges, batch=batch, num_nodes=5)
+
+
+@pytest.mark.parametrize('local', ['none', 'sage', 'gcn', 'gat'])
+@pytest.mark.parametrize('attention', ['none', 'linear', *ATTENTIONS, *MASKS, 'mean hop'])
+def test_no_network_looks_into_another_graph(local: str, attention: str) -> None:
+    torch.manual_seed(0)
+    data = small_batch()
+    model = Network(SMALL._replace(local=local, attention=attention), 3, 2).eval()
+    before = model(_example(data))
+    data.x[3:] += 1.0
+    torch.testing.assert_close(model(_example(data))[:3], before[:3])
+    assert before.isfinite().all()
+
+
+def test_equal_scores_are_the_mean_under_the_mask() -> None:
+    torch.manual_seed(0)
+    data = small_batch()
+    control = make_attention(SMALL._replace(attention='mean hop', width=6))
+    assert control is not None
+    x = torch.randn(5, 6)
+    mask = control.mask(data).to_dense()
+    values = control.lin_v(x).view(5, 2, 3)
+    mean = torch.einsum('hij,jhc->ihc', mask / mask.sum(-1, keepdim=True), values)
+    torch.testing.assert_close(control(x, graph=Graph.from_data(data)), control.lin_out(mean.flatten(1)))
+
+
+def test_infected_nodes_and_distances() -> None:
+    for data in distances_to_infected(0)[1][0].to_data_list()[:2]:
+        graph = to_networkx(data, to_undirected=True)
+        length = nx.multi_source_dijkstra_path_length(graph, set(data.x[:, 1].nonzero().flatten().tolist()))
+        assert data.y.tolist() == [min(length.get(node, 5), 5) for node in range(data.num_nodes)]
+
+
+def test_eccentricity_is_the_longest_shortest_way_within_sixteen_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+    generator = np.random.default_rng(0)
+    graph = nx.random_labeled_tree(60, seed=1)
+    for ends in graph.edges:
+        graph.edges[ends]['weight'] = generator.random() + 0.1
+    matrix = csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(60)))
+    for actual in (_eccentricity(matrix), _eccentricity(matrix)):  # computed, and read
+        for node in range(60):
+            near = graph.subgraph(nx.single_source_shortest_path_length(graph, node, cutoff=16))
+            assert actual[node] == pytest.approx(max(nx.single_source_dijkstra_path_length(near, node).values()))
+
+
+def test_normals_of_a_cube_point_outwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corner = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+    face = np.array([triangle for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))])
+    np.savez(tmp_path / 'cube.npz', pos=corner, face=face)
+    edges, normal = _mesh(tmp_path / 'cube.npz')
+    assert ((normal * (corner - 0.5)).sum(1) > 0.7).all()
+    assert edges.nnz == 2 * 18
+    monkeypatch.setattr('benchmarks.accuracy.interpolation.VERTICES', 8)
+    data = _patch(edges, normal, np.random.default_rng(0))
+    assert torch.equal(data.x[:, 3] == 0, data.mask)
+    assert (data.x[data.mask] == 0).all()
+    torch.testing.assert_close(data.x[~data.mask, :3], data.y[~data.mask])
+
+
+def test_hidden_sensors_are_never_known(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    np.savez(
+        tmp_path / 'speed.npz',
+        speed=generator.random((800, 8)),
+        adj=generator.random((8, 8)) * (generator.random((8, 8)) < 0.4),
+    )
+    train_part, validation, test = speed_of_traffic(tmp_path / 'speed.npz', 0)
+    asked = torch.cat([data.mask.view(-1, 8) for part in (validation, test) for data in part])
+    assert (asked.sum(1) == 2).all()
+    hidden = asked[0]
+    for data in train_part:
+        assert (data.x.view(-1, 8, 2)[:, hidden] == 0).all()
+        assert not data.mask.view(-1, 8)[:, hidden].any()
+
+
+def test_metrics_are_those_of_their_definitions() -> None:
+    from sklearn.metrics import r2_score, roc_auc_score
+
+    generator = np.random.default_rng(0)
+    output, label = generator.random((50, 2)), generator.integers(2, size=50)
+    expected = roc_auc_score(label, output[:, 1] - output[:, 0])
+    assert AUROC.compute(torch.from_numpy(output), torch.from_numpy(label)) == pytest.approx(expected)
+    target = generator.random((50, 2))
+    explained = r2_score(target, output, multioutput='variance_weighted')
+    assert EXPLAINED.compute(torch.from_numpy(output), torch.from_numpy(target)) == pytest.approx(explained)
+
+
+def test_plans_name_known_tasks_and_differ_by_their_attention_alone() -> None:
+    for name, plan in PLANS.items():
+        assert name in TASKS
+        first = plan.groups[MASKED][0]
+        for group in (f'{MASKED}, equal scores', 'no attention', 'unmasked attention'):
+            assert {setting._replace(attention=first.attention) for setting in plan.groups[group]} == {first}
+        assert {setting.attention for setting in plan.groups['message passing']} == {'none'}
+        settings = list(plan.settings())
+        assert len(set(settings)) == len(settings)
+
+
+def test_finished_runs_are_kept_and_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(0.5, 0.25, 7, 1.5, 99)
+    jobs = [('trees', SMALL, 0), ('trees', SMALL._replace(start='balls', rate=1e-3), 1)]
+    path = tmp_path / 'runs.csv'
+    with path.open('w', newline='') as file:
+        csv.writer(file).writerows([store.COLUMNS, *([task, *setting, split, *run] for task, setting, split in jobs)])
+    assert store.read_runs(path) == dict.fromkeys(jobs, run)
+    monkeypatch.setattr(store, 'ProcessPoolExecutor', None)  # cannot be called
+    store.run_missing(jobs, path)
+    assert store.read_runs(tmp_path / 'none.csv') == {}
+
+
+def test_runs_are_equal_by_seed_and_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, 'distances', TASKS['distances'])
+    monkeypatch.setattr('benchmarks.accuracy.generated.NODES', 60)
+    first, second = (train('distances', SMALL, 0) for _ in range(2))
+    assert first._replace(seconds=0) == second._replace(seconds=0)
+    assert first != train('distances', SMALL, 1)
+
+
+def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) -> None:
+    plan = PLANS['trees']
+    results = {setting: [Run(0.5, 0.6, 1, 1.0, 9), Run(0.5, 0.6, 1, 1.0, 9)] for setting in plan.settings()}
+    lucky, best = plan.groups['message passing'][:2]
+    results[lucky] = [Run(0.4, 0.9, 1, 1.0, 9), Run(0.4, 0.9, 1, 1.0, 9)]
+    results[best] = [Run(0.7, 0.5, 1, 1.0, 9), Run(0.7, 0.4, 1, 1.0, 9)]
+    write_task('trees', TASKS['trees'], plan, results, tmp_path)
+    with (tmp_path / 'accuracy_trees.csv').open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(results)
+    chosen = {row['group']: row for row in rows if row['chosen']}
+    assert list(chosen) == list(plan.groups)
+    assert chosen['message passing']['seeds'] == '0.5000 0.4000'
+    assert chosen['message passing']['verdict'] == 'worse'
+    assert (tmp_path / 'accuracy_trees.png').stat().st_size > 0
