@@ -1,4 +1,4 @@
-r"""Attention whose coefficients can be looked at."""
+r"""Attention that can return its coefficients."""
 
 from __future__ import annotations
 
