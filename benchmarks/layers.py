@@ -78,10 +78,10 @@ def run(quick: bool, folder: Path) -> None:
     )
     rows = [row for name, data in graphs.items() for row in _rows(name, data, repeats)]
     note = (
-        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread, medians of {repeats} '
-        f'in turns. "prepared" is on a graph that the layer has seen, "new graph" prepares it in every step. Small graphs are '
-        f'random, of degree {DEGREE} on average. PerformerAttention and MultiheadAttention work on padded batches, and not on '
-        f'large graphs. KMIP, which compares all pairs of nodes, was timed on batches alone.'
+        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread. Times are medians '
+        f'of {repeats}, taken in turns. "prepared" is on a graph that the layer has seen, "new graph" prepares it in every step. '
+        f'Small graphs are random, of degree {DEGREE} on average. PerformerAttention and MultiheadAttention work on padded '
+        f'batches, and not on large graphs. KMIP, which compares all pairs of nodes, was timed on batches alone.'
     )
     write_table('layers', 'A training step of every attention beside layers of PyG', note, rows, folder)
 
