@@ -23,8 +23,8 @@ __all__ = ['TopoGPSConv']
 
 class TopoGPSConv(GPSConv):
     r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_
-    with the attention of your choice: local message passing and global attention side by side, each with a residual connection
-    and a norm, summed and followed by an MLP. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
+    with the attention of your choice. Local message passing and global attention run side by side, each with a residual
+    connection and a norm. An MLP follows their sum. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
     :obj:`attn`.
 
     Args:
@@ -46,8 +46,14 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`attn` is no module, returns other than :obj:`channels` channels, or comes with arguments of PyG's
-            own attention, or the heads of that do not divide the channels.
+        ValueError: If :obj:`attn` is no module, does not return :obj:`channels` channels, or comes with arguments of PyG's
+            own attention, or if the heads of PyG's own attention do not divide the channels.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
+          :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F)`, or with a :obj:`conv` that updates edge features
+          :math:`((|\mathcal{V}|, F), (|\mathcal{E}|, D))`
 
     Example:
         >>> import torch
