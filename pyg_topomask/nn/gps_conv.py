@@ -16,6 +16,7 @@ from torch_geometric.utils import to_dense_batch
 from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import check_heads
 
 __all__ = ['TopoGPSConv']
@@ -86,6 +87,11 @@ class TopoGPSConv(GPSConv):
             raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
             raise ArgumentError('attn', repr(attn), f'a module, as GRFAttention(channels={channels})', verb='is')
+        if isinstance(attn, Mask):
+            wrapped = (
+                f'a layer under it, as MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
+            )
+            raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped, verb='is')
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
