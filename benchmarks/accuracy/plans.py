@@ -31,16 +31,18 @@ class Plan:
             yield from settings
 
 
-def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...]) -> Plan:
-    r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone."""
-    first = masked[0]
-    others = {
-        f'{MASKED}, equal scores': (f'mean {first.attention}',),
-        'no attention': ('none',),
-        'unmasked attention': UNMASKED,
+def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1) -> Plan:
+    r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
+    from some of the first by equal scores.
+    """
+    groups = {
+        MASKED: masked,
+        f'{MASKED}, equal scores': tuple(each._replace(attention=f'mean {each.attention}') for each in masked[:controls]),
+        'no attention': (masked[0]._replace(attention='none'),),
+        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in UNMASKED),
+        'message passing': messages,
     }
-    groups = {group: tuple(first._replace(attention=name) for name in names) for group, names in others.items()}
-    return Plan({MASKED: masked, **groups, 'message passing': messages})
+    return Plan(groups)
 
 
 def _variants(first: Setting, *changes: dict[str, object]) -> tuple[Setting, ...]:
@@ -67,11 +69,14 @@ PLANS = {
             _MESHES._replace(local='sage', attention='none', layers=6, epochs=80),
             {'layers': 12},
             {'local': 'gcn'},
-            {'local': 'gat'},
         ),
     ),
     'sydney': _plan(
         _variants(_SYDNEY, {'layers': 4, 'reach': 4, 'epochs': 80}),
-        _variants(_SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140), {'local': 'gcn', 'epochs': 110}),
+        _variants(
+            _SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140),
+            {'local': 'gcn', 'epochs': 110},
+        ),
+        controls=2,
     ),
 }

@@ -27,9 +27,7 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
         results (dict): The runs of each setting, split by split.
         folder (Path): Where they are written.
     """
-    chosen = {
-        group: max(settings, key=lambda setting: _validation(results[setting])) for group, settings in plan.groups.items()
-    }
+    chosen = {group: _best(settings, results) for group, settings in plan.groups.items()}
     reference = [run.test for run in results[chosen[MASKED]]]
     rows = []
     for group, settings in plan.groups.items():
@@ -49,23 +47,26 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                     'validation': show([run.validation for run in results[setting]], 4),
                     'chosen': 'yes' if setting == chosen[group] else '',
                     f'test {task.metric.name}': show(scores, 4),
-                    **compare(scores, reference, 'minus the mask chosen, paired', setting == chosen[MASKED], 4),
+                    **compare(scores, reference[: len(scores)], 'minus the mask chosen, paired', setting == chosen[MASKED], 4),
                     'splits': len(scores),
                     'seeds': ' '.join(f'{score:.4f}' for score in scores),
                 }
             )
     note = (
         f'{task.note} {len(reference)} splits or seeds. The epoch with the best validation counts. Of each group the setting '
-        'with the best mean validation is chosen; every setting that was tried is a row. Differences are paired by split, test '
-        'minus test. A difference below two standard errors is "not distinguishable". Mean ± standard error. Adam with a '
-        'one-cycle learning rate. Seconds are those of a processor in training, on one thread, without evaluation.'
+        'with the best mean validation is chosen. Every setting that was tried is a row. Differences are paired by split, test '
+        'minus test, over the splits of the row. A difference below two standard errors is "not distinguishable". Mean ± '
+        'standard error. Adam with a one-cycle learning rate. Seconds are those of a processor in training, on one thread, '
+        'without evaluation.'
     )
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)
 
 
-def _validation(runs: Sequence[Run]) -> float:
-    return statistics.mean(run.validation for run in runs)
+def _best(settings: Sequence[Setting], results: Mapping[Setting, Sequence[Run]]) -> Setting:
+    r"""Returns the setting with the best mean validation, over the splits that all settings of the group have."""
+    splits = min(len(results[setting]) for setting in settings)
+    return max(settings, key=lambda setting: statistics.mean(run.validation for run in results[setting][:splits]))
 
 
 def _draw(

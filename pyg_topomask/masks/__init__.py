@@ -1,4 +1,4 @@
-r"""Topological masks, one family a file."""
+r"""Topological masks, one family per file."""
 
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask

@@ -29,9 +29,13 @@ class AdjacencyState:
 
 
 class AdjacencyMask(Mask):
-    r"""Attention along the edges: :math:`\mathbf{M} = \mathbf{W} + s \, \mathbf{I}`, where :math:`\mathbf{W}` is the
-    normalized adjacency matrix :math:`\mathbf{A}` and :math:`A_{ij}` the weight of the edges :math:`(j, i)`: node :math:`i`
-    attends to the nodes that it receives messages from in PyG. Parallel edges add up.
+    r"""Attention along the edges and, with a learned weight :math:`s`, to the node itself:
+
+    .. math::
+        \mathbf{M} = \mathbf{W} + s \, \mathbf{I}
+
+    where :math:`\mathbf{W}` is the normalized adjacency matrix :math:`\mathbf{A}`, and :math:`A_{ij}` is the weight of the edge
+    :math:`(j, i)`. Node :math:`i` attends to the nodes that it receives messages from in PyG. Parallel edges add up.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

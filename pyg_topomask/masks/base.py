@@ -24,17 +24,18 @@ __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'Tr
 class Mask(torch.nn.Module, ABC):
     r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entry by entry.
 
-    A mask works in two steps. :meth:`prepare` is free of parameters (walks, orders, bounds); its result may be stored or shared
-    between layers. :meth:`bind` applies the learnable parameters, one set per head, and returns a
-    :class:`~pyg_topomask.operators.MaskOperator`. Calling a mask does both: :obj:`mask(data)`.
+    A mask works in two steps. :meth:`prepare` computes everything that does not depend on parameters (walks, orders, bounds).
+    Its result may be stored, or shared between layers. :meth:`bind` applies the learnable parameters, one set per head, and
+    returns a :class:`~pyg_topomask.operators.MaskOperator` of shape :math:`H \times N \times N`. :obj:`mask(data)` does both.
 
-    Masks add, scale, transpose (:attr:`T`), and multiply entry by entry with masks of low rank, or both sparse ones.
+    You can add, scale and transpose (:attr:`T`) masks. You can multiply two masks entry by entry if one has low rank or both
+    are sparse.
 
     Args:
         heads (int): The number of heads :math:`H`. (default: :obj:`1`)
 
     Raises:
-        ValueError: If :obj:`heads` is no whole number from 1.
+        ValueError: If :obj:`heads` is not a positive whole number.
     """
 
     def __init__(self, heads: int = 1) -> None:
@@ -183,7 +184,7 @@ class SumMask(_ComposedMask):
 
 
 class HadamardMask(_ComposedMask):
-    r"""The entrywise product of masks. Of each two factors, one is of low rank or both are sparse."""
+    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse."""
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
@@ -194,14 +195,14 @@ class HadamardMask(_ComposedMask):
 
 
 class MultiHeadMask(_ComposedMask):
-    r"""Masks side by side, each with heads of its own. Heads may have masks of different families, or, as in the vision
-    Transformers of `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
-    (Sec. 4.2), each its own walks.
+    r"""Several masks side by side, each for some of the heads. The heads may have masks of different families. They may also
+    have different walks, as in the vision Transformers of `"Linear Transformer Topological Masking with Graph Random
+    Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2).
 
-    Walks that a transform has stored on the data are the same for all heads, whatever their :obj:`seed`.
+    Walks that a transform has stored on the data are the same for all heads, for any :obj:`seed`.
 
     Args:
-        *masks (Mask): Two or more masks; the heads of the first come first.
+        *masks (Mask): Two or more masks. The heads of the first mask come first.
 
     Raises:
         ValueError: If there are fewer than two masks.

@@ -114,22 +114,23 @@ def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> t
 
 
 class CausalMask(Mask):
-    r"""Attention to what came before, from `"From block-Toeplitz matrices to differential equations on graphs"
-    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
+    r"""Attention to the nodes that come before in an order, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
         M_{ij} = 1 \text{ if } o_j \le o_i \text{ in the same graph, else } 0
 
-    where :math:`o_i` is the place of node :math:`i` in the order, and :math:`o_j < o_i` if :obj:`strict`; nodes of equal place
-    attend to each other, or with :obj:`strict` do not. Products are prefix
-    sums within each graph, in :math:`O(N)`; those of the transpose :attr:`T` are suffix sums.
+    where :math:`o_i` is the place of node :math:`i` in the order. Nodes with the same place attend to each other. With
+    :obj:`strict=True` the condition is :math:`o_j < o_i`, and they do not. Products are prefix sums within each graph, in
+    :math:`O(N)`. Products with the transpose :attr:`T` are suffix sums.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         order (str, optional): The name of a node attribute of the data, :obj:`[N]` or :obj:`[N, 1]`, that orders the nodes of
-            each graph, as a time or a position; :obj:`None` for the position of the node. (default: :obj:`None`)
-        strict (bool): Only nodes before, and not the node itself: the first node of a graph attends to nothing and gives 0.
-            (default: :obj:`False`)
+            each graph, such as a time or a position. :obj:`None` is the order in which the nodes are stored.
+            (default: :obj:`None`)
+        strict (bool): Attend only to earlier nodes, and not to the node itself. The first node of a graph then attends to
+            nothing and gives 0. (default: :obj:`False`)
 
     Raises:
         ValueError: If the data lacks the attribute, or it does not fit the nodes or is not finite.

@@ -35,9 +35,9 @@ class DenseStructure(MaskStructure):
 
 
 class DenseMask(Mask):
-    r"""A given :math:`N \times N` matrix as a mask. Its entries between different graphs of a batch are taken as zero. It costs
-    :math:`O(N^2)` and is meant for small graphs, for comparisons, and for matrices that have no structure. The product is one
-    over all nodes, so that a NaN in one graph reaches the others.
+    r"""A given :math:`N \times N` matrix as a mask. Entries between different graphs of a batch count as zero. The mask costs
+    :math:`O(N^2)`. Use it for small graphs, for comparisons, and for matrices without structure. One product covers all nodes,
+    so a NaN in one graph reaches the other graphs of the batch.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`, or as many as the matrix has)

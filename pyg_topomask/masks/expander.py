@@ -67,9 +67,10 @@ class ExpanderState:
 
 
 class ExpanderMask(Mask):
-    r"""Attention along the edges of a random regular graph, the edges of the input graph, and to oneself, as in `"Exphormer:
-    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2) without its edge features: ones at these
-    pairs and zeros elsewhere. For its virtual nodes, put :class:`torch_geometric.transforms.VirtualNode` before, once for each.
+    r"""Attention along the edges of a random regular graph and of the input graph, and to the node itself, from `"Exphormer:
+    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The mask is 1 at these pairs of nodes and
+    0 elsewhere. Exphormer's edge features are left out. For each of its virtual nodes, apply
+    :class:`torch_geometric.transforms.VirtualNode` once to the data.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

@@ -78,30 +78,30 @@ class GRFState:
 
 @options_of(WalkSettings)
 class GRFMask(LogarithmicMask):
-    r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer Topological
-    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
+    r"""A learnable function of the weighted adjacency matrix, which random walks estimate, from `"Linear Transformer
+    Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
 
     .. math::
         \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    On an undirected graph :math:`\mathbb{E} \, \hat{M}_{ij} = \sum_k \alpha_k (\mathbf{W}^k)_{ij}` with
-    :math:`\alpha = f * f`; on a directed one it is the entry of
-    :math:`(\sum_l f_l \mathbf{W}^l) (\sum_l f_l \mathbf{W}^l)^{\top}`. With one ensemble of walks (:math:`\hat{\Psi} =
-    \hat{\Phi}`) this holds for :math:`i \ne j`, and the diagonal is biased upwards; two independent ensembles are unbiased
-    everywhere.
+    Here :math:`\mathbf{W}` is the normalized adjacency matrix, and the mask learns the modulation :math:`f` of each head. On an
+    undirected graph, :math:`\mathbb{E} \, \hat{M}_{ij} = \sum_k \alpha_k (\mathbf{W}^k)_{ij}` with :math:`\alpha = f * f`
+    (convolution). On a directed graph, it is the entry of :math:`(\sum_l f_l \mathbf{W}^l) (\sum_l f_l
+    \mathbf{W}^l)^{\top}`. With one ensemble of walks for queries and keys (:math:`\hat{\Psi} = \hat{\Phi}`), this holds for
+    :math:`i \ne j`, and the diagonal is biased upwards. Two independent ensembles are unbiased everywhere.
 
-    Asymmetric features (App. D) take another modulation for the keys, :obj:`asymmetric="pairs"` (:math:`\alpha = f^{(1)} *
-    f^{(2)}`, Eq. 25 and 26), or leave the keys where they are, :obj:`asymmetric=True` (:math:`\hat{\Psi} = \mathbf{I}`,
-    Eq. 27 to 30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels): a node then attends to the nodes
-    that its own walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed
+    There are two kinds of asymmetric features (App. D). :obj:`asymmetric="pairs"` has another modulation for the keys
+    (:math:`\alpha = f^{(1)} * f^{(2)}`, Eq. 25 and 26). :obj:`asymmetric=True` has keys without walks (:math:`\hat{\Psi} =
+    \mathbf{I}`, Eq. 27 to 30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels). A node then attends to
+    the nodes that its walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed
     graphs too.
 
-    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` stored on the data replace :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. They are not used in training with :obj:`resample="forward"`. Their
-    :obj:`normalization`, :obj:`importance` and :obj:`flow` must be those of the mask. Visits that are counted
-    (:obj:`importance=False`) also need the same :obj:`p_halt`, :obj:`walk_length` and :obj:`transition`. Stored walks need at
-    least :obj:`max_walk_length` hops, and two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the
-    modulation, not to the edge weights. Equal graphs are walked alike.
+    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data replace :obj:`num_walks`,
+    :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. Their :obj:`normalization`,
+    :obj:`importance` and :obj:`flow` must be the same as those of the mask. With :obj:`importance=False`, :obj:`p_halt`,
+    :obj:`walk_length` and :obj:`transition` must be the same too. Stored walks need at least :obj:`max_walk_length` hops, and
+    two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
+    graphs get equal walks.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)

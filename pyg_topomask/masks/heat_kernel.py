@@ -73,27 +73,33 @@ class HeatKernelMask(Mask):
     ``adjacency``               :math:`\exp(\lambda (\mathbf{A} - \rho \mathbf{I}))`
     =========================== ======================================================================================
 
-    Parallel edges add up in :math:`\mathbf{A}`, and :math:`\mathbf{D}` holds the sums of the absolute values of its columns;
-    :math:`\mathbf{D}^{-1}` has zeros for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is one
-    number for each connected component, a bound of the spectral radius of :math:`|\mathbf{A}|` there: the factor
-    :math:`e^{-\lambda \rho}` keeps the entries representable, and cancels in normalised attention.
+    Parallel edges add up in :math:`\mathbf{A}`. :math:`\mathbf{D}` holds the sums of the absolute values of its columns.
+    :math:`\mathbf{D}^{-1}` is zero for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is a bound of
+    the spectral radius of :math:`|\mathbf{A}|`, one number for each connected component. The factor :math:`e^{-\lambda \rho}`
+    keeps the entries representable, and cancels in normalised attention.
 
-    The matrix is never formed, but for small graphs on a CPU, which keep the blocks of the terms of the polynomial below.
-    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix, :math:`O(K E)`, whose
-    degree :math:`K` is chosen from :math:`\lambda` and the tolerance: Taylor's series for :obj:`"adjacency"` without negative
-    weights up to :math:`\lambda \rho = 1000`, since its terms are all positive, and small rows beside large ones keep their
-    digits; else Chebyshev where :math:`\mathbf{A}` has to be or is symmetric, and Taylor where it is not, on directed graphs
-    with as many more terms as powers of :math:`\mathbf{A}` may grow before they decay. The error of Chebyshev's is relative to
-    the largest entry of :math:`\mathbf{x}` in the graph; rows of attention that weigh less count as rows without weight, as do
-    rows too small for the data type. In float32 the relative error also grows with :math:`\lambda` times the largest degree.
-    Gradients flow to :math:`\lambda` and to edge weights that require them.
+    The matrix is not formed. Small graphs on a CPU keep the blocks of the terms of the polynomial below.
+    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
+    Its degree :math:`K` follows from :math:`\lambda` and the tolerance. The polynomial is
+
+    - Taylor's series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
+      positive, so small rows beside large ones keep their digits.
+    - Chebyshev's series for other symmetric matrices: both symmetric Laplacians, and :obj:`"adjacency"` on undirected graphs.
+      Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph. Rows of attention that weigh less than this
+      error count as rows without weight.
+    - Taylor's series for matrices that are not symmetric. :obj:`"adjacency"` on directed graphs has more terms, because powers
+      of :math:`\mathbf{A}` may grow before they decay.
+
+    Rows too small for the data type also count as rows without weight. In float32 the relative error also grows with
+    :math:`\lambda` times the largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        kind (str): See above; the symmetric Laplacians need symmetric edges and weights. (default: :obj:`"laplacian"`)
+        kind (str): One of the kinds above. :obj:`"laplacian"` and :obj:`"normalized_laplacian"` need symmetric edges and
+            weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one or :obj:`[heads]`, above 0.
             (default: :obj:`1.0`)
-        tolerance (float): The largest error of the polynomial, up to which a graph in a batch agrees with the graph alone.
+        tolerance (float): The largest error of the polynomial. A graph in a batch agrees with the graph alone up to it.
             (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;

@@ -28,7 +28,7 @@ STARTS = {'balls': nested_balls, 'hops': one_hop_per_head}
 
 
 class HopMask(LogarithmicMask):
-    r"""A learnable function of the number of edges on the shortest path between two nodes, up to :math:`K` edges:
+    r"""A learnable function of the number of edges on the shortest path between two nodes, and 0 beyond :math:`K` edges:
 
     .. math::
         M_{ij} = \begin{cases} f_{d(i, j)} & \text{if } d(i, j) \le K \\ 0 & \text{otherwise} \end{cases}
@@ -36,8 +36,8 @@ class HopMask(LogarithmicMask):
     :math:`d(i, j)` counts the edges on the shortest path from :math:`j` to :math:`i`, whatever their weights. This is the mask
     :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that ends after :math:`K` edges, on any graph. Powers of the
-    adjacency matrix also count walks that come back; this mask tells the hops apart. It suits sparse graphs and few hops: the
-    pairs within :math:`K` edges are listed once per graph, and a product takes as many multiplications as there are pairs.
+    adjacency matrix also count walks that come back, and this mask does not. It suits sparse graphs and few hops. It lists the
+    pairs of nodes within :math:`K` edges once per graph, and a product takes as many multiplications as there are pairs.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
@@ -53,8 +53,8 @@ class HopMask(LogarithmicMask):
             :obj:`"target_to_source"`: they go against the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or when the mask is bound, if more than :math:`2^{28}` pairs are that
-            near.
+        ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{28}` pairs of nodes are
+            within :math:`K` edges.
 
     Example:
         >>> from torch_geometric.data import Data

@@ -43,15 +43,15 @@ class HypercubeStructure(MaskStructure):
 
 
 class HypercubeMask(Mask):
-    r"""The heat kernel :math:`\exp(-\lambda \mathbf{L})` of the hypercube :math:`\{0, 1\}^n`, but for a factor that cancels in
+    r"""The heat kernel :math:`\exp(-\lambda \mathbf{L})` of the hypercube :math:`\{0, 1\}^n`, up to a factor that cancels in
     normalised attention, from `"Diffusion Kernels on Graphs and Other Discrete Input Spaces"
     <https://www.ml.cmu.edu/research/dap-papers/kondor-diffusion-kernels.pdf>`_ (Sec. 4.4):
 
     .. math::
         M_{ij} = \tanh(\lambda)^{\mathrm{Hamming}(i, j)}
 
-    A product takes :math:`n` steps over the nodes, :math:`O(N \log N)`, without rounding beyond that of its positive terms.
-    Edges are not read.
+    A product takes :math:`n` steps over the nodes, :math:`O(N \log N)`. All of its terms are positive, so rounding errors do
+    not grow. The mask ignores edges.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

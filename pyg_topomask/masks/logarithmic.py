@@ -1,4 +1,4 @@
-r"""Masks that may learn the logarithms of their numbers."""
+r"""Masks that learn numbers or their logarithms."""
 
 from __future__ import annotations
 

@@ -88,8 +88,8 @@ def check_entries(name: str, given: Tensor) -> None:
 
 
 class PackingMask(Mask):
-    r"""Unmasked linear attention that never mixes the graphs of a batch, from `"From block-Toeplitz matrices to differential
-    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
+    r"""Unmasked linear attention within each graph of a batch, from `"From block-Toeplitz matrices to differential equations
+    on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
         M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are of one graph, else } 0
@@ -115,7 +115,7 @@ class PackingMask(Mask):
 class LowRankMask(Mask):
     r"""A mask of given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
 
-    The factors are tensors, or names of node attributes of the data, so that they are batched and moved with it.
+    The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -185,10 +185,10 @@ class LowRankMask(Mask):
 
 
 class LearnedFeaturesMask(Mask):
-    r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph, the ablation "fully learnable
-    features" of `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
-    (App. C.2, Table 3). It knows nothing of the edges: features belong to positions, so that it serves graphs whose nodes
-    come in one fixed order, as the pixels of images.
+    r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph. It is the ablation "fully
+    learnable features" of `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. Each position in the graph has its
+    features, so use the mask for graphs whose nodes come in one fixed order, such as the pixels of images.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

@@ -17,14 +17,14 @@ __all__ = ['PaddingMask']
 
 
 class PaddingMask(Mask):
-    r"""Ones between the valid nodes of a graph and zeros elsewhere, from `"From block-Toeplitz matrices to differential
+    r"""Ones between the valid nodes of a graph, and zeros elsewhere, from `"From block-Toeplitz matrices to differential
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
         M_{ij} = v_i v_j \text{ for nodes of one graph, else } 0, \qquad v_i = 1 \text{ if node } i \text{ is valid, else } 0
 
-    Nothing attends to padded nodes, and they give 0. The mask has rank 1 within a graph, so that its product with any other,
-    :obj:`mask * PaddingMask()`, leaves padded nodes out of that one.
+    No node attends to padded nodes, and the output of padded nodes is 0. The mask has rank 1 within a graph, so you can
+    multiply any mask by it: :obj:`mask * PaddingMask()` leaves the padded nodes out.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

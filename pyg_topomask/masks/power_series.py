@@ -56,16 +56,16 @@ class PowerSeriesStructure(MaskStructure):
 
 
 class PowerSeriesMask(LogarithmicMask):
-    r"""A learnable power series of the weighted adjacency matrix, exactly, from `"Linear Transformer Topological Masking with
-    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.1, Eq. 4):
+    r"""A learnable power series of the weighted adjacency matrix, computed exactly, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.1, Eq. 4):
 
     .. math::
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
-    Products with :math:`\mathbf{W}` alone multiply by it in :math:`O(K E)`. If the powers have few entries, they are listed
-    once per graph, and attention goes along these entries. If graphs are small, the blocks of their powers are kept instead.
-    Gradients flow to the coefficients and to edge weights that require them. The coefficients of a kernel are kept in float64:
-    after :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
+    A product with :math:`\mathbf{M}` takes :math:`K` products with :math:`\mathbf{W}`, :math:`O(K E)`. If the powers have few
+    entries, they are listed once per graph, and attention goes along these entries. Small graphs on a CPU keep the blocks of
+    their powers. Gradients flow to the coefficients and to edge weights that require them. The coefficients of a kernel are
+    kept in float64. After :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
 
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)

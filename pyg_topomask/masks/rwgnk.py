@@ -69,39 +69,39 @@ class ExpectedVisits:
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
 class RWGNKMask(Mask):
-    r"""The random walks graph-nodes kernel from `"From block-Toeplitz matrices to differential equations on graphs"
-    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5): dot products of discounted frequency vectors, which record the
-    visits of random walks,
+    r"""The random walks graph-nodes kernel, which compares the nodes that two nodes' random walks visit, from `"From
+    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5). Its
+    entries are dot products of frequency vectors :math:`\mathbf{F}`, which hold the discounted visits of the walks:
 
     .. math::
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}, \qquad
         \mathbf{F}_i = \mathbb{E} \sum_{l=0}^{L} \lambda^l \, \mathbf{e}_{\omega_l(i)}
         = \mathbf{e}_i \sum_{l=0}^{L} \lambda^l S_l \mathbf{P}^l
 
-    where :math:`\omega_l(i)` is the node that a walk from :math:`i` is at after :math:`l` hops, :math:`S_l` the probability
-    that it makes as many, :math:`(1 - p_{halt})^l`, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}` (rows
-    without entries are zero: walks end there). With :math:`\alpha = 0` and walks without a largest length the mask is
-    :math:`\Gamma(\rho \mathbf{A} / d)` with :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 -
-    p_{halt}) \lambda` on a :math:`d`-regular graph. On other graphs each entry lies between the values for the smallest and
-    for the largest degree (Theorem 4.2). This holds for expectations, not for samples. With :math:`\alpha = 1` entries are
-    cosines.
+    where :math:`\omega_l(i)` is the node of a walk from :math:`i` after :math:`l` hops, :math:`S_l = (1 - p_{halt})^l` is the
+    probability that the walk makes :math:`l` hops, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`. Rows without
+    entries are zero, and walks end there. With :math:`\alpha = 1` the entries of the mask are cosines. With :math:`\alpha = 0`
+    on a :math:`d`-regular graph, and for walks without a largest length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with
+    :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs each
+    entry lies between the values for the smallest and the largest degree (Theorem 4.2). This holds for expectations, not
+    for samples.
 
-    The expectation is estimated by :obj:`num_walks` walks per node, or computed exactly with :obj:`num_walks=None`. Estimates
-    with :math:`\alpha = 0` are unbiased for :math:`i \ne j`, and for :math:`i = j` with two independent ensembles; with one
-    the diagonal is biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. With :math:`\alpha > 0` they are biased, by
-    :math:`O(1 / \text{num_walks})`: the variance adds to the squared norms, so that entries off the diagonal come out too
-    small on the whole (by 6 % with 4 walks of a small graph), while with one ensemble and :math:`\alpha = 1` the diagonal
-    is exactly 1.
+    :obj:`num_walks` walks per node estimate the expectation. :obj:`num_walks=None` computes it exactly. Estimates with
+    :math:`\alpha = 0` are unbiased off the diagonal. On the diagonal they are unbiased with two independent ensembles, and
+    with one they are biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. Estimates with :math:`\alpha > 0` are
+    biased by :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small
+    on the whole (by 6 % with 4 walks of a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
 
-    The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. Where
-    :math:`\alpha > 0`, its first step computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows,
-    in memory that does not grow with the graph, and in time that does with the number of nodes within :math:`L` hops.
+    The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. With
+    :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The memory of this step does not grow with the graph.
+    Its time grows with the number of nodes within :math:`L` hops.
 
-    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` stored on the data replace :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. They are not used if :obj:`num_walks=None`, or in training with
-    :obj:`resample="forward"`. They must be walks of the same :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and
-    :obj:`flow`, of at least :obj:`max_walk_length` hops, and of two ensembles for :obj:`independent_ensembles=True`. Gradients
-    flow to :math:`\lambda`, not to the edge weights. Equal graphs are walked alike.
+    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data replace :obj:`num_walks`,
+    :obj:`sampler` and :obj:`seed`. The mask ignores them with :obj:`num_walks=None`, and in training with
+    :obj:`resample="forward"`. Their :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and :obj:`flow` must be the same as
+    those of the mask. Stored walks need at least :obj:`max_walk_length` hops, and two ensembles for
+    :obj:`independent_ensembles=True`. Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal
+    walks.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)

@@ -24,24 +24,25 @@ _BUCKETS = 63
 
 
 class SinDegreeMask(Mask):
-    r"""The relative degree centrality of `"Masked Graph Transformer for Large-Scale Recommendation"
-    <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 10 and 11), an exact mask of rank 2 with entries in :math:`(0, 1]`:
+    r"""The relative degree centrality, a sine of the learned centralities of two nodes, from `"Masked Graph Transformer for
+    Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 10 and 11). The mask is exact. It has rank 2
+    and entries in :math:`(0, 1]`:
 
     .. math::
         M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right) = \sin \tfrac{\pi z_i}{4} \cos \tfrac{\pi z_j}{4}
         + \cos \tfrac{\pi z_i}{4} \sin \tfrac{\pi z_j}{4}, \qquad z_i = \sigma(\mathbf{w}^{\top} \mathbf{e}_{\deg(i)})
 
-    with a learned embedding :math:`\mathbf{e}` of each degree, which heads share, and a projection :math:`\mathbf{w}` of each
-    head. Degrees up to :obj:`max_degree` have an embedding each, as in the paper; above, buckets that double in width share
-    one, so that the parameters do not grow with the data.
+    with a learned embedding :math:`\mathbf{e}` of each degree, which all heads share, and a projection :math:`\mathbf{w}` for
+    each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees are in buckets that double
+    in width, and the degrees of a bucket share an embedding. The number of parameters does not grow with the data.
 
-    The embedding of a degree that training never saw means nothing. In evaluation such a degree takes the embedding of the
-    nearest degree seen in training, and of two equally near ones the smaller. A bucket is as near as its nearest degree. A mask
-    that was never trained uses each degree's embedding as it is.
+    The embedding of a degree that training never saw has no meaning. In evaluation, such a degree takes the embedding of the
+    nearest degree seen in training, and the smaller one of two equally near degrees. The distance to a bucket is the distance
+    to its nearest degree. A mask that was never trained uses the embedding of each degree.
 
-    What is learned of an embedding is its offset from where it began, so that weight decay draws it back there and leaves the
-    embedding of a degree that is not in the data as it is. The degrees :attr:`seen` are those whose offset is not zero, of all
-    processes in distributed training, as these share their gradients.
+    The mask learns the offset of each embedding from its initial value. Weight decay therefore draws an embedding back to its
+    initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are those
+    whose offset is not zero. In distributed training they are the degrees of all processes, because these share gradients.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

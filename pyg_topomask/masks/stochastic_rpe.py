@@ -19,17 +19,17 @@ __all__ = ['StochasticRPEMask']
 
 
 class StochasticRPEMask(Mask):
-    r"""Relative positions in a sequence by random features, from `"From block-Toeplitz matrices to differential equations on
-    graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.4) with the sinusoidal encoding of `"Relative Positional Encoding for
-    Transformers with Linear Complexity" <https://arxiv.org/abs/2105.08399>`_ (Sec. 2.2), in expectation
+    r"""Relative positions in a sequence, which random features estimate, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.4), with the sinusoidal encoding of `"Relative Positional
+    Encoding for Transformers with Linear Complexity" <https://arxiv.org/abs/2105.08399>`_ (Sec. 2.2). In expectation
 
     .. math::
         M_{ij} = \exp(N_{ij}), \qquad N_{ij} = \sum_k g_k^2 \cos(2 \pi f_k (i - j) + \theta_k)
 
     for the positions :math:`i` and :math:`j` of nodes in their graph, with learnable gains :math:`g`, frequencies :math:`f` and
-    phases :math:`\theta` per head. :math:`N_{ij}` is the product of vectors of sines and cosines at :math:`i` and at
-    :math:`j`, and its exponential the mean of products of positive random features (`"Rethinking Attention with Performers"
-    <https://arxiv.org/abs/2009.14794>`_, Lemma 1): a mask of low rank and of positive entries, whose variance grows with
+    phases :math:`\theta` per head. :math:`N_{ij}` is the inner product of vectors of sines and cosines at :math:`i` and at
+    :math:`j`. Its exponential is the mean of products of positive random features (`"Rethinking Attention with Performers"
+    <https://arxiv.org/abs/2009.14794>`_, Lemma 1). The mask has low rank and positive entries. Its variance grows with
     :math:`\exp(2 \sum_k g_k^2)`.
 
     The random projection is a function of the seed; :meth:`redraw` draws another.

@@ -24,22 +24,24 @@ _LARGEST = 2**28
 
 
 class ToeplitzMask(LogarithmicMask):
-    r"""Relative positions on :math:`d`-dimensional grids, from `"From block-Toeplitz matrices to differential equations on
-    graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3):
+    r"""A learnable function of the relative position of two nodes on a :math:`d`-dimensional grid, from `"From block-Toeplitz
+    matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3):
 
     .. math::
         M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j) \qquad \text{or} \qquad M_{ij} = f(\mathrm{dist}(i, j))
 
-    for nodes at the positions :math:`\mathbf{p}` of a grid, with learnable :math:`\xi` of the offset or :math:`f` of the
-    length of the shortest path. The matrix is :math:`d`-level block-Toeplitz; Fourier transforms multiply by it in
-    :math:`O(N \log N)` time and :math:`O(N)` memory. The nodes of a graph are those of its grid with the last dimension
-    running fastest, and its shape is :obj:`data.grid_shape`, which :class:`~pyg_topomask.transforms.AddGridShape` and
-    :class:`~pyg_topomask.transforms.ToGridGraph` store; without it the nodes of each graph are on a line where
-    :obj:`shape_dims` is :obj:`1`. The graphs of a batch may have different shapes, and edges are not read.
+    for nodes at the positions :math:`\mathbf{p}` of a grid. The mask learns :math:`\xi`, a function of the offset, or
+    :math:`f`, a function of the length of the shortest path. The matrix is :math:`d`-level block-Toeplitz. Fourier transforms
+    multiply by it in :math:`O(N \log N)` time and :math:`O(N)` memory.
 
-    Entries carry the rounding error of the transforms, relative to the whole grid: rows that weigh less than it count as
-    rows without weight. On a CPU in float32, up to 128 offsets that are not zero (:obj:`beyond="zero"`) are summed
-    without transforms, which is faster and has no such error.
+    The nodes of a graph are the points of its grid, with the last dimension running fastest. The shape of the grid is
+    :obj:`data.grid_shape`. :class:`~pyg_topomask.transforms.AddGridShape` and :class:`~pyg_topomask.transforms.ToGridGraph`
+    store it. With :obj:`shape_dims=1` the shape may be missing, and the nodes of each graph are then on a line. The graphs of a
+    batch may have different shapes. The mask ignores edges.
+
+    Entries have the rounding error of the transforms, relative to the whole grid. Rows that weigh less than this error count as
+    rows without weight. On a CPU in float32, up to 128 offsets that are not zero (:obj:`beyond="zero"`) are summed without
+    transforms. This is faster and has no such error.
 
     Args:
         heads (int): The number of heads, each with its own table. (default: :obj:`1`)

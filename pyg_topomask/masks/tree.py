@@ -119,29 +119,30 @@ class TreeState:
 
 
 class TreeMask(Mask):
-    r"""A learnable function of the distance in trees, from `"From block-Toeplitz matrices to differential equations on graphs"
-    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.3 and 6, App. A.8 and A.11). Nodes of different trees do not attend to each
-    other. With :obj:`kind="exp"` (Lemma 3.5)
+    r"""A learnable function of the distance between two nodes of a tree, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.3 and 6, App. A.8 and A.11). Nodes of different trees do
+    not attend to each other. With :obj:`kind="exp"` (Lemma 3.5)
 
     .. math::
         M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b), \qquad a = -\mathrm{softplus}(\alpha) < 0
 
-    where the edge weights are lengths, at least 0, and distances add them up. A product takes :math:`O(N)`, by one pass from
-    the leaves to the roots and one back (Eq. 11 and 16 with :math:`e^{aW}` in place of :math:`e^{W}`, and with :math:`e^b`
-    in :math:`s_i`), along a contraction of the trees in :math:`O(\log N)` rounds, so that long paths take no longer than stars.
-    Gradients flow to edge weights that require them.
+    where the edge weights are lengths of at least 0, and a distance is the sum of the lengths along the path. A product takes
+    :math:`O(N)`, by one pass from the leaves to the roots and one back (Eq. 11 and 16 with :math:`e^{aW}` in place of
+    :math:`e^{W}`, and with :math:`e^b` in :math:`s_i`). The passes follow a contraction of the trees in :math:`O(\log N)`
+    rounds, so long paths take no longer than stars. Gradients flow to edge weights that require them.
 
     With :obj:`kind="distance"` (Lemmas 6.1 and 6.2)
 
     .. math::
         M_{ij} = f(\min(\mathrm{dist}(i, j), L))
 
-    for any :math:`f`; distances are hops, whatever the edge weights. A product takes :math:`O(N \min(\mathrm{diam}, L))` by
+    for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))` by
     sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or
     :math:`O(N \log^2 N)` by separators and fast Fourier transforms, whichever is less.
 
-    Edges count in both directions, however they are given; of several edges between two nodes the shortest counts, and
-    self-loops do not. What :class:`~pyg_topomask.transforms.AddForest` has stored on the data is used where it is there.
+    Edges count in both directions, even if only one direction is given. The shortest of several edges between two nodes
+    counts. Self-loops do not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the
+    data, and computes it if there is none.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)

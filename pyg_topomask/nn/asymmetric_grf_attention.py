@@ -24,10 +24,9 @@ __all__ = ['AsymmetricGRFAttention']
 
 @options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles'])
 class AsymmetricGRFAttention(SparseMaskAttention):
-    r"""Linear attention of every node to the nodes that its random walks visit, from `"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. D, Algorithm 2, without the factor :math:`n` of
-    line 11, which cancels): :class:`~pyg_topomask.masks.GRFMask` with :obj:`asymmetric=True`, with coefficients that can be
-    looked at:
+    r"""Linear attention of each node to the nodes that its random walks visit, from `"Linear Transformer Topological Masking
+    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. D, Algorithm 2). The mask is that of
+    :class:`~pyg_topomask.masks.GRFMask` with :obj:`asymmetric=True`. The layer can return its coefficients :math:`\alpha`:
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
@@ -35,11 +34,19 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         {\sum_{j'} \hat{\Phi}_{ij'} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_{j'})}, \qquad
         \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
+    The factor :math:`n` in line 11 of the algorithm is left out, because it cancels.
+
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
 
     Raises:
         ValueError: If an argument is outside its range, or arguments exclude each other.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
 
     Example:
         >>> attention = AsymmetricGRFAttention(16, heads=4)

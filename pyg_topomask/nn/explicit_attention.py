@@ -1,4 +1,4 @@
-r"""Attention whose coefficients can be looked at."""
+r"""Attention that can return its coefficients."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = ['ExplicitAttention']
 
 
 class ExplicitAttention(MessagePassing, ABC):
-    r"""Base class of multi-head attention over a sparse set of pairs of nodes, whose coefficients are tensors, which
-    :obj:`return_attention_weights` returns and :class:`torch_geometric.explain.AttentionExplainer` finds.
+    r"""Base class of multi-head attention over a sparse set of pairs of nodes. :obj:`return_attention_weights=True` returns
+    its coefficients. :class:`torch_geometric.explain.AttentionExplainer` can read them too.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
@@ -44,6 +44,12 @@ class ExplicitAttention(MessagePassing, ABC):
 
     Raises:
         ValueError: If the heads do not divide the channels, or a size or probability is out of range.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
     """
 
     def __init__(

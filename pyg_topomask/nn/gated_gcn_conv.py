@@ -21,8 +21,8 @@ __all__ = ['GatedGCNConv']
 
 
 class GatedGCNConv(MessagePassing):
-    r"""The gated graph convolution of `"Residual Gated Graph ConvNets" <https://arxiv.org/abs/1711.07553>`_ with edge features
-    that are updated and handed on, as GraphGPS defines it under the name :obj:`CustomGatedGCN`:
+    r"""The gated graph convolution of `"Residual Gated Graph ConvNets" <https://arxiv.org/abs/1711.07553>`_ as GraphGPS
+    defines it under the name :obj:`CustomGatedGCN`. It also updates the edge features:
 
     .. math::
         \mathbf{\hat{e}}_{ij} &= \mathbf{D} \mathbf{x}_i + \mathbf{E} \mathbf{x}_j + \mathbf{C} \mathbf{e}_{ij}
@@ -30,8 +30,8 @@ class GatedGCNConv(MessagePassing):
         \mathbf{\hat{x}}_i &= \mathbf{A} \mathbf{x}_i + \frac{\sum_{j \in \mathcal{N}(i)} \sigma(\mathbf{\hat{e}}_{ij}) \odot
         \mathbf{B} \mathbf{x}_j}{\sum_{j \in \mathcal{N}(i)} \sigma(\mathbf{\hat{e}}_{ij}) + \epsilon}
 
-    with :math:`\epsilon = 10^{-6}`. Both are batch-normalized, activated, dropped out, and added to what they were. Unlike
-    :class:`torch_geometric.nn.ResGatedGraphConv` it divides by the sum of the gates, and returns the edge features.
+    with :math:`\epsilon = 10^{-6}`. Batch normalization, activation, dropout and a residual connection follow for both. Unlike
+    :class:`torch_geometric.nn.ResGatedGraphConv`, the layer divides by the sum of the gates, and returns the edge features.
 
     Args:
         channels (int): Size of each node's and of each edge's features.

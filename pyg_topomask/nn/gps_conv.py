@@ -16,6 +16,7 @@ from torch_geometric.utils import to_dense_batch
 from pyg_topomask.checks import check_probability, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import check_heads
 
 __all__ = ['TopoGPSConv']
@@ -23,8 +24,8 @@ __all__ = ['TopoGPSConv']
 
 class TopoGPSConv(GPSConv):
     r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_
-    with the attention of your choice: local message passing and global attention side by side, each with a residual connection
-    and a norm, summed and followed by an MLP. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
+    with the attention of your choice. Local message passing and global attention run side by side, each with a residual
+    connection and a norm. An MLP follows their sum. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
     :obj:`attn`.
 
     Args:
@@ -46,8 +47,14 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`attn` is no module, returns other than :obj:`channels` channels, or comes with arguments of PyG's
-            own attention, or the heads of that do not divide the channels.
+        ValueError: If :obj:`attn` is no module, does not return :obj:`channels` channels, or comes with arguments of PyG's
+            own attention, or if the heads of PyG's own attention do not divide the channels.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
+          :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F)`, or with a :obj:`conv` that updates edge features
+          :math:`((|\mathcal{V}|, F), (|\mathcal{E}|, D))`
 
     Example:
         >>> import torch
@@ -80,6 +87,11 @@ class TopoGPSConv(GPSConv):
             raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
             raise ArgumentError('attn', repr(attn), f'a module, as GRFAttention(channels={channels})', verb='is')
+        if isinstance(attn, Mask):
+            wrapped = (
+                f'a layer under it, as MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
+            )
+            raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped, verb='is')
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')

@@ -14,23 +14,28 @@ __all__ = ['GRFAttention']
 
 @options_of(GRFMask, MaskedLinearAttention, without=['mask'])
 class GRFAttention(MaskedLinearAttention):
-    r"""Linear attention under a learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear
-    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Algorithm 1):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`,
+    r"""Linear attention masked by a learnable function of the weighted adjacency matrix, which random walks estimate, from
+    `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Algorithm 1).
+    The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`:
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    The layer uses walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` stored if it is given
-    :obj:`graph=Graph.from_data(data)`. Otherwise it walks itself. :class:`~pyg_topomask.masks.GRFMask` says which options must
-    agree with those of the stored walks.
+    The layer uses the walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored if it gets
+    :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :class:`~pyg_topomask.masks.GRFMask` lists the options
+    that must agree with those of stored walks.
 
     Args:
 
     Raises:
         ValueError: If an argument is outside its range, or arguments exclude each other.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> import torch

@@ -23,7 +23,7 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 
 class KMIPAttention(ExplicitAttention):
-    r"""Softmax attention of each head of each node to the :math:`k` nodes of its own graph whose keys have the largest inner
+    r"""Softmax attention of each node, in each head, to the :math:`k` nodes of its graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
     <https://arxiv.org/abs/2604.03815>`_ (Sec. 4.1, Eq. 4.2 to 4.8 of the thesis "Bringing k-MIP Attention to Graph
     Transformers", whose sections are cited here):
@@ -34,8 +34,8 @@ class KMIPAttention(ExplicitAttention):
         a_{ij} = \operatorname{softmax}_{j \in K_i} \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d}
 
     Graphs of at most :math:`k` nodes get full attention. The search is exact and takes quadratic time, see
-    :func:`~pyg_topomask.ops.topk_inner_product`; memory is :math:`O(NHk)`, also in training. Gradients flow through the
-    :math:`k` scores that are kept, not through the choice. Second derivatives are not supported.
+    :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
+    :math:`k` scores, but not through the choice of keys. Second derivatives are not supported.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

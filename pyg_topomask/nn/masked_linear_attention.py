@@ -28,9 +28,9 @@ class MaskedLinearAttention(torch.nn.Module):
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, s_{ij} \, \mathbf{W}_v \mathbf{x}_j}{\sum_j M_{ij} \, s_{ij}},
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
-    Time and memory are linear in the number of nodes whenever multiplying by the mask is. Nodes attend within their own graph
-    only, and the output for a graph does not depend on the batch it is in. On directed graphs a node attends to the
-    nodes that it receives messages from in PyG, unless the :obj:`flow` of the mask says otherwise.
+    Time and memory are linear in the number of nodes if multiplication by the mask is. Nodes attend only within their graph.
+    The output for a graph does not depend on the other graphs of a batch. An edge :math:`(j, i)` lets node :math:`i` attend
+    to node :math:`j`, as messages flow in PyG. The :obj:`flow` of the mask can reverse this.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

@@ -22,8 +22,8 @@ __all__ = ['GRFSoftmaxAttention', 'MaskedSoftmaxAttention']
 
 class MaskedSoftmaxAttention(SparseMaskAttention):
     r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4), see
-    :func:`~pyg_topomask.ops.masked_softmax_attention`. Time and memory are linear in the number of entries.
+    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4). The equation is that of
+    :func:`~pyg_topomask.ops.masked_softmax_attention`. Time and memory are linear in the number of entries of the mask.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
@@ -74,9 +74,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
 @options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive'])
 class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
-    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its own. With
-    :obj:`asymmetric=True` it attends to the nodes that its walks visit. The modulation is learned as its logarithm, so that the
-    mask stays positive. Edge weights must be positive.
+    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its own walks. With
+    :obj:`asymmetric=True` it attends to the nodes that its walks visit. The layer learns the logarithm of the modulation,
+    so that the mask stays positive. Edge weights must be positive.
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
@@ -86,6 +86,12 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
 
     Raises:
         ValueError: If an argument is outside its range, arguments exclude each other, or an entry of the mask is negative.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
 
     Example:
         >>> attention = GRFSoftmaxAttention(16, heads=4)

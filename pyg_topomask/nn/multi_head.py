@@ -1,4 +1,4 @@
-r"""What all multi-head attention layers check and accept alike."""
+r"""Checks and arguments that all multi-head attention layers share."""
 
 from __future__ import annotations
 

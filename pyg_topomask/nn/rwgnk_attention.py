@@ -19,23 +19,28 @@ __all__ = ['RWGNKAttention']
 
 @options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
 class RWGNKAttention(MaskedLinearAttention):
-    r"""Linear attention under the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
-    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`, the layer of the graph
-    kernel attention Transformer,
+    r"""Linear attention masked by the random walks graph-nodes kernel, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2). The layer is
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.RWGNKMask`. The graph kernel attention
+    Transformer (:class:`~pyg_topomask.nn.models.GKAT`) consists of such layers.
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
-    Walks stored by :class:`~pyg_topomask.transforms.AddRandomWalkKernel` are used when the layer is given
-    :obj:`graph=Graph.from_data(data)`; otherwise the layer walks itself. :meth:`resample` makes the kernel dynamic.
+    The layer uses the walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored if it gets
+    :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :meth:`resample` makes the kernel dynamic.
 
     Args:
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
@@ -57,16 +62,16 @@ class RWGNKAttention(MaskedLinearAttention):
             P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}
             {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
 
-        of this layer's attention, masked by the adjacency matrix and averaged over its heads, as it is now; where a head
-        gives none of the edges of a node weight, it takes them alike. No gradient flows through the probabilities.
+        This is the current attention of the layer, masked by the adjacency matrix and averaged over the heads. If a head gives
+        all edges of a node weight 0, it takes them with equal probability. No gradient flows through the probabilities.
 
-        The walks are put on :obj:`graph`, for this layer and those whose masks have equal settings. Call this on a new
-        :class:`~pyg_topomask.graph.Graph` once per epoch, and pass that graph to the layer in training and in evaluation.
-        Layers that are to walk by their own attention need seeds that differ. With :obj:`num_walks=None` the exact
-        expectation of such walks is computed.
+        :obj:`graph` keeps the walks for this layer and for all layers whose masks have equal settings. Call this method on a
+        new :class:`~pyg_topomask.graph.Graph` once per epoch, and pass this graph to the layer in training and in evaluation.
+        Layers need different seeds if each is to walk by its attention. With :obj:`num_walks=None` the exact expectation of
+        such walks is computed.
 
-        This is for training loops of your own with the full batch: walks belong to the graph that they were drawn on, and no
-        option of a YAML calls it.
+        This method is for your training loop with the full batch, because walks belong to the graph that they were drawn on.
+        No option of a YAML calls it.
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.

@@ -15,16 +15,16 @@ __all__ = ['SinDegreeAttention']
 
 @options_of(SinDegreeMask, MaskedLinearAttention, without=['mask'])
 class SinDegreeAttention(MaskedLinearAttention):
-    r"""Linear attention between all nodes of a graph, reweighed by their learned degree centralities, from `"Masked Graph
-    Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 12):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`,
+    r"""Linear attention between all nodes of a graph, weighted by their learned degree centralities, from `"Masked Graph
+    Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 12). The layer is
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`:
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
 
-    It costs twice as much as without a mask.
+    It costs twice as much as the same attention without a mask.
 
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.
@@ -32,6 +32,11 @@ class SinDegreeAttention(MaskedLinearAttention):
 
     Raises:
         ValueError: If an argument is outside its range, or the data lacks the degrees.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> import torch

@@ -15,20 +15,25 @@ __all__ = ['ToeplitzAttention']
 @options_of(ToeplitzMask, MaskedLinearAttention, without=['mask'])
 class ToeplitzAttention(MaskedLinearAttention):
     r"""Linear attention between all nodes of a graph, weighted by their relative position on a line or a grid, from `"From
-    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3):
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.ToeplitzMask`,
+    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3).
+    The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.ToeplitzMask`:
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = f(\mathbf{p}_i - \mathbf{p}_j)
 
     Args:
-        shape_dims (int): The number of dimensions of the grids: with :obj:`1` nodes are on a line in their order, as tokens
-            of a sequence; others need :obj:`graph=data` with its :obj:`grid_shape`. (default: :obj:`1`, other than in a
-            YAML, which has grids of :obj:`2`)
+        shape_dims (int): The number of dimensions of the grids. With :obj:`1`, nodes are on a line in their order, like the
+            tokens of a sequence. Other grids need :obj:`graph=data` with its :obj:`grid_shape`. (default: :obj:`1`, and
+            :obj:`2` in a YAML)
 
     Raises:
         ValueError: If an argument is outside its range, or the data lacks the grid.
+
+    Shapes:
+        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> import torch

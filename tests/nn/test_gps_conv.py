@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, Sequential
 
 from pyg_topomask import Graph
+from pyg_topomask.masks import HopMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.testing import assert_batch_invariant
 
@@ -223,6 +224,10 @@ def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> No
 
 def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
     assert TopoGPSConv(8, None, heads=2, attn=attention()).heads == 2
+    with pytest.raises(
+        ValueError, match=r'^attn: got the mask HopMask; accepted is .*MaskedLinearAttention\(8, heads=2, mask='
+    ):
+        TopoGPSConv(8, None, attn=HopMask(2))
     with pytest.raises(ValueError, match=r'^heads: got 4 beside attn, which has 2; accepted are'):
         TopoGPSConv(8, None, heads=4, attn=attention())
     for arguments in ({'attn': attention()}, {'attn_type': None}):

@@ -237,4 +237,4 @@ def _check_finite(name: str, value: Tensor) -> None:
     # Maxima are NaN where a number is.
     largest, limit = float(value.abs().amax()), (torch.finfo(value.dtype).max / value.size(2)) ** 0.5 / 4
     if not largest <= limit:
-        raise ArgumentError(name, largest, f'numbers of at most {limit:.1e} in absolute value')
+        raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')
