@@ -93,8 +93,8 @@ class RWGNKMask(Mask):
     on the whole (by 6 % with 4 walks of a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
 
     The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. With
-    :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The memory of this step does not grow with the graph.
-    Its time grows with the number of nodes within :math:`L` hops.
+    :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The
+    memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data replace :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`. The mask ignores them with :obj:`num_walks=None`, and in training with
