@@ -14,7 +14,7 @@ from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
-from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
+from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['Network', 'Setting']
@@ -34,10 +34,7 @@ class Setting(NamedTuple):
         epochs (int): The number of epochs.
         rate (float): The learning rate.
         dropout (float): The dropout probability after each layer.
-        every (int): The attention stands in each layer whose number it divides.
         heads (int): The number of heads.
-        decay (float): The weight decay.
-        features (str): The feature map of attention with a mask, or :obj:`"softmax"` along the entries of the mask.
     """
 
     local: str
@@ -49,10 +46,7 @@ class Setting(NamedTuple):
     epochs: int = 200
     rate: float = 1e-2
     dropout: float = 0.0
-    every: int = 1
     heads: int = 4
-    decay: float = 0.0
-    features: str = 'relu'
 
     @property
     def name(self) -> str:
@@ -152,21 +146,19 @@ def make_attention(setting: Setting) -> Module | None:
     if name in ATTENTIONS:
         return DenseBatch(ATTENTIONS[name](setting))
     if name == 'linear':
-        return MaskedLinearAttention(setting.width, setting.heads, feature_map=setting.features)
+        return MaskedLinearAttention(setting.width, setting.heads)
     if name.startswith('mean '):
         return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
-    if setting.features == 'softmax':
-        return MaskedSoftmaxAttention(setting.width, setting.heads, MASKS[name](setting))
-    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), setting.features)
+    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting))
 
 
 class Layer(Module):
     r""":math:`\sigma(\mathrm{BN}(\mathrm{local}(\mathbf{x}) + \mathrm{attention}(\mathbf{x}) + \mathbf{W} \mathbf{x}))`."""
 
-    def __init__(self, setting: Setting, number: int) -> None:
+    def __init__(self, setting: Setting) -> None:
         super().__init__()
         self.local = None if setting.local == 'none' else LOCAL[setting.local](setting.width, setting.heads)
-        self.attention = make_attention(setting) if number % setting.every == 0 else None
+        self.attention = make_attention(setting)
         self.lin = Linear(setting.width, setting.width)
         self.norm = BatchNorm1d(setting.width)
         self.dropout = setting.dropout
@@ -186,7 +178,7 @@ class Network(Module):
     def __init__(self, setting: Setting, features: int, classes: int) -> None:
         super().__init__()
         self.lin_in = Linear(features, setting.width)
-        self.layers = ModuleList(Layer(setting, number) for number in range(1, setting.layers + 1))
+        self.layers = ModuleList(Layer(setting) for _ in range(setting.layers))
         self.lin_out = Linear(setting.width, classes)
 
     def forward(self, example: Example) -> Tensor:

@@ -30,12 +30,11 @@ def read_runs(path: Path) -> dict[Job, Run]:
 
 
 def _from_row(row: dict[str, str]) -> tuple[Job, Run]:
-    defaults = Setting._field_defaults
-    values = {name: row.get(name, defaults.get(name)) for name in Setting._fields}
-    typed = {name: type(defaults.get(name, 0 if name in ('layers', 'width') else ''))(value) for name, value in values.items()}
+    kinds = {'layers': int, 'width': int, 'reach': int, 'epochs': int, 'heads': int, 'rate': float, 'dropout': float}
+    setting = Setting(**{name: kinds.get(name, str)(row[name]) for name in Setting._fields})
     validation, test, epoch, seconds, parameters = (row[name] for name in Run._fields)
     run = Run(float(validation), float(test), int(epoch), float(seconds), int(parameters))
-    return (row['task'], Setting(**typed), int(row['split'])), run
+    return (row['task'], setting, int(row['split'])), run
 
 
 def run_missing(jobs: Iterable[Job], path: Path, processes: int | None = None) -> None:

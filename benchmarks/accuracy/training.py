@@ -2,9 +2,11 @@ r"""Trains one model on one split, and keeps the epoch that is best on the nodes
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,7 +18,10 @@ from benchmarks.accuracy.tasks import TASKS, Metric
 from benchmarks.harness import count_parameters
 from pyg_topomask.graph import Graph
 
-__all__ = ['Run', 'train']
+__all__ = ['Run', 'make_example', 'train']
+
+#: Graphs with the nodes that count and their targets.
+Part = list[tuple[Example, Tensor, Tensor]]
 
 
 class Run(NamedTuple):
@@ -29,54 +34,58 @@ class Run(NamedTuple):
     parameters: int
 
 
-def _example(data: Data) -> Example:
-    graph = Graph.from_data(data)
+def make_example(data: Data) -> Example:
+    r"""Returns what a network reads of a graph."""
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Sparse', UserWarning)  # CSR tensors are in beta
         adj = to_torch_csr_tensor(data.edge_index.flip(0), size=(data.num_nodes, data.num_nodes))
-    return Example(data.x, adj, graph)
+    return Example(data.x, adj, Graph.from_data(data))
 
 
-def _score(model: Network, examples: list[Example], graphs: list[list[Data]], metric: Metric) -> list[float]:
-    model.eval()
-    scores = []
-    outputs: dict[int, Tensor] = {}
-    with torch.no_grad():
-        for part in graphs:
-            pairs = []
-            for data, example in part:
-                if id(data.x) not in outputs:
-                    outputs[id(data.x)] = model(example)
-                pairs.append((outputs[id(data.x)][data.mask], data.y[data.mask]))
-            scores.append(metric.compute(*(torch.cat(tensors) for tensors in zip(*pairs, strict=True))))
-    return scores
+def train(name: str, setting: Setting, split: int) -> Run:
+    r"""Trains a model on a split, whose number is also the seed. It is evaluated 20 times, and after the last epoch.
 
-
-def train(task_name: str, setting: Setting, split: int, log: Any = None) -> Run:
-    r"""Trains a model."""
-    task = TASKS[task_name]
-    parts = task.load(split)
-    shared: dict[int, Example] = {}
-    pairs = [[(data, shared.setdefault(id(data.x), _example(data))) for data in part] for part in parts]
+    Args:
+        name (str): The name of the task.
+        setting (Setting): The model and its training.
+        split (int): The number of the split.
+    """
+    task = TASKS[name]
+    examples: dict[int, Example] = {}  # by features: splits may share a graph
+    parts = []
+    for graphs in task.load(split):
+        for data in graphs:
+            if id(data.x) not in examples:
+                examples[id(data.x)] = make_example(data)
+        parts.append([(examples[id(data.x)], data.mask, data.y[data.mask]) for data in graphs])
+    (first, _, _), *_ = training = parts[0]
     torch.manual_seed(split)
-    model = Network(setting, parts[0][0].x.size(1), task.outputs)
-    optimizer = torch.optim.Adam(model.parameters(), setting.rate, weight_decay=setting.decay)
-    steps = setting.epochs * len(pairs[0])
+    model = Network(setting, first.x.size(1), task.outputs)
+    optimizer = torch.optim.Adam(model.parameters(), setting.rate)
+    steps = setting.epochs * len(training)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, setting.rate, total_steps=steps, pct_start=0.1)
-    best, seconds = Run(-1.0, -1.0, 0, 0.0, count_parameters(model)), 0.0
+    best, seconds = Run(-math.inf, -math.inf, 0, 0.0, count_parameters(model)), 0.0
     for epoch in range(1, setting.epochs + 1):
         start = time.process_time()
         model.train()
-        for data, example in pairs[0]:
+        for example, mask, target in training:
             optimizer.zero_grad()
-            task.metric.loss(model(example)[data.mask], data.y[data.mask]).backward()
+            task.metric.loss(model(example)[mask], target).backward()
             optimizer.step()
             scheduler.step()
         seconds += time.process_time() - start
         if epoch % max(1, setting.epochs // 20) == 0 or epoch == setting.epochs:
-            validation, test = _score(model, [], pairs[1:], task.metric)
+            validation, test = _score(model.eval(), parts[1:], task.metric)
             if validation > best.validation:
                 best = best._replace(validation=validation, test=test, epoch=epoch)
-            if log is not None and epoch % max(1, setting.epochs // 10) == 0:
-                log(f'{epoch} val {validation:.4f} test {test:.4f} best {best.validation:.4f}/{best.test:.4f} {seconds:.0f}s')
     return best._replace(seconds=seconds)
+
+
+@torch.no_grad()
+def _score(model: Network, parts: Sequence[Part], metric: Metric) -> list[float]:
+    outputs = {id(example): model(example) for part in parts for example, _, _ in part}
+    scores = []
+    for part in parts:
+        output = torch.cat([outputs[id(example)][mask] for example, mask, _ in part])
+        scores.append(metric.compute(output, torch.cat([target for _, _, target in part])))
+    return scores

@@ -19,7 +19,7 @@ from benchmarks.accuracy.plans import MASKED, PLANS
 from benchmarks.accuracy.roads import _eccentricity
 from benchmarks.accuracy.tables import write_task
 from benchmarks.accuracy.tasks import AUROC, EXPLAINED, TASKS
-from benchmarks.accuracy.training import Run, _example, train
+from benchmarks.accuracy.training import Run, make_example, train
 from pyg_topomask.graph import Graph
 
 SMALL = Setting('sage', 'hop', 1, 8, 2, epochs=1, heads=2)
@@ -37,9 +37,9 @@ def test_no_network_looks_into_another_graph(local: str, attention: str) -> None
     torch.manual_seed(0)
     data = small_batch()
     model = Network(SMALL._replace(local=local, attention=attention), 3, 2).eval()
-    before = model(_example(data))
+    before = model(make_example(data))
     data.x[3:] += 1.0
-    torch.testing.assert_close(model(_example(data))[:3], before[:3])
+    torch.testing.assert_close(model(make_example(data))[:3], before[:3])
     assert before.isfinite().all()
 
 
@@ -168,3 +168,15 @@ def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) ->
     assert chosen['message passing']['seeds'] == '0.5000 0.4000'
     assert chosen['message passing']['verdict'] == 'worse'
     assert (tmp_path / 'accuracy_trees.png').stat().st_size > 0
+
+
+@pytest.mark.parametrize('task', ['trees', 'sydney'])
+def test_readme_states_the_gains_of_the_tables(task: str) -> None:
+    root = Path(__file__).parents[2]
+    with (root / 'benchmarks' / 'results' / f'accuracy_{task}.csv').open() as file:
+        chosen = {row['group']: row for row in csv.DictReader(file) if row['chosen']}
+    numbers = [chosen[group]['test accuracy'].split()[0] for group in (MASKED, 'message passing')]
+    assert '{:.3f} in place of {:.3f}'.format(*map(float, numbers)) in ' '.join((root / 'README.md').read_text().split())
+    for group in ('no attention', 'unmasked attention', 'message passing'):
+        assert chosen[group]['verdict'] == 'worse'
+    assert float(chosen[MASKED]['seconds']) < float(chosen['message passing']['seconds'])
