@@ -32,7 +32,7 @@ OPTIONS = {
 QUADRATIC_TIME = {'KMIP', 'SparseAttention'}
 
 #: Two leaves of a star have its center in common, which makes an entry of every pair.
-QUADRATIC_ON_STARS = {*QUADRATIC_TIME, 'GRFSoftmax'}
+QUADRATIC_ON_STARS = {*QUADRATIC_TIME, 'GRFSoftmax', 'Hop'}
 
 
 @pytest.fixture(autouse=True)

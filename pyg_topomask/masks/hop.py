@@ -9,13 +9,13 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import MAX_ENTRIES
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.modulation import nested_balls, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.power_entries import count_within
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -25,6 +25,8 @@ __all__ = ['HopMask']
 
 #: Where heads start, by name, called with heads and the number of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head}
+# Pairs that are listed at most: about four gigabytes while they are.
+_MOST = 2**26
 
 
 class HopMask(LogarithmicMask):
@@ -53,7 +55,7 @@ class HopMask(LogarithmicMask):
             :obj:`"target_to_source"`: they go against the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{28}` pairs of nodes are
+        ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{26}` pairs of nodes are
             within :math:`K` edges.
 
     Example:
@@ -114,7 +116,17 @@ class HopMask(LogarithmicMask):
 @torch.compiler.disable  # torch.compile would read SciPy as Python
 def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
     r"""Returns the pairs of nodes at each distance, as loads 1 of walks that take the shortest path."""
-    size = pattern.num_rows
+
+    def refuse(count: int) -> None:
+        raise ArgumentError(
+            'max_hops',
+            f'{max_hops} hops on a graph with about {count:,} pairs of nodes that are as near',
+            f'up to {_MOST:,} pairs: fewer hops, or masks that list no pairs, as PowerSeriesMask and GRFMask',
+        )
+
+    size, count = pattern.num_rows, count_within(pattern, max_hops)
+    if count > _MOST:
+        refuse(count)
     rowptr, neighbor = (tensor.cpu().numpy() for tensor in (pattern.rowptr, pattern.col))
     edges = csr_array((np.ones(len(neighbor), bool), neighbor, rowptr), shape=(size, size))
     rings = [csr_array((np.ones(size, bool), np.arange(size), np.arange(size + 1)), shape=(size, size))]
@@ -123,8 +135,8 @@ def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
         ring = (rings[-1] @ edges) > reached
         reached = reached + ring
         rings.append(ring)
-        if reached.nnz > MAX_ENTRIES:
-            raise ArgumentError('max_hops', f'{max_hops}, within which more than {MAX_ENTRIES:,} pairs lie', 'fewer hops')
+        if reached.nnz > _MOST:
+            refuse(reached.nnz)
     entries = [ring.tocoo() for ring in rings]
     row, col = (np.concatenate([getattr(ring, name) for ring in entries]) for name in ('row', 'col'))
     hops = np.repeat(np.arange(max_hops + 1), [ring.nnz for ring in entries])

@@ -48,7 +48,7 @@ def power_entries(
     if value.requires_grad or (torch.compiler.is_compiling() and not graph.holds(key)):
         return None
     powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
-    count = graph.prepared(('count', *key), partial(_count, pattern, order))
+    count = graph.prepared(('count', *key), partial(count_within, pattern, order))
     # Those of most pairs are combined faster than listed.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * multiplications_for_one(graph.device) * cost:
@@ -62,8 +62,10 @@ def power_entries(
     return SparseEntries(make, count if fits or count > MAX_ENTRIES else None)
 
 
-def _count(pattern: SparsePattern, order: int) -> int:
-    r"""Returns about how many entries the powers have together: those of a few rows, times the number of rows for each."""
+def count_within(pattern: SparsePattern, order: int) -> int:
+    r"""Returns about how many entries the powers up to an order have together, which are the pairs of nodes within as many
+    edges: those of a few rows, times the number of rows for each.
+    """
     size = pattern.num_rows
     if size == 0:
         return 0

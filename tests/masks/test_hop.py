@@ -98,7 +98,20 @@ def test_arguments_outside_their_range_are_refused(make: Callable[[], HopMask], 
         make()
 
 
-def test_more_pairs_than_memory_holds_are_refused() -> None:
+def test_pairs_that_are_too_many_are_never_begun() -> None:
+    leaves = torch.arange(1, 20_000)
+    star = torch.stack([leaves, torch.zeros_like(leaves)])
+    data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=20_000)
+    refused = pytest.raises(ValueError, match=r'^max_hops: got 2 hops .*400,000,000 pairs')
+    with mock.patch('pyg_topomask.masks.hop.csr_array', None), refused:  # cannot be called
+        HopMask(max_hops=2)(data)
+
+
+def test_pairs_beyond_the_estimate_are_refused() -> None:
     data = Data(edge_index=ring(9), num_nodes=9)
-    with mock.patch('pyg_topomask.masks.hop.MAX_ENTRIES', 44), pytest.raises(ValueError, match=r'max_hops: .* pairs'):
+    with (
+        mock.patch('pyg_topomask.masks.hop._MOST', 44),
+        mock.patch('pyg_topomask.masks.hop.count_within', return_value=0),
+        pytest.raises(ValueError, match=r'^max_hops: got 2 hops .* 45 pairs'),
+    ):
         HopMask(max_hops=2)(data)
