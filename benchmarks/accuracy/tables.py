@@ -33,6 +33,7 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
     for group, settings in plan.groups.items():
         for setting in settings:
             scores = [run.test for run in results[setting]]
+            shared = min(len(scores), len(reference))
             rows.append(
                 {
                     'group': group,
@@ -47,7 +48,9 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                     'validation': show([run.validation for run in results[setting]], 4),
                     'chosen': 'yes' if setting == chosen[group] else '',
                     f'test {task.metric.name}': show(scores, 4),
-                    **compare(scores, reference[: len(scores)], 'minus the mask chosen, paired', setting == chosen[MASKED], 4),
+                    **compare(
+                        scores[:shared], reference[:shared], 'minus the mask chosen, paired', setting == chosen[MASKED], 4
+                    ),
                     'splits': len(scores),
                     'seeds': ' '.join(f'{score:.4f}' for score in scores),
                 }
