@@ -84,8 +84,7 @@ def _heat(setting: Setting) -> Mask:
 
 
 def _hop(setting: Setting) -> Mask:
-    f = 0.5 ** torch.arange(setting.reach + 1) if setting.start == 'decay' else setting.start
-    return HopMask(setting.heads, setting.reach, f)
+    return HopMask(setting.heads, setting.reach, setting.start)
 
 
 def _grf(setting: Setting) -> Mask:

@@ -14,7 +14,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import nested_balls, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.modulation import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.power_entries import count_within
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -24,7 +24,7 @@ from pyg_topomask.walks.features import WalkFeatures
 __all__ = ['HopMask']
 
 #: Where heads start, by name, called with heads and the number of distances.
-STARTS = {'balls': nested_balls, 'hops': one_hop_per_head}
+STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
 # Pairs that are listed at most: about four gigabytes while they are.
 _MOST = 2**26
 
@@ -47,7 +47,10 @@ class HopMask(LogarithmicMask):
         f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
-            :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. (default: :obj:`"balls"`)
+            :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. With :obj:`"decay"`, all heads start with
+            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on trees, and
+            close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_meshes.md`).
+            (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
             initial numbers are above 0. (default: :obj:`None`)

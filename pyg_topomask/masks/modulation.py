@@ -312,6 +312,11 @@ def nested_balls(heads: int, length: int) -> Tensor:
     return torch.where(torch.arange(length) <= farthest.unsqueeze(1), 1.0, 0.02)
 
 
+def decaying(heads: int, length: int) -> Tensor:
+    r"""Returns the series :math:`2^{-k}` for all heads, :obj:`[heads, length]`."""
+    return (0.5 ** torch.arange(length)).expand(heads, -1)
+
+
 def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
     r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
 

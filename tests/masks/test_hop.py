@@ -52,6 +52,10 @@ def test_heads_start_with_nested_balls(heads: int, max_hops: int, farthest: list
     np.testing.assert_allclose(HopMask(heads, max_hops).f.detach().numpy(), expected, rtol=1e-6)
 
 
+def test_heads_start_alike() -> None:
+    np.testing.assert_allclose(HopMask(2, 3, 'decay').f.detach().numpy(), [[1.0, 0.5, 0.25, 0.125]] * 2, rtol=1e-6)
+
+
 def test_attention_and_its_gradients_are_those_of_the_dense_mask() -> None:
     data, generator = GRAPHS['batch'](), torch.Generator().manual_seed(0)
     mask = HopMask(2, 2, F.double())
