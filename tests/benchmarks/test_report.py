@@ -40,7 +40,7 @@ def test_page_and_report_are_those_of_the_tables():
 def test_every_benchmark_can_be_loaded():
     for benchmark in BENCHMARKS.values():
         assert f'def {benchmark.function}(quick: bool, folder: Path)' in (
-            Path(runner.__file__).with_name(f'{benchmark.module}.py').read_text()
+            (Path(runner.__file__).parent / f'{benchmark.module}.py').read_text()
         )
 
 
@@ -66,11 +66,12 @@ def test_what_is_not_reproduced_says_what_differs_and_why():
 
 
 def test_claims_of_papers_have_computed_verdicts():
-    for path in CHAPTERS[:-1]:
+    papers, ours = CHAPTERS[:-2], CHAPTERS[-2:]
+    for path in papers:
         for section in path.read_text().split('\n## ')[1:]:
             (verdict,) = re.findall(r'^Verdict: (.*)$', section, re.MULTILINE)
             assert verdict.startswith('{{ ') or verdict in ('not run here', 'measured'), section
-    assert 'Verdict:' not in CHAPTERS[-1].read_text()
+    assert all('Verdict:' not in path.read_text() for path in ours)
 
 
 def test_no_claim_lacks_its_results():
@@ -261,7 +262,7 @@ def test_why_stands_at_what_is_not_reproduced(verdict, shown, tmp_path):
 
 def test_without_tables_nothing_was_run(tmp_path):
     for claim, (_, ours) in zip(claims(tmp_path), CLAIMS, strict=True):
-        assert claim.verdict == NOT_RUN
+        assert claim.verdict == NOT_RUN or not claim.tables
         assert claim.tables == ours.tables
         assert 'Run `python -m benchmarks --full ' in claim.text or not claim.tables
 
