@@ -13,7 +13,7 @@ from pyg_topomask.nn import KMIPAttention
 
 DIRECTED = [
     *('GRF', 'AsymmetricGRF', 'GRFSoftmax', 'RWGNK', 'SinDegree', 'KMIP'),
-    *('Expander', 'PowerSeries', 'HeatKernel', 'Adjacency'),
+    *('Expander', 'PowerSeries', 'HeatKernel', 'Hop', 'Adjacency'),
 ]
 
 
