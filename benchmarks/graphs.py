@@ -3,14 +3,20 @@ r"""The graphs that benchmarks run on."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from pyg_topomask.transforms import AddGridShape
 
-__all__ = ['make_data', 'random_graph', 'ring']
+__all__ = ['in_batches', 'make_data', 'random_graph', 'ring']
+
+
+def in_batches(graphs: Sequence[Data], size: int) -> list[Data]:
+    r"""Returns batches of so many graphs each, in order."""
+    return [Batch.from_data_list(list(graphs[start : start + size])) for start in range(0, len(graphs), size)]
 
 
 def make_data(kind: str, size: int, degree: int, seed: int = 0) -> Data:

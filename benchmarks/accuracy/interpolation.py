@@ -2,7 +2,6 @@ r"""Tasks that fill in what was not measured: normals of meshes, and the speed o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,14 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-__all__ = ['normals_of_meshes', 'speed_of_traffic']
+from benchmarks.graphs import in_batches
 
+__all__ = ['Splits', 'normals_of_meshes', 'speed_of_traffic']
+
+#: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
 Splits = tuple[list[Data], list[Data], list[Data]]
 VERTICES, KNOWN = 2000, 0.05
 PATCHES = (16, 8, 16)
@@ -34,7 +36,7 @@ def normals_of_meshes(train: Path, test: Path, seed: int) -> Splits:
     generator = np.random.default_rng(seed)
     meshes = [_mesh(path) for path in (train, train, test)]
     drawn = [[_patch(*mesh, generator) for _ in range(count)] for mesh, count in zip(meshes, PATCHES, strict=True)]
-    first, second, third = ([Batch.from_data_list(patches[i : i + 4]) for i in range(0, len(patches), 4)] for patches in drawn)
+    first, second, third = (in_batches(patches, 4) for patches in drawn)
     return first, second, third
 
 
@@ -96,9 +98,5 @@ def speed_of_traffic(path: Path, seed: int) -> Splits:
             asked = ~hidden & ~known if number == 0 else hidden
             target = torch.from_numpy((speed[time] - mean) / scale).float().unsqueeze(1)
             graphs.append(_to_interpolate(edges, target, known, asked))
-        parts.append(_batches(graphs, 32))
+        parts.append(in_batches(graphs, 32))
     return parts[0], parts[1], parts[2]
-
-
-def _batches(graphs: Sequence[Data], size: int) -> list[Data]:
-    return [Batch.from_data_list(list(graphs[start : start + size])) for start in range(0, len(graphs), size)]

@@ -57,10 +57,10 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
             )
     note = (
         f'{task.note} {len(reference)} splits or seeds. The epoch with the best validation counts. Of each group the setting '
-        'with the best mean validation is chosen. Every setting that was tried is a row. Differences are paired by split, test '
-        'minus test, over the splits of the row. A difference below two standard errors is "not distinguishable". Mean ± '
-        'standard error. Adam with a one-cycle learning rate. Seconds are those of a processor in training, on one thread, '
-        'without evaluation.'
+        'with the best mean validation is chosen. Every setting of the plan is a row. The plan was made after single runs on '
+        'one or two splits, which accuracy_tries.csv lists. Differences are paired by split, test minus test, over the splits '
+        'of the row. A difference below two standard errors is "not distinguishable". Mean ± standard error. Adam with a '
+        'one-cycle learning rate. Seconds are those of a processor in training, on one thread, without evaluation.'
     )
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)

@@ -14,7 +14,7 @@ from torch_geometric.utils import remove_self_loops, to_undirected
 from torchmetrics.functional.classification import binary_auroc
 
 from benchmarks.accuracy.generated import distances_to_infected, majority_on_trees
-from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
+from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.roads import eccentricity_on_roads
 from benchmarks.harness import data_folder
 
@@ -44,9 +44,6 @@ class Metric:
 
 AUROC, ACCURACY = Metric('ROC AUC', _auroc), Metric('accuracy', _accuracy)
 EXPLAINED = Metric('explained variance', _explained, torch.nn.functional.mse_loss)
-
-#: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
-Splits = tuple[list[Data], list[Data], list[Data]]
 
 
 @dataclass(frozen=True)
