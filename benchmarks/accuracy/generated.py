@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
@@ -22,12 +22,14 @@ __all__ = ['distances_on_trees', 'distances_to_infected', 'lookup_on_trees', 'ma
 NODES = 500
 INFECTED, FARTHEST, DEGREE = 10, 5, 3.0
 FARTHEST_ON_TREES = 16
-KEYS, LOOKUP_HOPS = 8, 4
 
 
 def majority_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
     r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` in batches of 20."""
-    dataset = MajorityTrees(seed=seed)
+    return _trees(MajorityTrees(seed=seed))
+
+
+def _trees(dataset: MajorityTrees) -> tuple[list[Data], list[Data], list[Data]]:
     parts = [[dataset[int(index)] for index in indices] for indices in dataset.split_indices().values()]
     for data in (data for part in parts for data in part):
         data.mask = torch.ones(data.num_nodes, dtype=torch.bool)
@@ -51,23 +53,8 @@ def distances_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
 
 
 def lookup_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
-    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees`, in which each node has a key, out of eight, and asks
-    for a key. Are more red than blue among the nodes within 4 edges that have the key? Nodes that ask for a draw do not count.
-    """
-    parts = majority_on_trees(seed)
-    generator = np.random.default_rng(seed)
-    for data in (data for part in parts for data in part):
-        size = data.num_nodes
-        step = csr_array(to_scipy_sparse_matrix(data.edge_index, num_nodes=size)) + eye_array(size)
-        near = csr_array(eye_array(size))
-        for _ in range(LOOKUP_HOPS):
-            near = ((near @ step) > 0).astype(np.float64)
-        key, asked = np.eye(KEYS)[generator.integers(KEYS, size=(2, size))]
-        sign = 2.0 * data.x[:, 1].numpy() - 1.0
-        lead = ((near @ (key * sign[:, None])) * asked).sum(1)
-        data.x = torch.cat([data.x, torch.from_numpy(np.concatenate([key, asked], 1)).float()], 1)
-        data.y, data.mask = torch.from_numpy((lead > 0).astype(np.int64)), torch.from_numpy(lead != 0)
-    return parts
+    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` with eight keys in batches of 20."""
+    return _trees(MajorityTrees(radius=4, num_keys=8, seed=seed))
 
 
 def _marks_and_hops(edge_index: Tensor, size: int, marked: NDArray[Any], farthest: int) -> tuple[Tensor, Tensor]:

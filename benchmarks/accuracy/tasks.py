@@ -166,7 +166,7 @@ TASKS = {
         lookup_on_trees,
         2,
         ACCURACY,
-        'Random trees of 500 nodes, each with one of eight keys: are more red than blue among the nodes within 4 edges that '
+        'Random trees of 500 nodes, each with one of eight keys: are more red than blue, within 4 edges, of the nodes that '
         'have the key that a node asks for? 40 trees for training, 20 for validation, 40 for test.',
     ),
     'meshes': Task(
