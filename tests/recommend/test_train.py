@@ -18,7 +18,7 @@ from pyg_topomask.recommend.serve import load_run, recommend
 from pyg_topomask.recommend.train import train
 from pyg_topomask.runs.folder import locked
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs'
 
 
 def rows(path: Path) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
-CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 
 pytestmark = pytest.mark.usefixtures('few_digits')
 
