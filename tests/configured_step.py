@@ -42,8 +42,9 @@ def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> It
     """Files with words: all words for the thorough ones, and for the others their own and two more, which take turns."""
     turns = itertools.cycle(words)
     for path in paths:
-        chosen = layer_type(path)[1]
-        more = words if path.stem in thorough else itertools.islice((word for word in turns if word != chosen), 2)
+        local, chosen = layer_type(path)
+        # A layer has one of both at least.
+        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in (chosen, local)), 2)
         yield from ((path, word) for word in sorted({chosen, *more}))
 
 
