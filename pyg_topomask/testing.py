@@ -216,7 +216,7 @@ def _check_order(pattern: SparsePattern) -> None:
         entry = int((~ascends).nonzero()[0])
         first, second = ((int(row[index]), int(pattern.col[index])) for index in (entry, entry + 1))
         raise AssertionError(
-            f'entries: {second} after {first}, where (row, column) has to ascend: SparsePattern.from_sorted takes sorted '
+            f'entries: {second} after {first}, where (row, column) has to ascend: SparsePattern.from_sorted takes sorted, '
             f'distinct entries, and SparsePattern.from_pairs any'
         )
 
