@@ -63,23 +63,22 @@ def _patch(edges: csr_array, normal: NDArray[Any], generator: np.random.Generato
             break
     known = generator.random(VERTICES) < KNOWN
     target = torch.from_numpy(normal[nodes]).float()
-    return data_to_interpolate(edges[nodes][:, nodes], target, known, ~known)
+    return data_to_interpolate(from_scipy_sparse_matrix(edges[nodes][:, nodes])[0], target, known, ~known)
 
 
 def data_to_interpolate(
-    edges: csr_array, target: Tensor, known: NDArray[Any], asked: NDArray[Any], features: Tensor | None = None
+    edge_index: Tensor, target: Tensor, known: NDArray[Any], asked: NDArray[Any], features: Tensor | None = None
 ) -> Data:
     r"""Returns a graph whose features are the targets of known nodes, 0 at all others, and whether a node is known.
 
     Args:
-        edges (scipy.sparse.csr_array): The edges.
+        edge_index (Tensor): The edges.
         target (Tensor): The targets of all nodes.
         known (numpy.ndarray): Whether a node is known.
         asked (numpy.ndarray): Whether a node counts.
         features (Tensor, optional): What is known of all nodes. (default: :obj:`None`)
     """
     flag = torch.from_numpy(known).float().unsqueeze(1)
-    edge_index, _ = from_scipy_sparse_matrix(edges)
     x = [target * flag, flag] if features is None else [target * flag, flag, features]
     return Data(x=torch.cat(x, 1), edge_index=edge_index, y=target, mask=torch.from_numpy(asked))
 
@@ -96,7 +95,7 @@ def speed_of_traffic(path: Path, seed: int) -> Splits:
     stored = np.load(path)
     speed, weight = stored['speed'].astype(np.float64), stored['adj']
     edges = csr_array(np.triu(weight + weight.T, 1) > 0)
-    edges = (edges + edges.T).astype(np.float64)
+    edge_index, _ = from_scipy_sparse_matrix((edges + edges.T).astype(np.float64))
     generator = np.random.default_rng(seed)
     hidden = np.zeros(speed.shape[1], dtype=bool)
     hidden[generator.choice(len(hidden), len(hidden) // 4, replace=False)] = True
@@ -110,6 +109,6 @@ def speed_of_traffic(path: Path, seed: int) -> Splits:
             known = ~hidden & (generator.random(len(hidden)) < 0.5) if number == 0 else ~hidden
             asked = ~hidden & ~known if number == 0 else hidden
             target = torch.from_numpy((speed[time] - mean) / scale).float().unsqueeze(1)
-            graphs.append(data_to_interpolate(edges, target, known, asked))
+            graphs.append(data_to_interpolate(edge_index, target, known, asked))
         parts.append(in_batches(graphs, 32))
     return parts[0], parts[1], parts[2]

@@ -18,7 +18,7 @@ from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, 
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 
-__all__ = ['Network', 'Setting']
+__all__ = ['VARIANTS', 'Network', 'Setting']
 
 
 class Setting(NamedTuple):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.accuracy.interpolation import Splits, data_to_interpolate
 from pyg_topomask.datasets import RoadEccentricity
@@ -16,7 +17,7 @@ from pyg_topomask.datasets.roads import read_roads
 
 __all__ = ['eccentricity_on_roads', 'volume_on_roads']
 
-COUNTERS, EXAMPLES = 0.1, 8
+COUNTERS, EXAMPLES = 0.1, 32
 
 
 def eccentricity_on_roads(path: Path) -> Data:
@@ -53,5 +54,6 @@ def volume_on_roads(path: Path, seed: int) -> Splits:
     halves = [counter & (generator.random(len(x)) < 0.5) for _ in range(EXAMPLES)]
     asked = [(half, counter & ~half) for half in halves]
     asked += [(counter, (place >= COUNTERS) & (place < 2 * COUNTERS)), (counter, place >= 2 * COUNTERS)]
-    *first, second, third = (data_to_interpolate(matrix, target, *pair, features) for pair in asked)
+    edge_index, _ = from_scipy_sparse_matrix(matrix)
+    *first, second, third = (data_to_interpolate(edge_index, target, *pair, features) for pair in asked)
     return first, [second], [third]

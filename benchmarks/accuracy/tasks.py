@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 from torchmetrics.functional.classification import binary_auroc
 
-from benchmarks.accuracy.generated import distances_to_infected, majority_on_trees
+from benchmarks.accuracy.generated import distances_on_trees, distances_to_infected, lookup_on_trees, majority_on_trees
 from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.roads import eccentricity_on_roads, volume_on_roads
 from benchmarks.harness import data_folder
@@ -154,6 +154,20 @@ TASKS = {
         ACCURACY,
         'Random trees of 500 nodes: are more nodes red than blue within 8 edges? 40 trees for training, 20 for validation, 40 '
         'for test.',
+    ),
+    'tree_distances': Task(
+        distances_on_trees,
+        17,
+        ACCURACY,
+        'Random trees of 500 nodes with 5 marked nodes: how many edges away is the next marked node, 0 to 15 or more? 40 trees '
+        'for training, 20 for validation, 40 for test.',
+    ),
+    'lookup': Task(
+        lookup_on_trees,
+        2,
+        ACCURACY,
+        'Random trees of 500 nodes, each with one of eight keys: are more red than blue, within 4 edges, of the nodes that '
+        'have the key that a node asks for? 40 trees for training, 20 for validation, 40 for test.',
     ),
     'meshes': Task(
         _meshes,

@@ -35,8 +35,10 @@ class Run(NamedTuple):
     parameters: int
 
 
-def make_example(data: Data) -> Example:
-    r"""Returns what a network reads of a graph."""
+def make_example(data: Data, like: Example | None = None) -> Example:
+    r"""Returns what a network reads of a graph, whose edges may be those of another example."""
+    if like is not None:
+        return like._replace(x=data.x)
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Sparse', UserWarning)  # CSR tensors are in beta
         adj = to_torch_csr_tensor(data.edge_index.flip(0), size=(data.num_nodes, data.num_nodes))
@@ -53,11 +55,13 @@ def train(name: str, setting: Setting, split: int) -> Run:
     """
     task = TASKS[name]
     examples: dict[int, Example] = {}  # by features: splits may share a graph
+    prepared: dict[int, Example] = {}  # by edges
     parts = []
     for graphs in task.load(split):
         for data in graphs:
             if id(data.x) not in examples:
-                examples[id(data.x)] = make_example(data)
+                examples[id(data.x)] = make_example(data, prepared.get(id(data.edge_index)))
+                prepared.setdefault(id(data.edge_index), examples[id(data.x)])
         parts.append([(examples[id(data.x)], data.mask, data.y[data.mask]) for data in graphs])
     (first, _, _), *_ = training = parts[0]
     torch.manual_seed(split)
