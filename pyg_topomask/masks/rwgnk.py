@@ -128,8 +128,6 @@ class RWGNKMask(Mask):
                  [1.0000, 1.2500]]])
     """
 
-    form = 'sparse'
-
     initial: Tensor
 
     def __init__(
@@ -147,6 +145,7 @@ class RWGNKMask(Mask):
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None
+        self.form = 'product' if self.exact else 'sparse'
         walks = 2 if num_walks is None else num_walks
         self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
         check_whole(seed=seed)

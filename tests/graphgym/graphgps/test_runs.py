@@ -13,6 +13,8 @@ from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
+from pyg_topomask.configs import find_config
+from pyg_topomask.graphgym.launch import with_config
 
 CONFIG = """
 dataset: {format: random, name: paths, task: graph, task_type: classification, dir: data, node_encoder: True,
@@ -132,3 +134,14 @@ def test_only_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.chdir(tmp_path)
     assert main(['graphgps', '--cfg', 'x.yaml']) == 2
     assert 'accepted is a checkout of GraphGPS' in capsys.readouterr().err
+
+
+def test_names_of_configurations_stand_for_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_config(['--cfg', 'graphgps/zinc', 'seed', '1']) == ['--cfg', str(find_config('graphgps/zinc')), 'seed', '1']
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'graphgps').mkdir()
+    (tmp_path / 'main.py').touch()
+    assert main(['graphgps', '--cfg', 'graphgps/zink']) == 2
+    assert "cfg: got 'graphgps/zink', which is no file" in capsys.readouterr().err
