@@ -4,13 +4,15 @@ The root of the repository is the source directory, so that pages link to config
 """
 
 import sys
+from importlib.resources import files
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
-sys.path.insert(0, str(Path(__file__).parent))
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER))
 
 import pictures
 
@@ -27,12 +29,11 @@ extensions = [
     'sphinx.ext.viewcode',
     'sphinx_copybutton',
     'sphinx_design',
-    'sphinx-mathjax-offline',  # equations without a network
 ]
 root_doc = 'docs/index'
 include_patterns = ['docs/**', 'benchmarks/results/**', 'graphgps_configs/README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
 exclude_patterns = ['**/_*', '**/.*', 'docs/pictures']
-templates_path = ['_templates']
+templates_path = [str(FOLDER / '_templates')]
 
 # Markdown and notebooks.
 myst_enable_extensions = ['amsmath', 'attrs_inline', 'colon_fence', 'dollarmath']
@@ -55,7 +56,8 @@ nitpick_ignore_regex = [('py:.*', r'(?!pyg_topomask\.).*')]  # names of other li
 
 html_theme = 'furo'
 html_title = f'pyg_topomask {version}'
-html_static_path = ['_static']
+html_static_path = ['_static', str(files('sphinx-mathjax-offline') / 'static')]  # equations without a network
+mathjax_path = 'mathjax/tex-chtml.js'
 html_css_files = ['site.css']
 html_extra_path = ['_root']  # index.html, which leads to docs/index.html
 html_copy_source = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 
 import networkx as nx
@@ -344,14 +345,27 @@ LAYERS = {
 DRAWN: dict[str, Picture] = {**MASKS, **LAYERS}
 
 
+#: A picture on the page of all pictures: module, name and caption.
+CARD = """:::{{grid-item-card}} {1}
+:img-bottom: _pictures/{1}.svg
+:link: pyg_topomask.{0}.{1}
+:link-type: any
+
+{2}
+:::"""
+
+
 def draw(folder: Path) -> None:
-    """Writes all pictures, unless those there are newer than this file."""
+    """Writes all pictures, unless those there are newer than this file, and the lists that docs/gallery.md includes."""
     folder.mkdir(exist_ok=True)
     changed = Path(__file__).stat().st_mtime
     for name, picture in DRAWN.items():
         path = folder / f'{name}.svg'
         if not path.exists() or path.stat().st_mtime < changed:
             picture.make().savefig(path)
+    for module, drawn in (('masks', MASKS), ('nn', LAYERS)):
+        cards = '\n'.join(map(CARD.format, repeat(module), drawn, (picture.caption for picture in drawn.values())))
+        (folder / f'{module}.md').write_text(f'::::{{grid}} 1 1 2 2\n:gutter: 3\n\n{cards}\n::::\n')
 
 
 if __name__ == '__main__':
