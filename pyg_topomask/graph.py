@@ -36,17 +36,18 @@ def check_normalization(normalization: str | None) -> None:
 
 
 class Graph:
-    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that are given the same object share what was
-    prepared. Tensors that are changed in place afterwards are not looked at again.
+    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that get the same object share what was prepared.
+    It does not notice later in-place changes of the tensors.
 
     Args:
-        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. Which of both ends attends to the other is
-            the :obj:`flow` of a mask.
+        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. The :obj:`flow` of a mask decides which of
+            the two ends attends to the other.
         num_nodes (int): The number of nodes :math:`N`.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
-        num_graphs (int, optional): The number of graphs, where trailing ones are empty. (default: :obj:`None`)
-        data (torch_geometric.data.Data, optional): Where transforms have stored prepared states. (default: :obj:`None`)
+        num_graphs (int, optional): The number of graphs. It is needed if the last ones are empty. (default: :obj:`None`)
+        data (torch_geometric.data.Data, optional): The data on which transforms have stored prepared states.
+            (default: :obj:`None`)
 
     Raises:
         ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.

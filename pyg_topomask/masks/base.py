@@ -36,6 +36,11 @@ class Mask(torch.nn.Module, ABC):
 
     Raises:
         ValueError: If :obj:`heads` is not a positive whole number.
+
+    Shapes:
+        - **input:** a :class:`~torch_geometric.data.Data`, a batch, or a :class:`~pyg_topomask.graph.Graph` with
+          :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
     def __init__(self, heads: int = 1) -> None:
@@ -176,7 +181,12 @@ class _ComposedMask(Mask):
 
 
 class SumMask(_ComposedMask):
-    r"""The sum of masks."""
+    r"""The sum of masks.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         first, *rest = self._bound(graph, state)
@@ -184,7 +194,12 @@ class SumMask(_ComposedMask):
 
 
 class HadamardMask(_ComposedMask):
-    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse."""
+    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
@@ -207,6 +222,10 @@ class MultiHeadMask(_ComposedMask):
     Raises:
         ValueError: If there are fewer than two masks.
 
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(\sum_m H_m, |\mathcal{V}|, |\mathcal{V}|)` for masks with :math:`H_m` heads
+
     Example:
         >>> from pyg_topomask.masks import GRFMask
         >>> MultiHeadMask(*(GRFMask(heads=1, seed=head) for head in range(4))).heads
@@ -223,7 +242,12 @@ class MultiHeadMask(_ComposedMask):
 
 
 class TransposedMask(_ComposedMask):
-    r"""The transpose of a mask."""
+    r"""The transpose of a mask.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
 
     @property
     def flow(self) -> str | None:
@@ -244,6 +268,11 @@ class ScaledMask(_ComposedMask):
 
     Raises:
         ValueError: If the factor has another shape, is not finite, or requires a gradient without being a parameter.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`scale` :math:`()` or :math:`(H)` *(optional)*
     """
 
     scale: Tensor

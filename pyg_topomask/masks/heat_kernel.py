@@ -109,6 +109,12 @@ class HeatKernelMask(Mask):
     Raises:
         ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
 
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_lam` :math:`(H)`
+
     Example:
         >>> from torch_geometric.data import Data
         >>> mask = HeatKernelMask(lam=0.5)

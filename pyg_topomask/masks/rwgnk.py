@@ -120,6 +120,12 @@ class RWGNKMask(Mask):
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
 
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`log_lam` :math:`(H)`
+
     Example:
         >>> from torch_geometric.data import Data
         >>> mask = RWGNKMask(num_walks=None, max_walk_length=1, lam=0.5, alpha=0.0)

@@ -82,6 +82,8 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
         \left( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} \right)
 
+    Time and memory are :math:`O(nnz)` in the number of entries of the mask.
+
     Args:
 
     Raises:
