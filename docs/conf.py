@@ -3,21 +3,26 @@
 The root of the repository is the source directory, so that pages link to configurations and tables as they do on GitHub.
 """
 
+import os
+import re
 import sys
-from importlib.resources import files
+from importlib import import_module
 from importlib.metadata import version as installed_version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from docutils import nodes
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
 
-import pictures
+import pictures  # noqa: E402
 
 project = 'pyg_topomask'
-author = 'The authors of pyg_topomask'
+author = copyright = 'the authors of pyg_topomask'
 version = release = installed_version('pyg_topomask')
 
 extensions = [
@@ -42,6 +47,8 @@ nb_execution_mode = 'auto'
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+# For the notebooks: their tensors are small, and they show no bars of progress.
+os.environ |= {'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore:IProgress not found'}
 
 # The public API, from the docstrings.
 autosummary_generate = True
@@ -63,6 +70,14 @@ html_extra_path = ['_root']  # index.html, which leads to docs/index.html
 html_copy_source = False
 
 
+#: All public names, from the modules that docs/api.md lists.
+MODULES = [
+    import_module(name) for name in re.findall(r'^   (pyg_topomask[\w.]+)$', (FOLDER / 'api.md').read_text(), re.MULTILINE)
+]
+NAMES = {name: module for module in MODULES for name in module.__all__}
+PUBLIC = [getattr(module, name) for name, module in NAMES.items()]
+
+
 def add_picture(app: Sphinx, what: str, name: str, value: object, options: Any, lines: list[str]) -> None:
     """Puts the picture of a mask or layer below the first paragraph of its docstring."""
     if what == 'class' and (picture := pictures.DRAWN.get(name.rpartition('.')[2])) is not None:
@@ -76,6 +91,24 @@ def add_picture(app: Sphinx, what: str, name: str, value: object, options: Any, 
         lines[place:place] = ['', *figure]
 
 
+def show_public_bases(app: Sphinx, name: str, value: type, options: Any, bases: list[Any]) -> None:
+    """Replaces base classes that are not public by theirs."""
+    while hidden := [base for base in bases if base.__module__.startswith('pyg_topomask') and base not in PUBLIC]:
+        place = bases.index(hidden[0])
+        bases[place : place + 1] = [base for base in hidden[0].__bases__ if base not in bases]
+
+
+def link_public_names(app: Sphinx, document: nodes.document) -> None:
+    """Links public names in code on the pages to their documentation."""
+    for literal in list(document.findall(nodes.literal)):
+        name = literal.astext()
+        if name in NAMES and name[0].isupper() and not isinstance(literal.parent, nodes.reference | pending_xref):
+            target = {'refdomain': 'py', 'reftype': 'class', 'reftarget': f'{NAMES[name].__name__}.{name}', 'refexplicit': True}
+            literal.replace_self(pending_xref('', literal.deepcopy(), refdoc=app.env.docname, refwarn=True, **target))
+
+
 def setup(app: Sphinx) -> None:
+    app.connect('doctree-read', link_public_names)
+    app.connect('autodoc-process-bases', show_public_bases)
     app.connect('builder-inited', lambda app: pictures.draw(Path(app.confdir) / '_pictures'))
     app.connect('autodoc-process-docstring', add_picture)

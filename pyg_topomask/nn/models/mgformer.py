@@ -67,8 +67,8 @@ class MGFormer(torch.nn.Module):
         ValueError: If an argument is outside its range, or the data does not fit the model.
 
     Shapes:
-        - **input:** a graph with :math:`U + I` nodes, edge indices :math:`(2, |\mathcal{E}|)`, :obj:`svd_encoding` :math:`(U +
-            I, \text{svd\_dim})` unless :obj:`svd_dim` is 0
+        - **input:** a graph with :math:`U + I` nodes, edge indices :math:`(2, |\mathcal{E}|)`, and unless
+          :obj:`svd_dim` is 0 :obj:`svd_encoding` :math:`(U + I, \text{svd\_dim})`
         - **output:** users :math:`(U, F)` and items :math:`(I, F)` with :math:`F` = :obj:`embedding_dim + svd_dim`
 
     Example:
