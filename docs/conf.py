@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.ext import autosummary
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
@@ -54,6 +55,7 @@ os.environ |= {'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore:IProgress not f
 autosummary_generate = True
 autosummary_imported_members = True
 autosummary_ignore_module_all = False
+autosummary.WELL_KNOWN_ABBREVIATIONS += ('App.', 'Eq.', 'Sec.')  # no ends of sentences
 autodoc_inherit_docstrings = False
 autodoc_typehints = 'none'
 autodoc_member_order = 'bysource'

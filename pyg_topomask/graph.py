@@ -70,7 +70,7 @@ class Graph:
         #: What is drawn anew in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        # What was read of the data, by name, None for what it lacks.
+        # The attributes that were read from the data, by name. None stands for a missing one.
         self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
         _check(edge_index, num_nodes, edge_weight, batch)
@@ -236,8 +236,8 @@ class Graph:
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
         r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
-        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64, but for :obj:`None`, which returns the
-        weights in float32 or better.
+        the rows and over the columns of :math:`\mathbf{A}`. The
+        result is in float64. With :obj:`None` it is the weights in float32 or better.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
@@ -247,7 +247,7 @@ class Graph:
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
-        # Sums of many half-precision weights would stand still.
+        # In half precision, sums of many weights stop growing.
         weight, (row, col) = self.weight.double(), self.row_and_col(flow)
         scale = self._inverse_degree(row, weight, normalization)
         if normalization == 'sym':

@@ -63,7 +63,7 @@ class Mask(torch.nn.Module, ABC):
 
     @property
     def fresh(self) -> bool:
-        r"""Whether every call prepares anew, as where walks are drawn in every forward pass."""
+        r"""Whether every call prepares a new state, for example new walks."""
         return False
 
     def settings(self) -> Hashable:
@@ -98,7 +98,7 @@ class Mask(torch.nn.Module, ABC):
 
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
-        # A state may outlive the call; made under inference mode, it could not be trained with later.
+        # A state may outlive the call. One made under inference mode could not be trained with later.
         with torch.inference_mode(False):
             if generator is not None or learned:
                 return self.prepare(graph, generator)
@@ -118,7 +118,7 @@ class Mask(torch.nn.Module, ABC):
         return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
 
     def __radd__(self, other: object) -> Mask:
-        # What sum() begins with.
+        # sum() begins with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, other: Mask | Tensor | float) -> Mask:
@@ -310,7 +310,7 @@ class ScaledMask(_ComposedMask):
             self.scale.copy_(self.initial)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        # torch.compile takes a product with a tensor for one of two tensors.
+        # torch.compile mistakes a product with a tensor for one of two tensors.
         return self._bound(graph, state)[0].scaled(self.scale)
 
 

@@ -56,7 +56,7 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     Args:
         graph (Graph): The graphs.
         left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
-        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+        right (torch.Tensor): :math:`\mathbf{B}`, of one of these shapes.
 
     Raises:
         ValueError: If the factors do not fit each other or the nodes.
@@ -128,7 +128,7 @@ class LowRankMask(Mask):
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         left (torch.Tensor or str): :math:`\mathbf{A}`, :obj:`[N, r]` or :obj:`[N, heads, r]`. (default: :obj:`"mask_left"`)
-        right (torch.Tensor or str): :math:`\mathbf{B}`, likewise. (default: :obj:`"mask_right"`)
+        right (torch.Tensor or str): :math:`\mathbf{B}`, of one of these shapes. (default: :obj:`"mask_right"`)
 
     Raises:
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.

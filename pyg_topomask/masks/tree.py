@@ -28,9 +28,9 @@ __all__ = ['TreeMask']
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
-# The relative errors to which a > 0 may blow up rounding.
+# The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
-# The largest |b|: attention, which divides by exp(b) again, needs some of the range of float32 for itself.
+# The largest |b|. Attention divides by exp(b) again, and needs a part of the range of float32.
 _LARGEST = 40.0
 
 
@@ -76,7 +76,7 @@ class TreeState:
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+        # PyG treats a tensor with as many rows as there are nodes or edges as one of their attributes, and slices it.
         stored = forest.num_nodes
         while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
             stored += 1

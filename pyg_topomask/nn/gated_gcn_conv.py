@@ -91,7 +91,7 @@ class GatedGCNConv(MessagePassing):
             edge_attr (torch.Tensor): The edge features, :obj:`[E, channels]`.
 
         Returns:
-            (torch.Tensor, torch.Tensor): The node and edge features, of the shapes of before.
+            (torch.Tensor, torch.Tensor): The node and edge features, :obj:`[N, channels]` and :obj:`[E, channels]`.
         """
         check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):

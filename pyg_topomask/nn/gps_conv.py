@@ -194,7 +194,7 @@ def _takes(conv: Module, name: str) -> bool:
 
 
 def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
-    if x.size(0) == 0:  # of which to_dense_batch makes no batch
+    if x.size(0) == 0:  # to_dense_batch fails without nodes
         return x
     h, mask = to_dense_batch(x, batch)
     if isinstance(attn, MultiheadAttention):

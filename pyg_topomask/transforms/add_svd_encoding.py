@@ -243,7 +243,7 @@ class AddSVDEncoding(BaseTransform):
 
 
 def _signs(vectors: Tensor) -> Tensor:
-    r"""The sign of the entry of largest magnitude of each column, of the first one among those equal but for rounding."""
+    r"""The sign of the entry with the largest magnitude in each column. Ties, up to rounding, go to the first entry."""
     if vectors.size(0) == 0:
         return vectors.new_ones(vectors.size(1))
     size = vectors.abs()

@@ -17,7 +17,7 @@ __all__ = ['FarthestSampling', 'RandomSampling']
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
-    r"""Returns points each of which is the farthest one from those before it, from the `"PointNet++"
+    r"""Returns points by farthest point sampling: each is the farthest from the points before it, from the `"PointNet++"
     <https://arxiv.org/abs/1706.02413>`_ paper (Sec. 3.2), exactly and in :math:`O(N \cdot num)`. Of equally distant points
     the first one is taken.
 

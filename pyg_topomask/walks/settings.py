@@ -98,7 +98,7 @@ class WalkSettings:
                 f'{self.max_walk_length}, which cuts walks of {self.walk_length}',
                 f'numbers of hops from {longest}',
             )
-        # Counted visits are those of the walks that there are, however short.
+        # Counted visits need no walks of all lengths.
         if self.importance and longest < self.max_walk_length:
             warnings.warn(
                 f'max_walk_length is {self.max_walk_length}, but no walk of {self.walk_length} makes more than '

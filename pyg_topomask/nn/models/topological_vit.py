@@ -263,14 +263,14 @@ class GridAttention(torch.nn.Module):
         if mask is not None:
             if mask.heads not in (1, heads):
                 raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-            # What is prepared on the fixed grid stays.
+            # The states on the fixed grid are kept.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')
         self.heads = heads
         self.attention = attention
         self.dense_limit = dense_limit
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
-        # What is given for one grid does not fit a graph of copies.
+        # Matrices given for one grid do not fit a graph of copies.
         self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
         self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
@@ -315,7 +315,7 @@ class GridAttention(torch.nn.Module):
             return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
         with torch.autocast(v.device.type, enabled=False):
             matrix = self.mask(graph(1)).to_dense()
-        # Entries below the rounding of their row are as those that are not there.
+        # Entries below the rounding of their row count as 0.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
             raise ArgumentError(
@@ -325,7 +325,7 @@ class GridAttention(torch.nn.Module):
             )
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
-        # The fills keep log(0) and rows of -inf, whose gradients are NaN, out of the graph.
+        # The fills avoid log(0) and rows of -inf. Their gradients would be NaN.
         bias = matrix.masked_fill(absent, 1.0).log().masked_fill(absent & ~empty, -math.inf)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.unsqueeze(0).to(q.dtype))
         return out.masked_fill(empty, 0.0).transpose(1, 2)
