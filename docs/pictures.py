@@ -325,7 +325,9 @@ LAYERS = {
     'KMIPAttention': Picture(
         'Each query attends to the four keys with the largest inner products, wherever they are in the graph.', kmip_figure
     ),
-    'MaskedLinearAttention': of_attention('Any mask works. This one is HopMask.', partial(masks.HopMask, max_hops=4, f='decay'), grid),
+    'MaskedLinearAttention': of_attention(
+        'Any mask works. This one is HopMask.', partial(masks.HopMask, max_hops=4, f='decay'), grid
+    ),
     'MaskedSoftmaxAttention': of_attention(
         'The softmax runs over the entries of the mask.', partial(masks.HopMask, max_hops=2, f='decay'), grid, softmax=True
     ),

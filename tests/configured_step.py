@@ -17,7 +17,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
-CONFIGS = Path(__file__).parents[1] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[1] / 'pyg_topomask' / 'configs'
 
 #: Attentions that need more of a graph than its edges: a grid, a forest, factors of the mask.
 NEED_MORE = {'Toeplitz', 'Tree', 'LowRank'}
@@ -44,8 +44,8 @@ def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> It
     turns = itertools.cycle(words)
     for path in paths:
         local, chosen = layer_type(path)
-        excluded = {chosen, local if local == 'None' else chosen}
-        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in excluded), 2)
+        # A layer has one of both at least.
+        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in (chosen, local)), 2)
         yield from ((path, word) for word in sorted({chosen, *more}))
 
 

@@ -134,6 +134,8 @@ class RWGNKMask(Mask):
                  [1.0000, 1.2500]]])
     """
 
+    form = 'sparse'
+
     initial: Tensor
 
     def __init__(
@@ -292,8 +294,8 @@ class RWGNKMask(Mask):
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:
-        walks = f'exact, {self.walk_settings}' if self.exact else f'{self.walk_settings}, resample={self.resample!r}'
-        return f'heads={self.heads}, alpha={self.alpha}, {walks}'
+        resample = '' if self.exact or self.resample == 'never' else f', resample={self.resample!r}'
+        return f'heads={self.heads}, alpha={self.alpha}, {"exact, " if self.exact else ""}{self.walk_settings.text}{resample}'
 
 
 def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:

@@ -79,6 +79,8 @@ class ToeplitzMask(LogarithmicMask):
                  [1., 0.]]])
     """
 
+    form = 'product'
+
     def __init__(
         self,
         heads: int = 1,

@@ -98,7 +98,7 @@ def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> No
     data, config = tmp_path / 'data', tmp_path / 'config.yaml'
     config.write_text(CONFIG)
     if checkout != 'standin':
-        config = ROOT / 'graphgps_configs' / 'graphgps' / 'enzymes.yaml'
+        config = ROOT / 'pyg_topomask' / 'configs' / 'graphgps' / 'enzymes.yaml'
         raw = Path(os.environ.get('GRAPHGPS_DATA', CHECKOUTS[checkout] / 'datasets'))
         if not (raw / 'TUDataset' / 'ENZYMES' / 'raw').is_dir():
             pytest.skip(f'{raw} has no TUDataset/ENZYMES')

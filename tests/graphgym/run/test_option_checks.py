@@ -9,9 +9,35 @@ from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
-CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 
 pytestmark = pytest.mark.usefixtures('few_digits')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.n_heads 5', 'gt.n_heads: got 5'),
+        ('gt.layer_type GINE+Masked topomask.mask {sum:[GRF,Tree]}', 'edge_index: got a graph with a cycle'),
+        ('gt.layer_type GINE+Masked topomask.mask {heads:[GRF,Hop]}', ''),
+        ('gt.layer_type GINE+Masked topomask.mask {hadamard:[GRF,LowRank]}', 'left: got the attribute name'),
+        (
+            'gt.layer_type GINE+Masked topomask.mask {hadamard:[Hop,HeatKernel]}',
+            'topomask.mask: got the entrywise product of HopMask',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_walking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str
+) -> None:
+    def walk(*arguments: object) -> None:
+        raise RuntimeError('walks')
+
+    monkeypatch.setattr('pyg_topomask.transforms.add_graph_random_features.sample_ensembles', walk)
+    error, match = (ValueError, message) if message else (RuntimeError, '^walks$')
+    with pytest.raises(error, match=match):
+        train('digits', [*options.split(), 'topomask.progress', 'False'], out=tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

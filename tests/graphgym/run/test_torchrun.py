@@ -29,7 +29,7 @@ from pyg_topomask.graphgym.data import loaders as data_module
 from pyg_topomask.graphgym.data.loaders import EpochSampler, SharedBatches
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
-CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'digits.yaml'
 
 SMALL = 'gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 train.batch_size 65 topomask.progress False '
 # Walks are stored, nothing is dropped and each graph is normalized alone: two processes do what one does.
