@@ -101,10 +101,15 @@ def show_public_bases(app: Sphinx, name: str, value: type, options: Any, bases: 
 
 
 def link_public_names(app: Sphinx, document: nodes.document) -> None:
-    """Links public names in code on the pages to their documentation."""
+    """Links public classes in code on the pages to their documentation. `LowRank` there is a word of a YAML."""
     for literal in list(document.findall(nodes.literal)):
         name = literal.astext()
-        if name in NAMES and name[0].isupper() and not isinstance(literal.parent, nodes.reference | pending_xref):
+        if (
+            name in NAMES
+            and name[0].isupper()
+            and name != 'LowRank'
+            and not isinstance(literal.parent, nodes.reference | pending_xref)
+        ):
             target = {'refdomain': 'py', 'reftype': 'class', 'reftarget': f'{NAMES[name].__name__}.{name}', 'refexplicit': True}
             literal.replace_self(pending_xref('', literal.deepcopy(), refdoc=app.env.docname, refwarn=True, **target))
 
