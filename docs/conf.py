@@ -104,14 +104,10 @@ def link_public_names(app: Sphinx, document: nodes.document) -> None:
     """Links public classes in code on the pages to their documentation. `LowRank` there is a word of a YAML."""
     for literal in list(document.findall(nodes.literal)):
         name = literal.astext()
-        if (
-            name in NAMES
-            and name[0].isupper()
-            and name != 'LowRank'
-            and not isinstance(literal.parent, nodes.reference | pending_xref)
-        ):
-            target = {'refdomain': 'py', 'reftype': 'class', 'reftarget': f'{NAMES[name].__name__}.{name}', 'refexplicit': True}
-            literal.replace_self(pending_xref('', literal.deepcopy(), refdoc=app.env.docname, refwarn=True, **target))
+        if name in NAMES and name[0].isupper() and name != 'LowRank':
+            target = {'reftype': 'class', 'reftarget': f'{NAMES[name].__name__}.{name}', 'refexplicit': True}
+            if not isinstance(literal.parent, nodes.reference | pending_xref):
+                literal.replace_self(pending_xref('', literal.deepcopy(), refdomain='py', refdoc=app.env.docname, **target))
 
 
 def setup(app: Sphinx) -> None:
