@@ -44,8 +44,8 @@ def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> It
     turns = itertools.cycle(words)
     for path in paths:
         local, chosen = layer_type(path)
-        # A layer has one of both at least.
-        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in (chosen, local)), 2)
+        excluded = {chosen, local if local == 'None' else chosen}
+        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in excluded), 2)
         yield from ((path, word) for word in sorted({chosen, *more}))
 
 

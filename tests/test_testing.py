@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from graphs import GRAPHS, small_graph, uneven_graphs
+from graphs import GRAPHS, ring, small_graph, uneven_graphs
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -184,8 +184,10 @@ def test_wrong_operators_are_told(mask: Mask, message: str) -> None:
 
 
 def test_missing_gradient_is_told() -> None:
-    with pytest.raises((AssertionError, RuntimeError), match=r'(?i)gradient|jacobian'):
-        assert_mask_operator(StructureMask(Detached()), small_graph())
+    # Of few numbers, and of many.
+    for size, data in ((6, small_graph()), (12, Data(edge_index=ring(12), num_nodes=12))):
+        with pytest.raises((AssertionError, RuntimeError), match=r'(?i)gradient|jacobian'):
+            assert_mask_operator(StructureMask(Detached(), size), data)
 
 
 class Unlearned(AdjacencyMask):

@@ -17,7 +17,7 @@ from pyg_topomask.walks.stored import load_walks
 
 NAMES = ['grf_index', 'grf_length', 'grf_load', 'grf_sizes']
 KEY_NAMES = ['grf_key_index', 'grf_key_length', 'grf_key_load', 'grf_key_sizes']
-SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch)]
+SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
 
 
 def bind(data: Data, **settings: object) -> Tensor:

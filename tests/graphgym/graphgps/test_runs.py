@@ -67,6 +67,7 @@ MASK_AND_ENCODINGS = [
 ]
 
 
+@pytest.mark.nightly
 def test_masks_and_encodings_in_either_order_of_imports(tmp_path: Path) -> None:
     outputs = []
     for name in ('launched', 'first', 'second'):
@@ -93,6 +94,7 @@ gt.dropout 0.0 gt.attn_dropout 0.0 gnn.dropout 0.0 train.enable_ckpt False num_t
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('checkout', CHECKOUTS)
 def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> None:
     data, config = tmp_path / 'data', tmp_path / 'config.yaml'

@@ -120,11 +120,15 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
         ('wandb.use', 'True'),
     ],
 )
-def test_options_that_are_not_read_are_warned_of(
-    tmp_path: Path, digits: Path, small: list[str], option: str, value: str
-) -> None:
-    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', option, value]
+def test_options_that_are_not_read_are_warned_of(digits: Path, option: str, value: str) -> None:
+    load_config(digits, [option, value])
     with pytest.warns(UserWarning, match=f'^{option}: got .*, which train does not read: '):
+        warn_of_unread_options()
+
+
+def test_training_warns_of_options_that_are_not_read(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', 'wandb.use', 'True']
+    with pytest.warns(UserWarning, match='^wandb.use: got True, which train does not read: '):
         train(digits, options, out=tmp_path)
 
 
