@@ -46,7 +46,7 @@ myst_enable_extensions = ['amsmath', 'attrs_inline', 'colon_fence', 'dollarmath'
 myst_heading_anchors = 4
 nb_execution_mode = 'auto'
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600
 nb_merge_streams = True
 # For the notebooks: their tensors are small, and they show no bars of progress.
 os.environ |= {'OMP_NUM_THREADS': '1', 'PYTHONWARNINGS': 'ignore:IProgress not found'}

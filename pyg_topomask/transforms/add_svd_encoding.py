@@ -29,9 +29,9 @@ _FLOW = 'target_to_source'
 
 @functional_transform('add_svd_encoding')
 class AddSVDEncoding(BaseTransform):
-    r"""Stores structural encodings of the nodes from a truncated singular value decomposition :math:`\mathbf{R} \approx
-    \mathbf{U} \mathbf{\Sigma} \mathbf{V}^{\top}` as :obj:`svd_encoding` (functional name: :obj:`add_svd_encoding`). The matrix
-    :math:`\mathbf{R}` depends on the graph:
+    r"""Stores structural encodings of the nodes from a truncated singular value decomposition, as :obj:`svd_encoding`
+    (functional name: :obj:`add_svd_encoding`). The matrix :math:`\mathbf{R} \approx \mathbf{U} \mathbf{\Sigma}
+    \mathbf{V}^{\top}` depends on the graph:
 
     * **Bipartite graphs of users and items**, as in `"Masked Graph Transformer for Large-Scale Recommendation"
       <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3): :math:`\mathbf{R}` is the user-item matrix. Users get their rows of
