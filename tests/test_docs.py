@@ -153,7 +153,8 @@ def anchors(document: Path) -> set[str]:
 
 @every_document
 def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r'\](?:\(|: )([^)\s]+)', document.read_text())
+    text = document.read_text()
+    links = re.findall(r'\]\(([^)\s]+)\)', text) + re.findall(r'^\[.+\]: (\S+)$', text, re.MULTILINE)
     for link in links:
         address = next((address for address in ADDRESSES if link.startswith(address)), '')
         assert '://' in link or document != README, link
