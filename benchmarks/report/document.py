@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import rules
 from benchmarks.report.effects import Comparison
+from benchmarks.report.tables import Table
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
 __all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_report', 'render_results']
@@ -71,7 +72,10 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     chapters = [read_chapter(path, results, may_lack_tables) for path in CHAPTERS]
     shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
     unused = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
-    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'show': partial(_show, folder)}
+    compared = {name for chapter in chapters for claim in chapter.claims if claim.compared for name in claim.tables}
+    unlisted = sorted(name for name in compared if not any(row.text('seeds') for row in Table(folder, name)))
+    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'unlisted': unlisted}
+    values |= {'show': partial(_show, folder)}
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 
@@ -123,9 +127,9 @@ def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_
         if not (paragraph.startswith('Why:') and verdict in (rules.REPRODUCED, rules.UNDECIDED)):
             paragraphs.append(paragraph if paragraph.startswith('- ') else ' '.join(paragraph.split()))
     if verdict == rules.UNDECIDED:
-        paragraphs.append(results.words.to_decide(compared))
+        paragraphs.append(results.words.to_decide(compared).strip())
     if compared:
-        paragraphs.append(results.words.power(compared))
+        paragraphs.append(results.words.power(compared).strip())
     return Claim(heading.removeprefix('## '), verdict or rules.MEASURED, '\n\n'.join(paragraphs), tables, compared)
 
 

@@ -40,7 +40,9 @@ class Effect(NamedTuple):
 def _read(path: Path) -> tuple[Effect, ...]:
     with path.open(newline='') as file:
         return tuple(
-            Effect(row['statement'], row['comparison'], *(float(row[key] or 'nan') for key in ('higher', 'lower')), row['source'])
+            Effect(
+                row['statement'], row['comparison'], *(float(row[key] or 'nan') for key in ('higher', 'lower')), row['source']
+            )
             for row in csv.DictReader(file)
         )
 
@@ -70,7 +72,8 @@ class Comparison(NamedTuple):
     @property
     def fine(self) -> bool:
         r"""Whether the standard error is at most a third of the paper's effect."""
-        return self.gap.error <= self.effect / 3
+        # A third exactly, which rounding puts on either side, is enough.
+        return 3 * self.gap.error <= self.effect * (1 + 1e-9)
 
     @property
     def shown(self) -> bool:

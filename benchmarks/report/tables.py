@@ -62,7 +62,9 @@ class Row:
     def __getitem__(self, column: str) -> Any:
         cell = self.text(column)
         if not cell:
-            raise Missing(f'table {self.table.name} has no {column!r} in the row {", ".join(filter(None, self.cells.values()))}')
+            raise Missing(
+                f'table {self.table.name} has no {column!r} in the row {", ".join(filter(None, self.cells.values()))}'
+            )
         mean, is_estimate, error = cell.partition(':')[0].partition(' ± ')
         if is_estimate:
             return Estimate(float(mean), float(error), self.text('verdict') if 'paired' in column else '')

@@ -44,7 +44,14 @@ class Results:
         self.environment.filters['counted'] = lambda chapter, verdict: chapter.count(verdict)
         names = self.environment.globals
         names |= {name: getattr(rules, name) for name in rules.__all__}
-        names |= {'abs': abs, 'compare': compare, 'each': each, 'growth_rates': growth_rates, 'median': statistics.median, 'zip': zip}
+        names |= {
+            'abs': abs,
+            'compare': compare,
+            'each': each,
+            'growth_rates': growth_rates,
+            'median': statistics.median,
+            'zip': zip,
+        }
         names |= {name: Table(folder, name) for name in TABLES}
         # Some tables of a second machine, or of another day.
         names['epyc'] = {name: Table(folder / 'epyc', name) for name in TABLES}
