@@ -31,7 +31,9 @@ class Plan:
             yield from settings
 
 
-def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1) -> Plan:
+def _plan(
+    masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1, unmasked: tuple[str, ...] = UNMASKED
+) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
     from some of the first by equal scores.
     """
@@ -39,7 +41,7 @@ def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: 
         MASKED: masked,
         f'{MASKED}, equal scores': tuple(each._replace(attention=f'mean {each.attention}') for each in masked[:controls]),
         'no attention': (masked[0]._replace(attention='none'),),
-        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in UNMASKED),
+        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in unmasked),
         'message passing': messages,
     }
     return Plan(groups)
@@ -50,10 +52,11 @@ def _variants(first: Setting, *changes: Mapping[str, object]) -> tuple[Setting, 
 
 
 _TREES = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
-_LOOKUP = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=40, dropout=0.0)
+_LOOKUP = Setting('none', 'hop', 3, 32, 4, 'balls', epochs=60, dropout=0.0)
 _MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
 _SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
 _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
+_MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 #: The plans by the name of the task.
 PLANS = {
@@ -90,6 +93,15 @@ PLANS = {
             {'local': 'gcn', 'epochs': 110},
         ),
         controls=2,
+    ),
+    'minesweeper': _plan(
+        (_MINESWEEPER,),
+        _variants(
+            _MINESWEEPER._replace(local='gcn', attention='none'),
+            {'local': 'sage'},
+            {'width': 100},
+        ),
+        unmasked=('linear',),
     ),
     'chicago': _plan(
         _variants(_CHICAGO, {'start': 'balls'}, {'layers': 6, 'reach': 3, 'start': 'balls'}, {'reach': 5, 'start': 'balls'}),
