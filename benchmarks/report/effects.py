@@ -39,12 +39,17 @@ class Effect(NamedTuple):
 
 def _read(path: Path) -> tuple[Effect, ...]:
     with path.open(newline='') as file:
-        return tuple(
-            Effect(
-                row['statement'], row['comparison'], *(float(row[key] or 'nan') for key in ('higher', 'lower')), row['source']
-            )
-            for row in csv.DictReader(file)
+        rows = list(csv.DictReader(file))
+    return tuple(
+        Effect(
+            row['statement'],
+            row['comparison'],
+            higher=float(row['higher'] or 'nan'),
+            lower=float(row['lower'] or 'nan'),
+            source=row['source'],
         )
+        for row in rows
+    )
 
 
 EFFECTS: Sequence[Effect] = _read(Path(__file__).with_suffix('.csv'))
