@@ -31,7 +31,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['RWGNKMask']
 
-# Entries that a block of rows of the powers may have.
+# The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
 
 
@@ -119,6 +119,12 @@ class RWGNKMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`log_lam` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -259,7 +265,7 @@ class RWGNKMask(Mask):
         r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`, and what they were multiplied by, :obj:`[H, N]`."""
         value, row = walks.values(discounts), walks.pattern.row
         squares = value.new_zeros(value.size(0), walks.num_nodes).index_add(1, row, value.square())
-        # Walks visit the node that they start at: no norm is below 1.
+        # Walks visit their start node, so no norm is below 1.
         scale = squares ** (-self.alpha / 2)
         return value * scale.index_select(1, row), scale
 
