@@ -30,7 +30,7 @@ def names(text: str) -> dict[str, list[str]]:
         (['Masks', 'in', 'python'], {'masks in Python': ['HopMask']}),
         (['hop'], {'masks': ['Hop'], 'masks in Python': ['HopMask']}),
         (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['majority-trees']}),
-        (['majority'], {'configs': ['majority-trees']}),
+        (['majority'], {'configs': ['lookup-trees', 'majority-trees']}),
     ],
 )
 def test_words_choose_sections_and_names(words: list[str], expected: dict[str, list[str]]) -> None:
