@@ -29,8 +29,8 @@ def names(text: str) -> dict[str, list[str]]:
         (['masks'], {'masks': ['Hop', 'Tree']}),
         (['Masks', 'in', 'python'], {'masks in Python': ['HopMask']}),
         (['hop'], {'masks': ['Hop'], 'masks in Python': ['HopMask']}),
-        (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['majority-trees']}),
-        (['majority'], {'configs': ['lookup-trees', 'majority-trees']}),
+        (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['lookup-trees', 'majority-trees']}),
+        (['majority'], {'configs': ['majority-trees']}),
     ],
 )
 def test_words_choose_sections_and_names(words: list[str], expected: dict[str, list[str]]) -> None:
