@@ -13,7 +13,6 @@ from functools import reduce
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -182,14 +181,6 @@ class Blocks:
                 torch.index_select(rows.flatten(), 0, place, out=term)
         return terms
 
-    def pairs(self, segments: Segments) -> SparsePattern:
-        r"""Returns the positions of these entries, :math:`N \times N`."""
-        if 'pairs' not in self.kept:
-            with torch.inference_mode(False):
-                self.kept['pairs'] = _pairs(segments)
-        pattern: SparsePattern = self.kept['pairs']
-        return pattern
-
     def transposed(self) -> None:
         return None
 
@@ -213,19 +204,6 @@ class Blocks:
     @staticmethod
     def side_by_side(terms: Sequence[Blocks], heads: Sequence[int]) -> None:
         return None
-
-
-def _pairs(segments: Segments) -> SparsePattern:
-    number, size = segments.num_pairs, segments.sizes[segments.index]
-    index = torch.int32 if max(number, segments.num_nodes) < 2**31 else torch.int64
-    rowptr = F.pad(size.cumsum(0), (1, 0))
-    nodes = (segments.first, rowptr[:-1], segments.position, size)
-    first, start, position, width = (node.repeat_interleave(size, output_size=number) for node in nodes)
-    place = torch.arange(number, device=segments.device) - start
-    # The entry (i, j) of the transpose is the entry (j, i), which lies j - i rows further.
-    perm = start + (place - position) * width + position
-    rowptr, col, perm = (tensor.to(index) for tensor in (rowptr, first + place, perm))
-    return SparsePattern(rowptr, col, rowptr, col, perm)
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class HeatKernelMask(Mask):
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
         value = state.value.to(lam.dtype).unsqueeze(0)
         product = Product(
-            ExpActionStructure(method, self.tolerance),
+            ExpActionStructure(method, tolerance=self.tolerance),
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )

@@ -18,9 +18,8 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
-from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.polynomial import polynomial_terms
+from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 from pyg_topomask.structures import MaskStructure
@@ -39,14 +38,14 @@ _BLOCK = 2**23
 class ExpectedVisitsStructure(MaskStructure):
     r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with :math:`\mathbf{F}` a power series and
     :math:`\mathbf{S}` diagonal, nothing of it negative. Tensors: the diagonal, :obj:`[N, H]`, and those of a
-    :class:`PowerSeriesStructure`.
+    :class:`~pyg_topomask.ops.polynomial.PolynomialStructure`.
     """
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         scale, *series = tensors
         scale = scale.to(x.dtype).unsqueeze(-1)
-        collected = PowerSeriesStructure(transposed=True).apply(series, scale * x)
-        return scale * PowerSeriesStructure().apply(series, collected)
+        collected = PolynomialStructure('powers', transposed=True).apply(series, scale * x)
+        return scale * PolynomialStructure('powers').apply(series, collected)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.apply(tensors, x)

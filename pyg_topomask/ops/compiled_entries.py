@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.entry_sums import backward_columns, backward_rows, forward_rows
-from pyg_topomask.ops.numba_backend import ALONE, array_of, in_blocks, in_threads
+from pyg_topomask.ops.entry_sums import backward_columns, backward_rows, forward_rows, softmax_backward_rows, softmax_rows
+from pyg_topomask.ops.numba_backend import ALONE, Array, array_of, in_blocks, in_threads
 from pyg_topomask.sparse_pattern import SparsePattern
 
 # Entries of all heads in graphs that the backward pass takes together: two numbers for each stay in cache.
@@ -76,11 +76,9 @@ def backward(
     return joined
 
 
-def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:
-    r"""Splits the nodes where no entry leads across, as between the graphs of a batch. A part is one large graph or a few small
-    ones. Returns the bounds of nodes and of entries of each.
-    """
-    rowptr, nodes = array_of(pattern.rowptr), np.arange(pattern.num_rows)
+def closed_ends(pattern: SparsePattern) -> Array:
+    r"""Returns the nodes that no entry leads across, as between the graphs of a batch."""
+    nodes = np.arange(pattern.num_rows)
     reach = nodes
     for pointers, columns in ((pattern.rowptr, pattern.col), (pattern.rowptr_t, pattern.col_t)):
         stop, array = array_of(pointers)[1:], array_of(columns)
@@ -88,7 +86,14 @@ def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, in
         last = nodes.copy()
         last[filled] = array[stop[filled] - 1]
         reach = np.maximum(reach, last)
-    ends = np.flatnonzero(np.maximum.accumulate(reach) == nodes) + 1
+    return np.flatnonzero(np.maximum.accumulate(reach) == nodes) + 1
+
+
+def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:
+    r"""Splits the nodes where no entry leads across. A part is one large graph or a few small ones. Returns the bounds of nodes
+    and of entries of each.
+    """
+    rowptr, ends = array_of(pattern.rowptr), closed_ends(pattern)
     part = rowptr[ends] * heads // _TOGETHER
     ends = ends[np.append(part[1:] > part[:-1], True)] if ends.size > 0 else ends
     bounds = [0, *ends.tolist()]
@@ -133,3 +138,66 @@ def _backward(
 
 def _stride(mask: Tensor) -> int:
     return mask.size(1) if mask.size(0) > 1 else 0
+
+
+def softmax_forward(
+    pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the output of softmax attention, :obj:`[N, H, d]`, and its coefficients, :obj:`[H, nnz]`.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        q (torch.Tensor): Queries, scaled, :obj:`[N, H, m]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
+        keep (torch.Tensor, optional): Factors of the coefficients, :obj:`[H, nnz]`.
+    """
+    out, alpha, ones = v.new_empty(v.shape), q.new_empty(q.size(1), pattern.nnz), np.ones(pattern.nnz, array_of(q).dtype)
+    arrays, rowptr, col = _arrays(q, k, v, mask, keep), array_of(pattern.rowptr), array_of(pattern.col)
+    most, sizes = int(np.diff(rowptr).max(initial=0)), (q.size(1), q.size(2), v.size(2), _stride(mask))
+
+    def run(first: int, last: int) -> None:
+        softmax_rows(first, last, most, *arrays, ones, rowptr, col, array_of(out), array_of(alpha), *sizes)
+
+    in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
+    return out, alpha
+
+
+def softmax_backward(
+    pattern: SparsePattern,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    alpha: Tensor,
+    grad_alpha: Tensor | None,
+    keep: Tensor | None,
+) -> tuple[list[Tensor], Tensor]:
+    r"""Returns the gradients of queries, keys and values, and of the scores, :obj:`[nnz, H]`."""
+    grads, ones = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)], np.ones(pattern.nnz, array_of(q).dtype)
+    arrays, (grad_q, grad_k, grad_v) = _arrays(k, v, grad, alpha, grad_alpha, keep), map(array_of, grads)
+    rowptr, col, rowptr_t, col_t, perm_t = map(array_of, pattern.tensors)
+    pairs = q.new_empty(pattern.nnz, 2, q.size(1))
+    most, sizes, query, both = (
+        int(np.diff(rowptr).max(initial=0)),
+        (q.size(1), q.size(2), v.size(2)),
+        array_of(q),
+        array_of(pairs),
+    )
+
+    def rows(first: int, last: int) -> None:
+        softmax_backward_rows(first, last, most, *arrays, ones, rowptr, col, both, grad_q, *sizes)
+
+    def columns(first: int, last: int) -> None:
+        backward_columns(first, last, 0, query, rowptr_t, col_t, perm_t, arrays[2], both, grad_k, grad_v, *sizes)
+
+    work = q.size(1) * (q.size(2) + v.size(2))
+    in_blocks(rows, rowptr, work)
+    in_blocks(columns, rowptr_t, work)
+    return grads, pairs[:, 1]
+
+
+def _arrays(*tensors: Tensor | None) -> list[Array]:
+    like = next(tensor for tensor in tensors if tensor is not None)
+    return [array_of(like.new_empty(0) if tensor is None else tensor) for tensor in tensors]

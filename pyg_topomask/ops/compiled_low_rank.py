@@ -15,7 +15,7 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 
-VECTORS = '5d74100777b8'
+VECTORS = '2813ac839332'
 
 
 @compiled

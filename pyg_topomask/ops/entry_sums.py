@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from pyg_topomask.ops.vectors import Writer, compiled, index
 
-VECTORS = '5d74100777b8'
+VECTORS = '2813ac839332'
 
 
 @intrinsic
@@ -194,3 +194,53 @@ def backward_columns(  # type: ignore[no-untyped-def]
         start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
         _gather_placed(pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads)
         _gather_placed(pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads)
+
+
+@compiled
+def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out, alpha, heads, features, channels, stride):  # type: ignore[no-untyped-def]
+    weight, spare, nnz = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), len(col)
+    for i in range(first, last):
+        start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        _weigh(q, k, ones, weight, spare, spare, col, i, start, stop, heads, features, 0)
+        for head in range(heads):
+            highest, total = q.dtype.type(-np.inf), q.dtype.type(0)
+            for entry in range(start, stop):
+                place, factor = (entry - start) * heads + head, mask[head * stride + entry]
+                if factor != 1:
+                    weight[place] += np.log(factor)
+                highest = max(highest, weight[place])
+            if highest == -np.inf:
+                highest = q.dtype.type(0)
+            for entry in range(start, stop):
+                place = (entry - start) * heads + head
+                weight[place] = np.exp(weight[place] - highest)
+                total += weight[place]
+            scale = q.dtype.type(1) / total if total != 0 else q.dtype.type(1)
+            for entry in range(start, stop):
+                place, target = (entry - start) * heads + head, head * nnz + entry
+                alpha[target] = weight[place] * scale
+                weight[place] = alpha[target] * (keep[target] if keep.size > 0 else q.dtype.type(1))
+        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
+
+
+@compiled
+def softmax_backward_rows(  # type: ignore[no-untyped-def]
+    first, last, most, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, pairs, grad_q, heads, features, channels
+):
+    change, spare, nnz = np.empty(most * heads, k.dtype), np.empty(heads, k.dtype), len(col)
+    for i in range(first, last):
+        start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
+        _weigh(upstream, v, ones, change, spare, spare, col, i, start, stop, heads, channels, 0)
+        for head in range(heads):
+            total = k.dtype.type(0)
+            for entry in range(start, stop):
+                place, target = (entry - start) * heads + head, head * nnz + entry
+                kept = keep[target] if keep.size > 0 else k.dtype.type(1)
+                added = grad_alpha[target] if grad_alpha.size > 0 else k.dtype.type(0)
+                pairs[2 * entry * heads + head] = alpha[target] * kept
+                change[place] = (change[place] * kept + added) * alpha[target]
+                total += change[place]
+            for entry in range(start, stop):
+                place, target = (entry - start) * heads + head, head * nnz + entry
+                pairs[(2 * entry + 1) * heads + head] = change[place] - total * alpha[target]
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads)

@@ -81,6 +81,13 @@ class Writer:
             lanes = ir.Constant(ir.VectorType(_INDEX, self.lanes), list(range(self.lanes)))
             body(full, self.builder.icmp_signed('<', lanes, self.filled(rest, self.lanes)))
 
+    def for_wide(self, channels: Any, body: Callable[[list[Any], Any], None]) -> None:
+        r"""Calls :obj:`body` with the first channels of four vectors, and then of one, with a mask if it is not full."""
+        wide = self.builder.and_(channels, index(-_GROUP * self.lanes))
+        with self.for_range(index(0), wide, _GROUP * self.lanes) as (channel, _):
+            body([self.builder.add(channel, index(self.lanes * vector)) for vector in range(_GROUP)], None)
+        self.for_channels(self.builder.sub(channels, wide), lambda channel, mask: body([self.builder.add(wide, channel)], mask))
+
     def variables(self, number: int, lanes: int) -> list[Any]:
         r"""Returns vectors of zeros that may change."""
         zero = self.filled(ir.Constant(self.number, 0.0), lanes)

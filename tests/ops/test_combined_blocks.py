@@ -85,8 +85,11 @@ def uneven() -> list[Data]:
 
 @pytest.fixture(params=['machine_code', 'products', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param != 'machine_code':
-        monkeypatch.setattr(attention, '_NARROW', 0)
+    if request.param == 'machine_code':
+        compiled = pytest.importorskip('pyg_topomask.ops.compiled_blocks', reason='Numba is not installed')
+        monkeypatch.setattr(compiled, '_TILE', 8)
+    else:
+        monkeypatch.setattr(combined, 'uses_numba', lambda *arguments: False)
     if request.param == 'small_tiles':
         monkeypatch.setattr(combined, '_TILE', 1)
         monkeypatch.setattr(combined, '_ROWS', 3)
