@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -163,7 +163,7 @@ class PowerSeriesMask(LogarithmicMask):
         positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
         kept: dict[Hashable, Any] = graph.prepared(('blocks', settings), dict)
-        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        return Blocks(alpha, blocks_of(powers), kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (
