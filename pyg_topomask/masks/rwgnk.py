@@ -92,7 +92,7 @@ class RWGNKMask(Mask):
     biased by :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small
     on the whole (by 6 % with 4 walks of a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
 
-    The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. With
+    Small graphs on a CPU keep the blocks of the mask. The exact mask multiplies by sparse products in :math:`O(L E)`. With
     :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The
     memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
 

@@ -23,7 +23,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 T = TypeVar('T')
 
-VECTORS = '2813ac839332'
+VECTORS = '0a748ad38819'
 
 # Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, 4, 256

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from pyg_topomask.ops.vectors import Writer, compiled, index
 
-VECTORS = '2813ac839332'
+VECTORS = '0a748ad38819'
 
 
 @intrinsic
@@ -35,7 +35,8 @@ def _weigh(
             total, size = write.variables(2, number)
             with write.for_range(start, stop) as (entry, _):
                 key = write.at(k, write.times(write.column(col, entry), pitch), offset)
-                score = write.dots(*(write.rows(x, features, number) for x in (write.at(query, offset), key)), features)
+                queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
+                score = write.dots(queries, keys, features)
                 factor = write.strided(write.at(factors, entry), stride, number)
                 product = write.multiply(score, factor)
                 write.accumulate(total, product)
@@ -73,7 +74,7 @@ def _differentiate(
                 for width, left, right in widths:
                     pitch, offset = write.times(heads, width), write.times(head, width)
                     x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
-                    products.append(write.dots(*(write.rows(pointer, width, number) for pointer in (x, y)), width))
+                    products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
                 score, change = products[0], write.add(products[1], shifts)
                 place = builder.add(write.times(head, stride), entry)
                 factor = write.strided(write.at(mask, place), stride, number)

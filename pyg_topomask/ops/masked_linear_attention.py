@@ -148,8 +148,9 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
     :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
     is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
-    the mask has at most :obj:`2**27` entries in all heads. For all other masks the blocks route follows. It is
-    chosen if it takes fewer multiplications, and the blocks hold at most :obj:`2**24` numbers or no more than queries, keys
+    the mask has at most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route
+    count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
+    blocks hold at most :obj:`2**24` numbers or no more than queries, keys
     and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
     The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
     is never chosen.

@@ -1,7 +1,7 @@
 r"""Vectors in machine code: a writer of loops over them, and the product of small matrices.
 
 LLVM makes slow code of loops over 16 channels. This file writes vectors. Numba keeps the machine code of a kernel until the
-file of the kernel changes. These files therefore name the :obj:`VERSION` of this one, which a test compares with its contents.
+file of the kernel changes. These files therefore hold a digest of this one, which a test compares.
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ class PairLoads:
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
-        *self._meetings, self._load = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
+        meetings: tuple[Tensor, ...] = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
+        self._meetings, self._load = meetings[:4], meetings[4]
         self._num_nodes = query.num_nodes
 
     @cached_property
@@ -181,7 +182,7 @@ class PairLoads:
         row, col, slot, kind = self._meetings
         start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
         place = (start.index_select(0, row) + col).index_select(0, slot)
-        blocks = self._load.new_zeros(self._hops.numel(), segments.num_pairs)
+        blocks: Tensor = self._load.new_zeros(self._hops.numel(), segments.num_pairs)
         blocks.view(-1)[place.add_(kind, alpha=segments.num_pairs)] = self._load
         return blocks
 
