@@ -48,8 +48,9 @@ class HopMask(LogarithmicMask):
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
             :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. With :obj:`"decay"`, all heads start with
-            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on trees, and
-            close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_meshes.md`).
+            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on two tasks on
+            trees, and close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`,
+            :obj:`accuracy_meshes.md`).
             (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
@@ -69,6 +70,8 @@ class HopMask(LogarithmicMask):
                  [0.5000, 1.0000, 0.5000],
                  [0.0000, 0.5000, 1.0000]]])
     """
+
+    form = 'sparse'
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_whole
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
@@ -167,14 +168,18 @@ class KMIPAttention(ExplicitAttention):
         q, k = inner_product_features(q, k, ptr, self.similarity)
         if q.size(-1) != size:  # attention divides by the root of the size of what it is given
             q = q * (q.size(-1) / size) ** 0.5
-        index, valid = topk_inner_product(
-            q.detach(),
-            k.detach(),
-            min(self.current_k, max(graph.segments.largest, 1)),
-            ptr,
-            self.backend,
-            deterministic=self.deterministic,
-        )
+        num = min(self.current_k, max(graph.segments.largest, 1))
+        arguments = q.detach(), k.detach(), num, ptr, self.backend
+        if torch.compiler.is_compiling():  # the search then does not look at numbers
+            index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
+        else:
+            try:
+                index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
+            except ArgumentError as error:
+                if error.argument not in ('q', 'k'):
+                    raise
+                given = f'features with {error.given} in their {"queries" if error.argument == "q" else "keys"}'
+                raise ArgumentError('x', given, f'features that make {error.accepted}') from error
         entries = self._entries(index, valid, graph, generator)
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
