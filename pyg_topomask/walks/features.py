@@ -156,34 +156,22 @@ class PairLoads:
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
         meetings: tuple[Tensor, ...] = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
-        self._meetings, self._load = meetings[:4], meetings[4]
-        self._num_nodes = query.num_nodes
-
-    @cached_property
-    def _patterns(self) -> tuple[SparsePattern, SparsePattern]:
-        r"""The pattern of the pairs, and of the loads (pair, kind)."""
-        row, col, slot, kind = self._meetings
-        with torch.inference_mode(False):  # kept, and perhaps trained with later
-            pairs = SparsePattern.from_sorted(row, col, self._num_nodes, self._num_nodes)
-            return pairs, SparsePattern.from_sorted(slot, kind, row.numel(), self._hops.numel())
-
-    @property
-    def pattern(self) -> SparsePattern:
-        r"""The positions of the entries, :math:`N \times N`."""
-        return self._patterns[0]
+        row, col, slot, of_load, self._load = meetings
+        # Formed at once: under torch.compile the entries may serve where the blocks did before.
+        self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
+        self._loads = SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
         outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1)
-        return _combine(self._patterns[1], self._load, outer.index_select(1, self._hops))
+        return _combine(self._loads, self._load, outer.index_select(1, self._hops))
 
     def blocks(self, segments: Segments) -> Tensor:
         r"""Returns the inner sums of each kind at all pairs of nodes of the same graph, by row, :obj:`[kinds, num_pairs]`."""
-        row, col, slot, kind = self._meetings
         start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
-        place = (start.index_select(0, row) + col).index_select(0, slot)
+        place = (start.index_select(0, self.pattern.row) + self.pattern.col).index_select(0, self._loads.row)
         blocks: Tensor = self._load.new_zeros(self._hops.numel(), segments.num_pairs)
-        blocks.view(-1)[place.add_(kind, alpha=segments.num_pairs)] = self._load
+        blocks.view(-1)[place.add_(self._loads.col, alpha=segments.num_pairs)] = self._load
         return blocks
 
 
