@@ -46,7 +46,8 @@ def uses_numba(backend: str, device: torch.device) -> bool:
         if backend == 'auto':
             return False
         raise ImportError(f'backend="numba" needs Numba: install pyg_topomask with its extra [numba] ({error})') from error
-    _announce_compilation()
+    if not torch.compiler.is_compiling():  # which would read it as Python
+        _announce_compilation()
     return True
 
 
