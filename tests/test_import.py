@@ -188,6 +188,7 @@ API = {
         'MotifGraphs',
         'MovingDigits',
         'PeptidesFunctional',
+        'RoadEccentricity',
         'SceneBlocks',
         'UrbanObjects',
     ],

@@ -28,9 +28,9 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['HeatKernelMask']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
-# The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
+# The largest lam times radius for each method. Taylor's series has as many terms, and Chebyshev's has about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
-# Up to which Taylor's series is taken where all its terms are positive, and so none of its digits cancels.
+# Up to this value Taylor's series is taken if all of its terms are positive, because no digits cancel then.
 _POSITIVE = 1e3
 
 
@@ -108,6 +108,12 @@ class HeatKernelMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_lam` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -194,7 +200,7 @@ class HeatKernelMask(Mask):
             weight = weight - loop * used[col]
         radius = radius or 1.0
         value = weight / radius + loop
-        # Rows of very different sizes, as those of sparse parts beside dense ones, are those of the adjacency alone.
+        # Only the kind "adjacency" has rows of very different sizes, for example with sparse and dense regions.
         positive = self.kind == 'adjacency' and not bool((value < 0).any())
         return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive)
 
@@ -266,7 +272,7 @@ def _spectral_bound(
         product = multiply(pattern.rowptr, pattern.col, weight, vector)
         ratio = (product / vector).squeeze(1)
         bound = bound.minimum(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax'))
-        # Half of the old vector: bipartite components converge, and no entry vanishes.
+        # Half of the old vector is added. Bipartite components then converge, and no entry vanishes.
         scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
         vector = 0.5 * (vector + product / scale)
     vector = vector.squeeze(1)

@@ -39,7 +39,7 @@ class HopMask(LogarithmicMask):
     :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that ends after :math:`K` edges, on any graph. Powers of the
     adjacency matrix also count walks that come back, and this mask does not. It suits sparse graphs and few hops. It lists the
-    pairs of nodes within :math:`K` edges once per graph, and a product takes as many multiplications as there are pairs.
+    pairs of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
@@ -61,6 +61,11 @@ class HopMask(LogarithmicMask):
     Raises:
         ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{26}` pairs of nodes are
             within :math:`K` edges.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_f` :math:`(H, K + 1)`
 
     Example:
         >>> from torch_geometric.data import Data

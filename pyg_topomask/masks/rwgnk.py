@@ -31,7 +31,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['RWGNKMask']
 
-# Entries that a block of rows of the powers may have.
+# The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
 
 
@@ -119,6 +119,12 @@ class RWGNKMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`log_lam` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -273,7 +279,7 @@ class RWGNKMask(Mask):
 
     def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns what frequency vectors are multiplied by, :obj:`[N, H]`."""
-        # Walks visit the node that they start at: no norm is below 1.
+        # Walks visit their start node, so no norm is below 1.
         return (walks.squares.to(discounts.dtype) @ self._powers(discounts).t()) ** (-self.alpha / 2)
 
     def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:

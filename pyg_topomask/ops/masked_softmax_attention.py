@@ -50,7 +50,7 @@ def masked_softmax_attention(
 
     Raises:
         ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or more than
-            :obj:`pyg_topomask.capabilities.MAX_ENTRIES` per head, or one of them is negative or not finite.
+            ``pyg_topomask.capabilities.MAX_ENTRIES`` per head, or one of them is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
