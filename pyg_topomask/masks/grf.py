@@ -60,7 +60,9 @@ class GRFState:
 
     query: WalkFeatures
     key: WalkFeatures
-    _pairs: dict[tuple[torch.dtype, bool], PairLoads] = field(default_factory=dict)
+    #: The blocks of the graphs.
+    kept: dict[Hashable, Any] = field(default_factory=dict)
+    _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_pairs(self) -> int:
@@ -68,12 +70,15 @@ class GRFState:
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
-        form = query_modulation.dtype, key_modulation is query_modulation
-        if form not in self._pairs:
-            with torch.inference_mode(False):  # kept, and perhaps trained with later
-                self._pairs[form] = PairLoads(self.query, self.key, *form)
-        pairs = self._pairs[form]
+        pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        r"""Returns what walks of queries and keys leave where they meet, formed once."""
+        if (dtype, kinds) not in self._pairs:
+            with torch.inference_mode(False):  # kept, and perhaps trained with later
+                self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
+        return self._pairs[dtype, kinds]
 
 
 @options_of(WalkSettings)

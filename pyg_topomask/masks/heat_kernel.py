@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
@@ -214,7 +214,7 @@ class HeatKernelMask(Mask):
         coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
         value = state.value.to(lam.dtype).unsqueeze(0)
         product = Product(
-            ExpActionStructure(method, self.tolerance),
+            ExpActionStructure(method, tolerance=self.tolerance),
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
@@ -232,7 +232,7 @@ class HeatKernelMask(Mask):
 
         kept: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), method), dict)
         cost = (coefficients.size(1) - 1) * state.pattern.nnz
-        return Blocks(coefficients, terms, kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+        return Blocks(coefficients, blocks_of(terms), kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

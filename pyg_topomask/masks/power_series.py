@@ -3,15 +3,14 @@ r"""Exact power series of the weighted adjacency matrix."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -28,31 +27,11 @@ from pyg_topomask.masks.modulation import (
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import known_positive
-from pyg_topomask.ops.polynomial import polynomial_action, polynomial_terms
+from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
 
 __all__ = ['PowerSeriesMask']
-
-
-@dataclass(frozen=True)
-class PowerSeriesStructure(MaskStructure):
-    r""":math:`\sum_k \alpha_k \mathbf{W}^k`, power by power. Tensors: the coefficients, :obj:`[H, K + 1]`, the entries of
-    :math:`\mathbf{W}`, :obj:`[1, nnz]`, and their pattern.
-    """
-
-    transposed: bool = False
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        alpha, value, *pattern = tensors
-        return polynomial_action(alpha, value, SparsePattern(*pattern), x, 'powers', self.transposed)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return PowerSeriesStructure(not self.transposed), tuple(tensors)
 
 
 class PowerSeriesMask(LogarithmicMask):
@@ -171,7 +150,7 @@ class PowerSeriesMask(LogarithmicMask):
         if self._adjacency.normalization is None:
             warn_of_growth(self, graph, state, alpha)
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
-        product = Product(PowerSeriesStructure(), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
+        product = Product(PolynomialStructure('powers'), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
         settings = self._adjacency.settings()
         entries = power_entries(graph, settings, state.pattern, state.weight, alpha, cost)
         return MaskOperator(
@@ -190,7 +169,7 @@ class PowerSeriesMask(LogarithmicMask):
         positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
         kept: dict[Hashable, Any] = graph.prepared(('blocks', settings), dict)
-        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        return Blocks(alpha, blocks_of(powers), kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (
