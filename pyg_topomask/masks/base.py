@@ -76,7 +76,8 @@ class Mask(torch.nn.Module, ABC):
         """
         graph = Graph.of(graph)
         with torch.autocast(device_type=graph.device.type, enabled=False):
-            return self.bind(graph, self.prepared(graph, generator))
+            operator: MaskOperator = graph.bind_mask(self, self.prepared(graph, generator))
+            return operator
 
     def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state that :obj:`graph` holds for masks of equal :meth:`settings`, or prepares it. States that
@@ -96,10 +97,10 @@ class Mask(torch.nn.Module, ABC):
         # A state may outlive the call; made under inference mode, it could not be trained with later.
         with torch.inference_mode(False):
             if generator is not None or learned:
-                return self.prepare(graph, generator)
+                return graph.prepare_mask(self, generator)
             if self.fresh:
-                return graph.forward_pass.state(self.settings(), partial(self.prepare, graph))
-            return graph.prepared(self.settings(), partial(self.prepare, graph))
+                return graph.forward_pass.state(self.settings(), partial(graph.prepare_mask, self))
+            return graph.prepared(self.settings(), partial(graph.prepare_mask, self))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -168,7 +169,7 @@ class _ComposedMask(Mask):
     _state = prepare  # the states of the masks are kept, not the list of them
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
-        return [mask.bind(graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
+        return [graph.bind_mask(mask, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
 
     def reset_parameters(self) -> None:
         for mask in self._masks:

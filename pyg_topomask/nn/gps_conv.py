@@ -158,7 +158,7 @@ class TopoGPSConv(GPSConv):
         hs, edge_attr = [], None
         if self.conv is not None:
             local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}
-            h = self.conv(x, edge_index, **local)
+            h = self.conv(x, edge_index, **local) if graph is None else graph.convolve(self.conv, x, edge_index, **local)
             if isinstance(h, tuple):
                 h, edge_attr = h
                 hs.append(self._norm(h, self.norm1, batch))
