@@ -20,6 +20,7 @@ MODULES = (
     'feature_maps',
     'walks',
     'ops',
+    'distributed',
     'operators',
     'capabilities',
     'structures',

@@ -310,6 +310,13 @@ class Graph:
         """
         return conv(x, edge_index, **kwargs)
 
+    def check_layer(self, layer: torch.nn.Module) -> None:
+        r"""Raises an error for a layer that would not see all nodes, which graphs that hold only a part of theirs have.
+
+        Args:
+            layer (torch.nn.Module): The layer.
+        """
+
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
 

@@ -3,17 +3,19 @@ r"""One graph in many processes: the nodes are divided among them, and attention
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.distributed.training import (
     GlobalBatchNorm,
+    GlobalLayerNorm,
     check_parameters,
-    convert_batch_norm,
+    convert_norms,
     mean_over_nodes,
     sum_gradients,
 )
 
 __all__ = [
     'GlobalBatchNorm',
+    'GlobalLayerNorm',
     'ShardedGraph',
     'check_parameters',
-    'convert_batch_norm',
+    'convert_norms',
     'mean_over_nodes',
     'sum_gradients',
 ]

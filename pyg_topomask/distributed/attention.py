@@ -124,7 +124,9 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
     index = halo.pad(extended.view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
     chosen[: q.size(0)] = True
-    out, _ = attend_pairs(halo.pad(q.to(dtype)), keys.contiguous(), values.contiguous(), pattern_of_slots(index, chosen), dropout)
+    out, _ = attend_pairs(
+        halo.pad(q.to(dtype)), keys.contiguous(), values.contiguous(), pattern_of_slots(index, chosen), dropout
+    )
     return out[: q.size(0)].to(v.dtype)
 
 

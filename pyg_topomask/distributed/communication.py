@@ -159,8 +159,8 @@ class Processes:
         return [self.exchange(tensor.index_select(0, order), sent, received) for tensor in rows]
 
     def shift(self, x: Tensor, shapes: Sequence[Sequence[int]], round_: int) -> Tensor:
-        r"""Passes what this process holds in a round to the next process, and returns what the process before it held, without a
-        gradient.
+        r"""Passes what this process holds in a round to the next process, and returns what the process before it held, without
+        a gradient.
 
         Args:
             x (torch.Tensor): The tensor of the process :obj:`rank - round_`.

@@ -19,6 +19,15 @@ from torch_geometric.nn import (
     SAGEConv,
     TransformerConv,
 )
+from torch_geometric.nn.norm import (
+    DiffGroupNorm,
+    GraphNorm,
+    GraphSizeNorm,
+    InstanceNorm,
+    LayerNorm,
+    MeanSubtractionNorm,
+    PairNorm,
+)
 
 from pyg_topomask.errors import ArgumentError
 
@@ -28,10 +37,31 @@ if TYPE_CHECKING:
 # Convolutions between two sets of nodes: those of the process receive messages, the extended nodes send them.
 _BIPARTITE = (GATConv, GATv2Conv, GENConv, GINConv, GINEConv, GraphConv, ResGatedGraphConv, SAGEConv, TransformerConv)
 
+# Normalizations over nodes that no sharded graph supports.
+_OTHER_NORMS = (DiffGroupNorm, GraphNorm, GraphSizeNorm, InstanceNorm, MeanSubtractionNorm, PairNorm)
+
+
+def check_norms(module: torch.nn.Module, converted: bool = True) -> None:
+    r"""Raises an error for a normalization over the nodes of this process alone.
+
+    Args:
+        module (torch.nn.Module): A layer or a model.
+        converted (bool): Whether :func:`~pyg_topomask.distributed.convert_norms` was to replace those that it can.
+            (default: :obj:`True`)
+    """
+    for name, child in module.named_modules():
+        local = type(child) is torch.nn.BatchNorm1d or (type(child) is LayerNorm and child.mode == 'graph')
+        if isinstance(child, _OTHER_NORMS) or (local and converted):
+            raise ArgumentError(
+                name or 'module',
+                f'{type(child).__name__}, which normalizes by the nodes of one process',
+                'BatchNorm and LayerNorm, which pyg_topomask.distributed.convert_norms(model, sharded) makes global',
+            )
+
 
 def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
-    r"""Returns the output of a convolution of PyG at the nodes of this process, :obj:`[n, F]`. The features of the halo are sent
-    first, :obj:`F` numbers for each of its nodes.
+    r"""Returns the output of a convolution of PyG at the nodes of this process, :obj:`[n, F]`. The features of the halo are
+    sent first, :obj:`F` numbers for each of its nodes.
 
     Args:
         conv (MessagePassing): One of the convolutions above, :class:`~torch_geometric.nn.GCNConv` and
@@ -43,6 +73,7 @@ def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
     Raises:
         ValueError: If the convolution is another one: some look at more than the edges that a node receives.
     """
+    check_norms(conv)
     kind, edge_index = type(conv), graph.edge_index
     known = (*_BIPARTITE, GCNConv, PNAConv)
     if kind not in known or getattr(conv, 'flow', '') != 'source_to_target':

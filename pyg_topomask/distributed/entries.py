@@ -19,8 +19,8 @@ Union = Callable[[Halo, Halo], Halo]
 
 @dataclass(frozen=True)
 class ShardEntries(SparseEntries):
-    r"""The entries of a sparse mask at the rows of this process, on the extended nodes. The transpose has none: the entries of its
-    rows are in other processes.
+    r"""The entries of a sparse mask at the rows of this process, on the extended nodes. The transpose has none: the entries of
+    its rows are in other processes.
 
     Args:
         halo (Halo): The halo.

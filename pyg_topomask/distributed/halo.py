@@ -27,9 +27,9 @@ class Numbered:
 
 
 class Halo(Numbered):
-    r"""The nodes of other processes that some columns of a sparse matrix stand for. Together with the nodes of this process, which
-    come first, they are the *extended* nodes. The lists of what to send and receive are made once; all processes make them
-    together.
+    r"""The nodes of other processes that some columns of a sparse matrix stand for. Together with the nodes of this process,
+    which come first, they are the *extended* nodes. The lists of what to send and receive are made once; all processes make
+    them together.
 
     Args:
         group (Processes): The processes.
@@ -92,8 +92,8 @@ class Halo(Numbered):
         return result
 
     def scatter(self, x: Tensor) -> Tensor:
-        r"""Adds the rows of the halo, :obj:`[n + h, ...]`, to those of the processes that they belong to, and returns the sums of
-        this process, :obj:`[n, ...]`: the transpose of :meth:`gather`. Differentiable.
+        r"""Adds the rows of the halo, :obj:`[n + h, ...]`, to those of the processes that they belong to, and returns the sums
+        of this process, :obj:`[n, ...]`: the transpose of :meth:`gather`. Differentiable.
         """
         result: Tensor = _Scatter.apply(x, self)
         return result

@@ -1,13 +1,14 @@
 r"""How each mask is prepared and bound on a graph that several processes hold.
 
-A mask on a :class:`~pyg_topomask.distributed.ShardedGraph` is a :class:`~pyg_topomask.operators.MaskOperator` whose capabilities
-communicate, so that its algebra and every layer work as on one process.
+A mask on a :class:`~pyg_topomask.distributed.ShardedGraph` is a :class:`~pyg_topomask.operators.MaskOperator` whose
+capabilities communicate. Its algebra and every layer then work as on one process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -55,6 +56,7 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.masks.adjacency import AdjacencyState
 from pyg_topomask.masks.expander import ExpanderState, expander_edges
+from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
@@ -100,7 +102,7 @@ def bind_mask(mask: Mask, graph: ShardedGraph, state: Any) -> MaskOperator:
 
 def _steps(mask: Mask) -> _Steps:
     if type(mask) not in _STEPS:
-        names = ', '.join(sorted(kind.__name__ for kind in (*_STEPS, *_COMPOSED)))
+        names = ', '.join(sorted(kind.__name__ for kind in [*_STEPS, *_COMPOSED]))
         raise ArgumentError('mask', f'{type(mask).__name__} on a sharded graph', names)
     return _STEPS[type(mask)]
 
@@ -170,8 +172,8 @@ def _prepare_hops(mask: HopMask, graph: ShardedGraph, generator: Generator) -> H
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
     pairs: WalkFeatures = graph.group.together(lambda: mask.prepare(subgraph))
     kept = pairs.start < graph.num_nodes
-    columns = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
-    return HaloState(_without_edges(halo), halo, WalkFeatures(*columns, halo.size, mask.max_hops))
+    start, visited, length, load = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
+    return HaloState(_without_edges(halo), halo, WalkFeatures(start, visited, length, load, halo.size, mask.max_hops))
 
 
 def _without_edges(halo: Halo) -> Graph:
@@ -181,9 +183,8 @@ def _without_edges(halo: Halo) -> Graph:
 # Series of sparse masks.
 
 
-def _prepare_series(mask: PowerSeriesMask, graph: ShardedGraph, generator: Generator) -> HaloState:
-    state: HaloState = mask.prepare(graph, generator)  # that of the adjacency matrix, which is prepared as above
-    return state
+def _prepare_series(mask: PowerSeriesMask, graph: ShardedGraph, generator: Generator) -> Any:
+    return mask.prepare(graph, generator)  # that of the adjacency matrix, which is prepared as above
 
 
 def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[Tensor, ...]]:
@@ -217,8 +218,8 @@ def _chain(query: tuple[Tensor, ShardWalks], key: tuple[Tensor, ShardWalks]) -> 
     """
     halves, tensors = [], []
     for index, (value, walks) in enumerate((query, key)):
-        structure = HaloStructure(SparseStructure(transposed=index == 1), walks.halo.number, transposed=index == 1)
-        halves.append(structure)
+        transposed = index == 1
+        halves.append(HaloStructure(SparseStructure(transposed), walks.halo.number, transposed))
         tensors.append((value, *walks.features.pattern.tensors))
     structure = ChainStructure(tuple(halves), tuple(map(len, tensors)))
     return Product(structure, [tensor for group in tensors for tensor in group], tensors[0][0].size(1) + tensors[1][0].size(1))
@@ -228,17 +229,12 @@ def _bind_walks(mask: GRFMask, graph: ShardedGraph, state: tuple[ShardWalks, Sha
     query, key = state
     f = mask.f
     if mask.asymmetric is True:
-        operator = mask.bind(_without_edges(query.halo), _GRFState(query.features, key.features))
+        operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
     key_f = mask.key_f if mask.asymmetric == 'pairs' else f
     value = query.features.values(f)
     key_value = value if key is query and key_f is f else key.features.values(key_f)
     return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
-
-
-class _GRFState(NamedTuple):
-    query: WalkFeatures
-    key: WalkFeatures
 
 
 def _prepare_rwgnk(mask: RWGNKMask, graph: ShardedGraph, generator: Generator) -> Any:
@@ -288,7 +284,7 @@ def _prepare_causal(mask: CausalMask, graph: ShardedGraph, generator: Generator)
     layouts: tuple[Tensor, ...] = graph.group.together(lambda: mask.prepare(local))
     value = graph.nodes if mask.order is None else graph.attribute(mask.order, 'order').view(-1)
     bounds = graph.group.gather((value.min().item(), value.max().item()))
-    for rank, (before, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for rank, (before, after) in enumerate(pairwise(bounds)):
         if not before[1] < after[0]:
             raise ArgumentError(
                 'order',
@@ -335,4 +331,4 @@ _STEPS: dict[type[Mask], _Steps] = {
     CausalMask: _Steps(_prepare_causal, _bind_causal),
     ToeplitzMask: _Steps(_prepare_grid, _bind_grid),
 }
-_COMPOSED = (SumMask, ScaledMask, TransposedMask, HadamardMask, MultiHeadMask)
+_COMPOSED: tuple[type[Mask], ...] = (SumMask, ScaledMask, TransposedMask, HadamardMask, MultiHeadMask)

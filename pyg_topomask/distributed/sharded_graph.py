@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 import pyg_topomask.distributed.attention as attention
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.convolution import convolve
+from pyg_topomask.distributed.convolution import check_norms, convolve
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.errors import ArgumentError
@@ -39,25 +39,27 @@ class ShardSegments(Segments):
 
     @property
     def position(self) -> Tensor:
-        return self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
+        nodes: Tensor = self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
+        return nodes
 
     def _measured(self) -> tuple[int, int]:
         return self.shard.total_nodes, self.shard.total_nodes**2
 
     def maximum(self, x: Tensor) -> Tensor:
-        return self.shard.group.maximum(x.amax(0, keepdim=True)).expand_as(x)
+        largest: Tensor = self.shard.group.maximum(x.amax(0, keepdim=True))
+        return largest.expand_as(x)
 
 
 class ShardedGraph(Graph, Numbered):
-    r"""A graph whose nodes are divided among the processes that :obj:`torchrun` has started. Layers are called with the features of
-    the nodes of this process, :obj:`layer(x, graph=sharded)`, and return their rows of the output for the whole graph. Their
-    gradients are exact as well, if every process calls :obj:`backward`: what counts is the sum of the losses of all processes,
-    see :func:`~pyg_topomask.distributed.mean_over_nodes`. Gradients of parameters are then summed by
+    r"""A graph whose nodes are divided among the processes that :obj:`torchrun` has started. Layers are called with the
+    features of the nodes of this process, :obj:`layer(x, graph=sharded)`, and return their rows of the output for the whole
+    graph. Their gradients are exact as well, if every process calls :obj:`backward`: what counts is the sum of the losses of
+    all processes, see :func:`~pyg_topomask.distributed.mean_over_nodes`. Gradients of parameters are then summed by
     :func:`~pyg_topomask.distributed.sum_gradients`.
 
     A process holds the edges that its nodes receive, and lists of the nodes of other processes that these come from (the halo).
-    Make the graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes. Without
-    processes it is a graph of one shard.
+    Make the graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes.
+    Without processes it is a graph of one shard.
 
     .. list-table:: What a mask sends, for each process and step
         :header-rows: 1
@@ -129,11 +131,11 @@ class ShardedGraph(Graph, Numbered):
             edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`.
             num_nodes (int): The number of nodes :math:`N`.
             edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
-            partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, as METIS finds one; :obj:`None` divides the
-                nodes in their order into equal parts. (default: :obj:`None`)
+            partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, as METIS finds one; :obj:`None` divides
+                the nodes in their order into equal parts. (default: :obj:`None`)
             timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
-            folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see and
-                map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
+            folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see
+                and map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
 
         Raises:
             ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have
@@ -197,8 +199,8 @@ class ShardedGraph(Graph, Numbered):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process of
-        all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
+        r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process
+        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
 
         Args:
             data (torch_geometric.data.Data): One graph.
@@ -287,9 +289,7 @@ class ShardedGraph(Graph, Numbered):
     def union(self, first: Halo, second: Halo) -> Halo:
         r"""Returns the halo of the nodes of two, which the graph keeps. All processes call this."""
         key = 'halo', first.number, second.number
-        return self.prepared(
-            key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique())
-        )
+        return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
 
     def check_call(self, signature: str) -> None:
         r"""Raises an error in all processes unless all of them call layers of the same sizes, when one is called first.
@@ -329,6 +329,9 @@ class ShardedGraph(Graph, Numbered):
 
     def convolve(self, conv: Any, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
         return convolve(conv, x, self, **kwargs)
+
+    def check_layer(self, layer: torch.nn.Module) -> None:
+        check_norms(layer)
 
     def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
         return attention.linear_attention(q, k, v, mask, route, self)
@@ -422,4 +425,8 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
 def _fingerprint(edge_index: Tensor, weight: Tensor | None) -> tuple[int, int, int | None]:
     source, target = edge_index.long()
     edges = splitmix((source << 32) ^ target)
-    return edge_index.size(1), int(edges.sum()), None if weight is None else int((edges * weight.float().view(torch.int32)).sum())
+    return (
+        edge_index.size(1),
+        int(edges.sum()),
+        None if weight is None else int((edges * weight.float().view(torch.int32)).sum()),
+    )

@@ -18,8 +18,8 @@ from pyg_topomask.structures import Composition, MaskStructure
 
 @dataclass(frozen=True)
 class SummedStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}`: a sum over all nodes, then factors of each. Tensors: the factors of the nodes of this
-    process, :obj:`[n, H or 1, r]`.
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}`: a sum over all nodes, then factors of each. Tensors: the factors of the nodes of
+    this process, :obj:`[n, H or 1, r]`.
 
     Args:
         shard (int): The number of the graph.
@@ -32,7 +32,8 @@ class SummedStructure(MaskStructure):
         sums = torch.stack([(right[..., rank, None] * x).sum(0) for rank in range(right.size(-1))])
         sums = sum_over_processes(sums, BY_NUMBER[self.shard].group)
         terms = [left[..., rank, None] * each for rank, each in enumerate(sums)]
-        return sum(terms[1:], start=terms[0])
+        total: Tensor = sum(terms[1:], start=terms[0])
+        return total
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.apply([factor.abs() for factor in tensors], x)
@@ -134,7 +135,8 @@ class PolynomialStructure(MaskStructure):
         bound = torch.where(row == col, value, value.abs())
         product = self.apply((coefficients, bound, *pattern), x).clamp(min=0.0)
         largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
-        return product + max(1.0, self.error / (16 * torch.finfo(x.dtype).eps)) * largest
+        bounded: Tensor = product + max(1.0, self.error / (16 * torch.finfo(x.dtype).eps)) * largest
+        return bounded
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, matrix = self.inner.transpose(tensors[1:])

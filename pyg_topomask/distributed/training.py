@@ -2,16 +2,19 @@ r"""What training on a sharded graph needs beside the layers: a loss, gradients 
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import LayerNorm
 
 from pyg_topomask.distributed.communication import Processes, sum_over_processes
+from pyg_topomask.distributed.convolution import check_norms
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['GlobalBatchNorm', 'check_parameters', 'convert_batch_norm', 'mean_over_nodes', 'sum_gradients']
+__all__ = ['GlobalBatchNorm', 'GlobalLayerNorm', 'check_parameters', 'convert_norms', 'mean_over_nodes', 'sum_gradients']
 
 
 class _Shared(torch.autograd.Function):
@@ -83,8 +86,8 @@ def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
 
 
 class GlobalBatchNorm(torch.nn.BatchNorm1d):
-    r"""Batch normalization with the mean and the variance of the nodes of all processes. Its parameters and buffers are those of
-    :class:`torch.nn.BatchNorm1d`. It sends :math:`2 C + 1` numbers, and in the backward pass :math:`2 C`.
+    r"""Batch normalization with the mean and the variance of the nodes of all processes. Its parameters and buffers are those
+    of :class:`torch.nn.BatchNorm1d`. It sends :math:`2 C + 1` numbers, and in the backward pass :math:`2 C + 1`.
 
     Args:
         norm (torch.nn.BatchNorm1d): The normalization that it takes the parameters and buffers of.
@@ -101,11 +104,7 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
     def forward(self, input: Tensor) -> Tensor:
         if not self.training and self.running_mean is not None:
             return super().forward(input)
-        x = input.to(torch.promote_types(input.dtype, torch.float32))
-        sums = sum_over_processes(torch.cat([x.sum(0), x.new_full((1,), float(x.size(0)))]), self.group)
-        count = sums[-1].detach()
-        mean = sums[:-1] / count
-        variance = sum_over_processes((x - mean).square().sum(0), self.group) / count
+        x, mean, variance, count = _moments(input, self.group, 0)
         if self.training and self.running_mean is not None and self.running_var is not None:
             self._update(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1.0))
         out = (x - mean) * (variance + self.eps).rsqrt()
@@ -123,22 +122,85 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
         self.running_var.lerp_(variance.to(self.running_var.dtype), share)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalBatchNorm:
+        return _copied(self, memo)
 
-def convert_batch_norm(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Module:
-    r"""Replaces every :class:`torch.nn.BatchNorm1d` in a model, also that within :class:`torch_geometric.nn.BatchNorm`, by
-    :class:`GlobalBatchNorm`, in place, and returns the model.
+
+class GlobalLayerNorm(LayerNorm):
+    r"""Layer normalization of PyG in the mode :obj:`"graph"`: with the mean and the deviation of all features of the nodes of
+    all processes. Its parameters are those of :class:`torch_geometric.nn.LayerNorm`. It sends 3 numbers, also in the backward
+    pass.
+
+    Args:
+        norm (torch_geometric.nn.LayerNorm): The normalization that it takes the parameters of.
+        graph (ShardedGraph): The graph.
+    """
+
+    def __init__(self, norm: LayerNorm, graph: ShardedGraph) -> None:
+        super().__init__(norm.in_channels, norm.eps, norm.affine, norm.mode)
+        self._parameters = norm._parameters
+        self.group = graph.group
+        self.train(norm.training)
+
+    def forward(self, x: Tensor, batch: Tensor | None = None, batch_size: int | None = None) -> Tensor:
+        centered, mean, variance, _ = _moments(x, self.group, None)
+        # The root has no gradient at 0, where every feature is the mean.
+        deviation = variance.masked_fill(variance == 0, 1.0).sqrt().masked_fill(variance == 0, 0.0)
+        out: Tensor = (centered - mean) / (deviation + self.eps)
+        if self.weight is not None:
+            out = out * self.weight + self.bias
+        return out.to(x.dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalLayerNorm:
+        return _copied(self, memo)
+
+
+Norm = TypeVar('Norm', GlobalBatchNorm, GlobalLayerNorm)
+
+
+def _copied(norm: Norm, memo: dict[int, Any]) -> Norm:
+    r"""Copies a normalization, but for its processes, which all copies share."""
+    copied = norm.__new__(type(norm))
+    memo[id(norm)] = copied
+    memo[id(norm.group)] = norm.group
+    copied.__dict__.update({name: copy.deepcopy(value, memo) for name, value in norm.__dict__.items()})
+    return copied
+
+
+def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Returns the features in float32 or better, and their mean, variance and number over all processes."""
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    count = x.new_full((1,), float(x.numel() if dim is None else x.size(0)))
+    sums = sum_over_processes(torch.cat([x.sum(dim).view(-1), count]), group)
+    count = sums[-1].detach()
+    mean = sums[:-1] / count
+    variance = sum_over_processes((x - mean).square().sum(dim).view(-1), group) / count
+    return x, mean, variance, count
+
+
+def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Module:
+    r"""Replaces every normalization over nodes in a model by one over the nodes of all processes, in place, and returns the
+    model: :class:`torch.nn.BatchNorm1d`, also within :class:`torch_geometric.nn.BatchNorm`, by :class:`GlobalBatchNorm`, and
+    :class:`torch_geometric.nn.LayerNorm` in its mode :obj:`"graph"` by :class:`GlobalLayerNorm`. The state dictionary stays the
+    same.
 
     Args:
         module (torch.nn.Module): The model.
         graph (ShardedGraph): The graph.
 
+    Raises:
+        ValueError: If the model has another normalization over nodes.
+
     Example:
         >>> graph = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
-        >>> convert_batch_norm(torch.nn.BatchNorm1d(4), graph)
+        >>> convert_norms(torch.nn.BatchNorm1d(4), graph)
         GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
     """
+    check_norms(module, converted=False)
     if type(module) is torch.nn.BatchNorm1d:
         return GlobalBatchNorm(module, graph)
+    if type(module) is LayerNorm and module.mode == 'graph':
+        return GlobalLayerNorm(module, graph)
     for name, child in module.named_children():
-        module.add_module(name, convert_batch_norm(child, graph))
+        module.add_module(name, convert_norms(child, graph))
     return module

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ShardWalks:
-    r"""What the walks of the nodes of this process leave behind, as features of the extended nodes, and the halo of the nodes that
-    they visit in other processes.
+    r"""What the walks of the nodes of this process leave behind, as features of the extended nodes, and the halo of the nodes
+    that they visit in other processes.
     """
 
     features: WalkFeatures
@@ -31,8 +31,8 @@ class ShardWalks:
 
 
 def shard_ensembles(graph: ShardedGraph, settings: WalkSettings, seed: int) -> tuple[ShardWalks, ShardWalks]:
-    r"""Walks from the nodes of this process as :func:`~pyg_topomask.walks.walk.sample_ensembles` walks in one process: the walks
-    are the same. Returns the walks of the queries and of the keys, one object if they are the same.
+    r"""Walks from the nodes of this process as :func:`~pyg_topomask.walks.walk.sample_ensembles` walks in one process: the
+    walks are the same. Returns the walks of the queries and of the keys, one object if they are the same.
 
     Args:
         graph (ShardedGraph): The graph.

@@ -276,7 +276,8 @@ class NodeReductions:
 
     def components(self) -> tuple[Tensor, int]:
         r"""Returns the connected component of each node, and their number."""
-        return components(self.pattern)
+        found: tuple[Tensor, int] = components(self.pattern)
+        return found
 
     def product(self, weight: Tensor, vector: Tensor) -> Tensor:
         r"""Returns the product of a matrix of other entries with a vector, :obj:`[N, 1]`."""

@@ -225,7 +225,9 @@ class RWGNKMask(Mask):
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
         hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
-        return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes) if self.alpha > 0 else None)
+        return ExpectedVisits(
+            hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes) if self.alpha > 0 else None
+        )
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         if isinstance(state, ExpectedVisits):

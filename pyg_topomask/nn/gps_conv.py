@@ -155,6 +155,8 @@ class TopoGPSConv(GPSConv):
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the updated edge
             features where :obj:`conv` updates them.
         """
+        if graph is not None:
+            graph.check_layer(self)
         hs, edge_attr = [], None
         if self.conv is not None:
             local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}

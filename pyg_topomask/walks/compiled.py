@@ -327,7 +327,9 @@ def walk(
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, ratio, cumulative, going, ranked
-            return int(_walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns))
+            return int(
+                _walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns)
+            )
 
         columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)

@@ -63,15 +63,17 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         tensor([1., 1., 1., 1.])
     """
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
-    start, visited, length, load = walks_from(range(graph.num_nodes), graph.segments.position, transitions, settings, seed, backend)
+    start, visited, length, load = walks_from(
+        range(graph.num_nodes), graph.segments.position, transitions, settings, seed, backend
+    )
     return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
 
 
 def walks_from(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, backend: str = 'auto'
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Walks as :func:`sample_walks` does from some of the nodes. Returns start, visited node, hops and load of the visits, those
-    to the same node after the same number of hops as one, in this order.
+    r"""Walks as :func:`sample_walks` does from some of the nodes. Returns start, visited node, hops and load of the visits, in
+    ascending order. Those to the same node after the same number of hops are one.
 
     Args:
         nodes (range): The nodes to start from.
@@ -83,7 +85,8 @@ def walks_from(
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if uses_numba(backend, transitions.first.device) and SAMPLERS[settings.sampler] in COMPILED:
-        return _compiled(nodes, position, transitions, settings, seed)
+        visits: tuple[Tensor, Tensor, Tensor, Tensor] = _compiled(nodes, position, transitions, settings, seed)
+        return visits
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]

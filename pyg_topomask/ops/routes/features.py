@@ -17,8 +17,8 @@ _BLOCK = 2**21
 
 
 def features_at_a_time(numbers: int) -> int:
-    r"""Returns how many features are multiplied at a time, so that a block of outer products fits the cache, and small graphs take
-    one step.
+    r"""Returns how many features are multiplied at a time, so that a block of outer products fits the cache, and small graphs
+    take one step.
 
     Args:
         numbers (int): The number of values.

@@ -49,12 +49,16 @@ def data_of(kind: str) -> Data:
     """A graph with an isolated node, self-loops and parallel edges: directed with weights of both signs, or undirected."""
     generator = torch.Generator().manual_seed(3)
     edge_index = torch.randint(NODES - 1, (2, 130), generator=generator)
-    weight = torch.rand(130, generator=generator, dtype=torch.float64) + 0.3
+    weight: Tensor | None = torch.rand(130, generator=generator, dtype=torch.float64) + 0.3
     if kind == 'undirected':
         edge_index, weight = to_undirected(edge_index, weight, reduce='add')
+    elif kind == 'one_sided':  # the nodes of the second process receive nothing
+        edge_index[1] %= NODES // 2
     elif kind == 'directed':
         weight = weight * (1 - 2 * (torch.arange(130) % 5 == 0).double())
     features = torch.randn(NODES, 8 + 6, generator=generator, dtype=torch.float64)
+    if kind == 'unweighted':
+        weight = None
     return Data(
         x=features[:, :CHANNELS],
         edge_index=edge_index,
@@ -76,11 +80,12 @@ def partition_of(name: str | None, processes: int) -> Tensor | None:
 
 @dataclass(frozen=True)
 class Case:
-    """A layer, the kind of the graph, and how nodes are divided."""
+    """A layer, the kind of the graph, how nodes are divided, and what the shards are made of."""
 
     make: Callable[[], torch.nn.Module]
     graph: str = 'directed'
     partition: str | None = None
+    source: str = 'data'
 
 
 def linear(mask: Any, feature_map: str = 'elu', **options: Any) -> Callable[[], torch.nn.Module]:
@@ -100,6 +105,12 @@ def mlp() -> torch.nn.Module:
 
 
 CASES = {
+    'no_edges': Case(grf(), 'one_sided'),
+    'no_edges_adjacency': Case(linear(lambda: AdjacencyMask(2) + PowerSeriesMask(2, 2, flow='target_to_source')), 'one_sided'),
+    'parts': Case(grf(), source='parts'),
+    'parts_unweighted': Case(grf(), 'unweighted', source='parts'),
+    'file': Case(grf(transition='weight'), source='file'),
+    'folder': Case(grf(transition='weight'), partition='random', source='folder'),
     'packing': Case(linear(PackingMask)),
     'packing_favor': Case(linear(PackingMask, 'favor'), partition='random'),
     'packing_relu': Case(linear(PackingMask, 'relu')),
@@ -160,6 +171,8 @@ CASES = {
         partition='random',
     ),
 }
+#: Cases that are also run in float32.
+SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softmax', 'gps_gcn')
 
 
 def walk_mask_of_one_head() -> GRFMask:
@@ -184,5 +197,5 @@ def run_layer(layer: torch.nn.Module, x: Tensor, graph: Graph) -> Tensor:
 
 
 def weights_of_loss(nodes: Tensor, dtype: torch.dtype) -> Tensor:
-    """Numbers that make the loss another function of every output."""
-    return torch.sin(torch.arange(CHANNELS).double() + 3.0 * nodes.double().unsqueeze(1)).to(dtype)
+    """Numbers that make the loss another function of every output, with gradients that are not small."""
+    return 50 * torch.sin(torch.arange(CHANNELS).double() + 3.0 * nodes.double().unsqueeze(1)).to(dtype)
