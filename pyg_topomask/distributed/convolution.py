@@ -13,6 +13,7 @@ from torch_geometric.nn import (
     GENConv,
     GINConv,
     GINEConv,
+    GPSConv,
     GraphConv,
     PNAConv,
     ResGatedGraphConv,
@@ -41,8 +42,8 @@ _BIPARTITE = (GATConv, GATv2Conv, GENConv, GINConv, GINEConv, GraphConv, ResGate
 _OTHER_NORMS = (DiffGroupNorm, GraphNorm, GraphSizeNorm, InstanceNorm, MeanSubtractionNorm, PairNorm)
 
 
-def check_norms(module: torch.nn.Module, converted: bool = True) -> None:
-    r"""Raises an error for a normalization over the nodes of this process alone.
+def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
+    r"""Raises an error for a normalization over the nodes of this process alone, or attention of PyG to these.
 
     Args:
         module (torch.nn.Module): A layer or a model.
@@ -50,6 +51,10 @@ def check_norms(module: torch.nn.Module, converted: bool = True) -> None:
             (default: :obj:`True`)
     """
     for name, child in module.named_modules():
+        if isinstance(child, GPSConv) and child.attn_type in ('multihead', 'performer'):
+            raise ArgumentError(
+                name or 'attn_type', f'{child.attn_type!r}, which attends to the nodes of one process', 'attn=', verb='is'
+            )
         local = type(child) is torch.nn.BatchNorm1d or (type(child) is LayerNorm and child.mode == 'graph')
         if isinstance(child, _OTHER_NORMS) or (local and converted):
             raise ArgumentError(
@@ -73,7 +78,7 @@ def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
     Raises:
         ValueError: If the convolution is another one: some look at more than the edges that a node receives.
     """
-    check_norms(conv)
+    check_nodes(conv)
     kind, edge_index = type(conv), graph.edge_index
     known = (*_BIPARTITE, GCNConv, PNAConv)
     if kind not in known or getattr(conv, 'flow', '') != 'source_to_target':

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 import pyg_topomask.distributed.attention as attention
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.convolution import check_norms, convolve
+from pyg_topomask.distributed.convolution import check_nodes, convolve
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.errors import ArgumentError
@@ -331,7 +331,7 @@ class ShardedGraph(Graph, Numbered):
         return convolve(conv, x, self, **kwargs)
 
     def check_layer(self, layer: torch.nn.Module) -> None:
-        check_norms(layer)
+        check_nodes(layer)
 
     def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
         return attention.linear_attention(q, k, v, mask, route, self)
