@@ -39,11 +39,13 @@ def layer_type(path: Path) -> list[str]:
 
 
 def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> Iterator[tuple[Path, str]]:
-    """Files with words: all words for the thorough ones, and for the others their own and two more, which take turns."""
+    """Files with words: all for the thorough ones, and for the others theirs and two more, which take turns. A file without a
+    local layer has no model without attention."""
     turns = itertools.cycle(words)
     for path in paths:
-        chosen = layer_type(path)[1]
-        more = words if path.stem in thorough else itertools.islice((word for word in turns if word != chosen), 2)
+        local, chosen = layer_type(path)
+        excluded = {chosen, local if local == 'None' else chosen}
+        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in excluded), 2)
         yield from ((path, word) for word in sorted({chosen, *more}))
 
 

@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.graphs import in_batches
 
-__all__ = ['Splits', 'normals_of_meshes', 'speed_of_traffic']
+__all__ = ['Splits', 'data_to_interpolate', 'normals_of_meshes', 'speed_of_traffic']
 
 #: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
 Splits = tuple[list[Data], list[Data], list[Data]]
@@ -62,13 +63,24 @@ def _patch(edges: csr_array, normal: NDArray[Any], generator: np.random.Generato
             break
     known = generator.random(VERTICES) < KNOWN
     target = torch.from_numpy(normal[nodes]).float()
-    return _to_interpolate(edges[nodes][:, nodes], target, known, ~known)
+    return data_to_interpolate(from_scipy_sparse_matrix(edges[nodes][:, nodes])[0], target, known, ~known)
 
 
-def _to_interpolate(edges: csr_array, target: torch.Tensor, known: NDArray[Any], asked: NDArray[Any]) -> Data:
+def data_to_interpolate(
+    edge_index: Tensor, target: Tensor, known: NDArray[Any], asked: NDArray[Any], features: Tensor | None = None
+) -> Data:
+    r"""Returns a graph whose features are the targets of known nodes, 0 at all others, and whether a node is known.
+
+    Args:
+        edge_index (Tensor): The edges.
+        target (Tensor): The targets of all nodes.
+        known (numpy.ndarray): Whether a node is known.
+        asked (numpy.ndarray): Whether a node counts.
+        features (Tensor, optional): What is known of all nodes. (default: :obj:`None`)
+    """
     flag = torch.from_numpy(known).float().unsqueeze(1)
-    edge_index, _ = from_scipy_sparse_matrix(edges)
-    return Data(x=torch.cat([target * flag, flag], 1), edge_index=edge_index, y=target, mask=torch.from_numpy(asked))
+    x = [target * flag, flag] if features is None else [target * flag, flag, features]
+    return Data(x=torch.cat(x, 1), edge_index=edge_index, y=target, mask=torch.from_numpy(asked))
 
 
 def speed_of_traffic(path: Path, seed: int) -> Splits:
@@ -83,7 +95,7 @@ def speed_of_traffic(path: Path, seed: int) -> Splits:
     stored = np.load(path)
     speed, weight = stored['speed'].astype(np.float64), stored['adj']
     edges = csr_array(np.triu(weight + weight.T, 1) > 0)
-    edges = (edges + edges.T).astype(np.float64)
+    edge_index, _ = from_scipy_sparse_matrix((edges + edges.T).astype(np.float64))
     generator = np.random.default_rng(seed)
     hidden = np.zeros(speed.shape[1], dtype=bool)
     hidden[generator.choice(len(hidden), len(hidden) // 4, replace=False)] = True
@@ -97,6 +109,6 @@ def speed_of_traffic(path: Path, seed: int) -> Splits:
             known = ~hidden & (generator.random(len(hidden)) < 0.5) if number == 0 else ~hidden
             asked = ~hidden & ~known if number == 0 else hidden
             target = torch.from_numpy((speed[time] - mean) / scale).float().unsqueeze(1)
-            graphs.append(_to_interpolate(edges, target, known, asked))
+            graphs.append(data_to_interpolate(edge_index, target, known, asked))
         parts.append(in_batches(graphs, 32))
     return parts[0], parts[1], parts[2]

@@ -7,17 +7,18 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import BatchNorm1d, Linear, Module, ModuleList
+from torch.nn import BatchNorm1d, LayerNorm, Linear, Module, ModuleList
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
 from torch_geometric.utils import to_dense_batch
 
+from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 
-__all__ = ['Network', 'Setting']
+__all__ = ['VARIANTS', 'Network', 'Setting']
 
 
 class Setting(NamedTuple):
@@ -35,6 +36,7 @@ class Setting(NamedTuple):
         rate (float): The learning rate.
         dropout (float): The dropout probability after each layer.
         heads (int): The number of heads.
+        variant (str): How the attention enters a layer, a key of :obj:`VARIANTS`.
     """
 
     local: str
@@ -47,6 +49,7 @@ class Setting(NamedTuple):
     rate: float = 1e-2
     dropout: float = 0.0
     heads: int = 4
+    variant: str = 'sum'
 
     @property
     def name(self) -> str:
@@ -55,6 +58,8 @@ class Setting(NamedTuple):
         if self.attention != 'none':
             masked = self.attention.split()[-1] in MASKS
             words.append(f'{self.attention} ({self.reach} hops, {self.start})' if masked else self.attention)
+        if self.variant != 'sum':
+            words.append(self.variant)
         return ' + '.join(words) or 'no graph'
 
 
@@ -106,6 +111,21 @@ ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
 }
 
 
+#: How an attention enters a layer, in words.
+VARIANTS = {
+    'sum': 'The attention is added, with the feature map ReLU.',
+    'gate': 'The attention is multiplied by a sigmoid of a linear map of the input first, as in Polynormer.',
+    'norm': 'The attention passes a layer norm first.',
+    'residual': 'The input of the layer is added, too.',
+    'every second': 'The first, third, ... layers have the attention, the others do not.',
+    'elu': 'The feature map is ELU + 1.',
+    'square': 'The feature map is the square.',
+    'focused': 'The feature map is that of focused linear attention.',
+    'fast mask': 'The parameters of the mask learn ten times as fast.',
+    'slow mask': 'The parameters of the mask learn a tenth as fast.',
+}
+
+
 class DenseBatch(Module):
     r"""An attention of PyG, which takes batches of graphs that are padded to one size."""
 
@@ -137,6 +157,10 @@ class MeanOverMask(Module):
         return out
 
 
+def _feature_map(setting: Setting) -> str:
+    return setting.variant if setting.variant in FEATURE_MAPS else 'relu'
+
+
 def make_attention(setting: Setting) -> Module | None:
     r"""Makes the attention of a layer."""
     name = setting.attention
@@ -148,7 +172,7 @@ def make_attention(setting: Setting) -> Module | None:
         return MaskedLinearAttention(setting.width, setting.heads)
     if name.startswith('mean '):
         return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
-    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting))
+    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), _feature_map(setting))
 
 
 class Layer(Module):
@@ -158,16 +182,23 @@ class Layer(Module):
         super().__init__()
         self.local = None if setting.local == 'none' else LOCAL[setting.local](setting.width, setting.heads)
         self.attention = make_attention(setting)
+        self.gate = Linear(setting.width, setting.width) if setting.variant == 'gate' else None
+        self.branch_norm = LayerNorm(setting.width) if setting.variant == 'norm' else None
         self.lin = Linear(setting.width, setting.width)
         self.norm = BatchNorm1d(setting.width)
-        self.dropout = setting.dropout
+        self.dropout, self.residual = setting.dropout, setting.variant == 'residual'
 
     def forward(self, example: Example, x: Tensor) -> Tensor:
         out = self.lin(x)
         if self.local is not None:
             out = out + self.local(x, example.adj)
         if self.attention is not None:
-            out = out + self.attention(x, graph=example.graph)
+            branch = self.attention(x, graph=example.graph)
+            if self.gate is not None:
+                branch = branch * self.gate(x).sigmoid()
+            out = out + (branch if self.branch_norm is None else self.branch_norm(branch))
+        if self.residual:
+            out = out + x
         return torch.nn.functional.dropout(self.norm(out).relu(), self.dropout, self.training)
 
 
@@ -177,7 +208,8 @@ class Network(Module):
     def __init__(self, setting: Setting, features: int, classes: int) -> None:
         super().__init__()
         self.lin_in = Linear(features, setting.width)
-        self.layers = ModuleList(Layer(setting) for _ in range(setting.layers))
+        without = setting._replace(attention='none') if setting.variant == 'every second' else setting
+        self.layers = ModuleList(Layer(without if index % 2 else setting) for index in range(setting.layers))
         self.lin_out = Linear(setting.width, classes)
 
     def forward(self, example: Example) -> Tensor:

@@ -2,12 +2,12 @@ r"""What is trained for each task: models with a mask, and what they are compare
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from benchmarks.accuracy.networks import Setting
+from benchmarks.accuracy.networks import VARIANTS, Setting
 
-__all__ = ['MASKED', 'PLANS', 'Plan']
+__all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'Plan']
 
 #: The group of models with a mask.
 MASKED = 'mask'
@@ -31,7 +31,9 @@ class Plan:
             yield from settings
 
 
-def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1) -> Plan:
+def _plan(
+    masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1, unmasked: tuple[str, ...] = UNMASKED
+) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
     from some of the first by equal scores.
     """
@@ -39,19 +41,23 @@ def _plan(masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: 
         MASKED: masked,
         f'{MASKED}, equal scores': tuple(each._replace(attention=f'mean {each.attention}') for each in masked[:controls]),
         'no attention': (masked[0]._replace(attention='none'),),
-        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in UNMASKED),
+        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in unmasked),
         'message passing': messages,
     }
     return Plan(groups)
 
 
-def _variants(first: Setting, *changes: dict[str, object]) -> tuple[Setting, ...]:
+def _variants(first: Setting, *changes: Mapping[str, object]) -> tuple[Setting, ...]:
     return (first, *(first._replace(**change) for change in changes))  # type: ignore[arg-type]
 
 
 _TREES = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
+_LOOKUP = Setting('none', 'hop', 3, 32, 4, 'balls', epochs=60, dropout=0.0)
 _MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
 _SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
+_SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
+_MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
+_CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 #: The plans by the name of the task.
 PLANS = {
     'trees': _plan(
@@ -63,6 +69,15 @@ PLANS = {
             {'local': 'gcn'},
         ),
     ),
+    'lookup': _plan(
+        _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}),
+        _variants(
+            _LOOKUP._replace(local='sage', attention='none', layers=8, epochs=80),
+            {'layers': 4},
+            {'local': 'gcn'},
+            {'local': 'gat'},
+        ),
+    ),
     'meshes': _plan(
         _variants(_MESHES, {'start': 'hops'}, {'start': 'decay'}, {'attention': 'powers', 'start': 'hops'}),
         _variants(
@@ -72,11 +87,49 @@ PLANS = {
         ),
     ),
     'sydney': _plan(
-        _variants(_SYDNEY, {'layers': 4, 'reach': 4, 'epochs': 80}),
+        (_SYDNEY, _SYDNEY_DEEP),
         _variants(
             _SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140),
             {'local': 'gcn', 'epochs': 110},
         ),
         controls=2,
     ),
+    'minesweeper': _plan(
+        (_MINESWEEPER,),
+        _variants(
+            _MINESWEEPER._replace(local='gcn', attention='none'),
+            {'local': 'sage'},
+            {'width': 100},
+        ),
+        unmasked=('linear',),
+    ),
+    'chicago': _plan(
+        _variants(_CHICAGO, {'start': 'balls'}, {'layers': 6, 'reach': 3, 'start': 'balls'}, {'reach': 5, 'start': 'balls'}),
+        _variants(
+            _CHICAGO._replace(local='sage', attention='none', layers=16, epochs=140),
+            {'local': 'gcn', 'epochs': 110},
+            {'local': 'gcn', 'epochs': 200},
+        ),
+    ),
+}
+#: What is compared with the first setting of each task, which differs in :obj:`variant` alone.
+VARIATIONS = {
+    name: _variants(first, *({'variant': variant} for variant in VARIANTS if variant != 'sum'))
+    for name, first in (
+        ('trees', _TREES),
+        ('lookup', _LOOKUP),
+        ('meshes', _MESHES),
+        ('chicago', _CHICAGO),
+        ('sydney', _SYDNEY_DEEP),
+    )
+}
+LAYERS = (1, 2, 4, 8, 16)
+#: Models of each task with more and more layers.
+DEPTHS = {
+    name: tuple(
+        first._replace(layers=layers, local=local, attention=attention, epochs=epochs)
+        for local, attention, epochs in (('none', 'hop', first.epochs), ('sage', 'none', 80), ('gcn', 'none', 80))
+        for layers in LAYERS
+    )
+    for name, first in (('trees', _TREES), ('lookup', _LOOKUP), ('meshes', _MESHES), ('chicago', _CHICAGO))
 }

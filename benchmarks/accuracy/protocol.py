@@ -2,30 +2,43 @@ r"""Runs the plans, task by task, and writes their tables: :obj:`python -m bench
 
 from __future__ import annotations
 
-from itertools import count, takewhile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.accuracy.plans import PLANS
-from benchmarks.accuracy.store import read_runs, run_missing
-from benchmarks.accuracy.tables import write_task
+from benchmarks.accuracy.networks import Setting
+from benchmarks.accuracy.plans import DEPTHS, PLANS, VARIATIONS
+from benchmarks.accuracy.store import Job, read_runs, run_missing
+from benchmarks.accuracy.tables import splits_of, write_depths, write_task, write_variations
 from benchmarks.accuracy.tasks import TASKS
 
 __all__ = ['run', 'write_tables']
 
 RUNS = 'accuracy_runs.csv'
+#: How many splits the comparisons of layers and of depths have.
+FEW_SPLITS = 5
 
 
 def run(quick: bool, folder: Path) -> None:
-    for name, plan in PLANS.items():
-        splits = 2 if quick else TASKS[name].splits
-        settings = [setting._replace(epochs=1) if quick else setting for setting in plan.settings()]
-        # Split by split: what is interrupted has compared all models on fewer splits.
-        run_missing(((name, setting, split) for split in range(splits) for setting in settings), folder / RUNS)
+    jobs = [*_jobs({name: tuple(plan.settings()) for name, plan in PLANS.items()}, quick)]
+    if not quick:
+        jobs += [*_jobs(VARIATIONS, quick, FEW_SPLITS), *_jobs(DEPTHS, quick, FEW_SPLITS)]
+    run_missing(jobs, folder / RUNS)
     write_tables(folder, quick)
 
 
+def _jobs(settings: Mapping[str, Sequence[Setting]], quick: bool, most: int = 10) -> Iterator[Job]:
+    # Split by split: what is interrupted has compared all models on fewer splits.
+    for name, of_task in settings.items():
+        for split in range(2 if quick else min(most, TASKS[name].splits)):
+            yield from ((name, _shortened(setting, quick), split) for setting in of_task)
+
+
+def _shortened(setting: Setting, quick: bool) -> Setting:
+    return setting._replace(epochs=1) if quick else setting
+
+
 def write_tables(folder: Path, quick: bool = False) -> None:
-    r"""Writes the tables of the runs that are finished. A task of which a setting has fewer than two splits is left out.
+    r"""Writes the tables of the runs that are finished. A task is left out if one of its settings has fewer than two splits.
 
     Args:
         folder (Path): Where the runs are, and the tables will be.
@@ -33,10 +46,9 @@ def write_tables(folder: Path, quick: bool = False) -> None:
     """
     runs = read_runs(folder / RUNS)
     for name, plan in PLANS.items():
-        results = {}
-        for setting in plan.settings():
-            shortened = setting._replace(epochs=1) if quick else setting
-            jobs = ((name, shortened, split) for split in count())
-            results[setting] = [runs[job] for job in takewhile(runs.__contains__, jobs)]
+        results = {setting: splits_of(runs, name, _shortened(setting, quick)) for setting in plan.settings()}
         if min(map(len, results.values())) > 1:
             write_task(name, TASKS[name], plan, results, folder)
+    if not quick:
+        write_variations(runs, folder)
+        write_depths(runs, folder)

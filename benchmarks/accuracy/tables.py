@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 
-from benchmarks.accuracy.networks import Setting
-from benchmarks.accuracy.plans import MASKED, Plan
-from benchmarks.accuracy.tasks import Task
+from benchmarks.accuracy.networks import VARIANTS, Setting
+from benchmarks.accuracy.plans import DEPTHS, LAYERS, MASKED, VARIATIONS, Plan
+from benchmarks.accuracy.store import Job
+from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
 from benchmarks.harness import compare, pyplot, show, write_table
 
-__all__ = ['write_task']
+__all__ = ['splits_of', 'write_depths', 'write_task', 'write_variations']
 
 Row = dict[str, object]
 
@@ -100,3 +102,91 @@ def _draw(
     figure.tight_layout()
     figure.savefig(folder / f'accuracy_{name}.png', dpi=120)
     plt.close(figure)
+
+
+def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
+    r"""Writes the table :obj:`accuracy_variants`: what changes in a layer of masked attention, one change at a time.
+
+    Args:
+        runs (dict): The finished runs.
+        folder (Path): Where the table is written.
+    """
+    rows: list[Row] = []
+    for name, settings in VARIATIONS.items():
+        reference = splits_of(runs, name, settings[0])
+        for setting in settings:
+            scores = splits_of(runs, name, setting)
+            shared = min(len(scores), len(reference))
+            if shared > 1:
+                tests = [run.test for run in scores]
+                base = [run.test for run in reference[:shared]]
+                rows.append(
+                    {
+                        'task': name,
+                        'variant': setting.variant,
+                        'what it is': VARIANTS[setting.variant],
+                        'validation': show([run.validation for run in scores], 4),
+                        'test': show(tests, 4),
+                        **compare(tests[:shared], base, 'minus sum, paired', setting == settings[0], 4),
+                        'seconds': statistics.mean(run.seconds for run in scores),
+                        'splits': len(scores),
+                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                    }
+                )
+    note = (
+        'Networks of Hop attention without message passing. Each row changes one thing of the row with the variant "sum" of '
+        'its task. Paired by split, test minus test; a difference below two standard errors is "not distinguishable". Mean ± '
+        'standard error. The other settings are those of the tables of the tasks, and were not tuned again.'
+    )
+    write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
+
+
+def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
+    r"""Writes the table :obj:`accuracy_depth` and its picture: accuracy against the number of layers.
+
+    Args:
+        runs (dict): The finished runs.
+        folder (Path): Where they are written.
+    """
+    plt = pyplot()
+    figure, axes = plt.subplots(1, len(DEPTHS), figsize=(4 * len(DEPTHS), 3.5), squeeze=False)
+    rows: list[Row] = []
+    for axis, (name, settings) in zip(axes[0], DEPTHS.items(), strict=True):
+        for number, model in enumerate(dict.fromkeys(setting.name for setting in settings)):
+            of_model = {
+                each: scores for each in settings if each.name == model and len(scores := splits_of(runs, name, each)) > 1
+            }
+            for setting, scores in of_model.items():
+                tests = [run.test for run in scores]
+                rows.append(
+                    {
+                        'task': name,
+                        'model': model,
+                        'layers': setting.layers,
+                        'epochs': setting.epochs,
+                        'test': show(tests, 4),
+                        'seconds': statistics.mean(run.seconds for run in scores),
+                        'parameters': scores[0].parameters,
+                        'splits': len(scores),
+                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                    }
+                )
+            means = [statistics.mean(run.test for run in scores) for scores in of_model.values()]
+            axis.plot([each.layers for each in of_model], means, 'o-', color=f'C{number}', label=model)
+        axis.set(xscale='log', xlabel='layers', ylabel=f'test {TASKS[name].metric.name}', title=name, xticks=LAYERS)
+        axis.set_xticklabels(LAYERS)
+        axis.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(folder / 'accuracy_depth.png', dpi=120)
+    plt.close(figure)
+    note = (
+        'Hop attention without message passing, and message passing without attention, by the number of layers. Mean ± '
+        'standard error. Seconds are those of a processor in training, on one thread.'
+    )
+    write_table('accuracy_depth', 'Accuracy by the number of layers', note, rows, folder)
+
+
+def splits_of(runs: Mapping[Job, Run], name: str, setting: Setting) -> list[Run]:
+    r"""Returns the runs of a setting, split by split, as far as no split is missing."""
+    jobs = ((name, setting, split) for split in count())
+    return [runs[job] for job in takewhile(runs.__contains__, jobs)]

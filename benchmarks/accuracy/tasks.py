@@ -13,9 +13,9 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 from torchmetrics.functional.classification import binary_auroc
 
-from benchmarks.accuracy.generated import distances_to_infected, majority_on_trees
+from benchmarks.accuracy.generated import distances_on_trees, distances_to_infected, lookup_on_trees, majority_on_trees
 from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
-from benchmarks.accuracy.roads import eccentricity_on_roads
+from benchmarks.accuracy.roads import eccentricity_on_roads, volume_on_roads
 from benchmarks.harness import data_folder
 
 __all__ = ['TASKS', 'Metric', 'Task']
@@ -91,14 +91,21 @@ def _heterophilous(name: str) -> Callable[[int], Splits]:
     return load
 
 
-def _roads(split: int) -> Splits:
-    data = eccentricity_on_roads(data_folder('roads') / 'sydney.npz')
-    order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(split))
-    masks = [torch.zeros(data.num_nodes, dtype=torch.bool) for _ in range(3)]
-    tenth = data.num_nodes // 10
-    for mask, nodes in zip(masks, (order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]), strict=True):
-        mask[nodes] = True
-    return _with_masks(data, (masks[0], masks[1], masks[2]))
+def _roads(city: str) -> Callable[[int], Splits]:
+    def load(split: int) -> Splits:
+        data = eccentricity_on_roads(data_folder('roads') / f'{city}.npz')
+        order = torch.randperm(data.num_nodes, generator=torch.Generator().manual_seed(split))
+        masks = [torch.zeros(data.num_nodes, dtype=torch.bool) for _ in range(3)]
+        tenth = data.num_nodes // 10
+        for mask, nodes in zip(masks, (order[:tenth], order[tenth : 2 * tenth], order[2 * tenth :]), strict=True):
+            mask[nodes] = True
+        return _with_masks(data, (masks[0], masks[1], masks[2]))
+
+    return load
+
+
+def _volume(seed: int) -> Splits:
+    return volume_on_roads(data_folder('roads') / 'chicago_regional.npz', seed)
 
 
 def _meshes(seed: int) -> Splits:
@@ -121,11 +128,25 @@ TASKS = {
         _heterophilous('squirrel_filtered'), 5, ACCURACY, 'Squirrel without duplicates, the official splits.'
     ),
     'sydney': Task(
-        _roads,
+        _roads('sydney'),
         10,
         ACCURACY,
         'Deciles of the eccentricity within 16 edges on the road network of Sydney, 33,113 crossings, without coordinates; 10 '
         '% of the crossings for training, 10 % for validation, 80 % for test.',
+    ),
+    'chicago': Task(
+        _roads('chicago_regional'),
+        10,
+        ACCURACY,
+        'Deciles of the eccentricity within 16 edges on the road network of the region of Chicago, 12,982 crossings, without '
+        'coordinates; 10 % of the crossings for training, 10 % for validation, 80 % for test.',
+    ),
+    'volume': Task(
+        _volume,
+        1,
+        EXPLAINED,
+        'Logarithm of the volume of traffic at crossings of the region of Chicago, which counters at 10 % of them know, and '
+        'another 10 % for validation; from the counters, the degree of a crossing and the means of its roads.',
     ),
     'trees': Task(
         majority_on_trees,
@@ -133,6 +154,20 @@ TASKS = {
         ACCURACY,
         'Random trees of 500 nodes: are more nodes red than blue within 8 edges? 40 trees for training, 20 for validation, 40 '
         'for test.',
+    ),
+    'tree_distances': Task(
+        distances_on_trees,
+        17,
+        ACCURACY,
+        'Random trees of 500 nodes with 5 marked nodes: how many edges away is the next marked node, 0 to 15 or more? 40 trees '
+        'for training, 20 for validation, 40 for test.',
+    ),
+    'lookup': Task(
+        lookup_on_trees,
+        2,
+        ACCURACY,
+        'Random trees of 500 nodes, each with one of eight keys: are more red than blue, within 4 edges, of the nodes that '
+        'have the key that a node asks for? 40 trees for training, 20 for validation, 40 for test.',
     ),
     'meshes': Task(
         _meshes,

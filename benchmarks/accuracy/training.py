@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from benchmarks.accuracy.networks import Example, Network, Setting
 from benchmarks.accuracy.tasks import TASKS, Metric
 from benchmarks.harness import count_parameters
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
 
 __all__ = ['Run', 'make_example', 'train']
 
@@ -34,8 +35,10 @@ class Run(NamedTuple):
     parameters: int
 
 
-def make_example(data: Data) -> Example:
-    r"""Returns what a network reads of a graph."""
+def make_example(data: Data, like: Example | None = None) -> Example:
+    r"""Returns what a network reads of a graph, whose edges may be those of another example."""
+    if like is not None:
+        return like._replace(x=data.x)
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Sparse', UserWarning)  # CSR tensors are in beta
         adj = to_torch_csr_tensor(data.edge_index.flip(0), size=(data.num_nodes, data.num_nodes))
@@ -52,18 +55,21 @@ def train(name: str, setting: Setting, split: int) -> Run:
     """
     task = TASKS[name]
     examples: dict[int, Example] = {}  # by features: splits may share a graph
+    prepared: dict[int, Example] = {}  # by edges
     parts = []
     for graphs in task.load(split):
         for data in graphs:
             if id(data.x) not in examples:
-                examples[id(data.x)] = make_example(data)
+                examples[id(data.x)] = make_example(data, prepared.get(id(data.edge_index)))
+                prepared.setdefault(id(data.edge_index), examples[id(data.x)])
         parts.append([(examples[id(data.x)], data.mask, data.y[data.mask]) for data in graphs])
     (first, _, _), *_ = training = parts[0]
     torch.manual_seed(split)
     model = Network(setting, first.x.size(1), task.outputs)
-    optimizer = torch.optim.Adam(model.parameters(), setting.rate)
+    optimizer = torch.optim.Adam(_groups(model, setting), setting.rate)
     steps = setting.epochs * len(training)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, setting.rate, total_steps=steps, pct_start=0.1)
+    rates = [group.get('lr', setting.rate) for group in optimizer.param_groups]
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps, pct_start=0.1)
     best, seconds = Run(-math.inf, -math.inf, 0, 0.0, count_parameters(model)), 0.0
     for epoch in range(1, setting.epochs + 1):
         start = time.process_time()
@@ -79,6 +85,15 @@ def train(name: str, setting: Setting, split: int) -> Run:
             if validation > best.validation:
                 best = best._replace(validation=validation, test=test, epoch=epoch)
     return best._replace(seconds=seconds)
+
+
+def _groups(model: Network, setting: Setting) -> list[dict[str, Any]]:
+    r"""Returns the parameters for the optimizer, those of masks with a learning rate of their variant."""
+    of_masks = [each for module in model.modules() if isinstance(module, Mask) for each in module.parameters()]
+    ids = set(map(id, of_masks))
+    factor = {'fast mask': 10.0, 'slow mask': 0.1}.get(setting.variant, 1.0)
+    rest = [each for each in model.parameters() if id(each) not in ids]
+    return [{'params': group, 'lr': setting.rate * scale} for group, scale in ((rest, 1.0), (of_masks, factor)) if group]
 
 
 @torch.no_grad()

@@ -13,6 +13,7 @@ from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.datasets.peptides import PeptidesFunctional
 from pyg_topomask.datasets.pixels import CIFAR10Pixels, MNISTPixels
 from pyg_topomask.datasets.point_clouds import SceneBlocks, UrbanObjects
+from pyg_topomask.datasets.roads import RoadEccentricity
 
 __all__ = [
     'CIFAR10Pixels',
@@ -24,6 +25,7 @@ __all__ = [
     'MotifGraphs',
     'MovingDigits',
     'PeptidesFunctional',
+    'RoadEccentricity',
     'SceneBlocks',
     'UrbanObjects',
 ]
@@ -39,6 +41,7 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'motifs': MotifGraphs,
     'induced-cycles': InducedCycles,
     'majority-trees': MajorityTrees,
+    'road-eccentricity': RoadEccentricity,
     'moving-digits': MovingDigits,
     'cloth': ClothRollouts,
 }

@@ -19,11 +19,13 @@ __all__ = ['MajorityTrees']
 
 class MajorityTrees(GeneratedDataset):
     r"""Random trees with red and blue nodes, for node classification: are more nodes red than blue within :obj:`radius` edges?
+    With :obj:`num_keys` above 1, each node has a key and asks for a key: only the nodes with that key count.
 
     Each label depends on all nodes within the radius, and on no node beyond. A layer of message passing sees one edge far, so
     that the task needs as many layers as the radius, or one layer of attention with a mask that reaches it. Trees are drawn
     uniformly from all trees with numbered nodes, by their Prüfer codes. Colors are drawn with equal probability. The features
-    of a node are the one-hot vector of its color, blue first. One in five graphs is for validation, and two in five for test.
+    of a node are the one-hot vectors of its color, blue first, and with keys of its key and of the key that it asks for. A draw
+    has label 0. One in five graphs is for validation, and two in five for test.
 
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
@@ -31,6 +33,7 @@ class MajorityTrees(GeneratedDataset):
         num_graphs (int): The number of trees, from 5. (default: :obj:`100`)
         size (int): The number of nodes of a tree, from 3. (default: :obj:`500`)
         radius (int): The number of edges, from 0. (default: :obj:`8`)
+        num_keys (int): The number of keys, from 1. (default: :obj:`1`)
         seed (int): The seed. (default: :obj:`0`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
@@ -41,6 +44,8 @@ class MajorityTrees(GeneratedDataset):
     Example:
         >>> MajorityTrees(num_graphs=5, size=20)[0]
         Data(x=[20, 2], edge_index=[2, 38], y=[20])
+        >>> MajorityTrees(num_graphs=5, size=20, num_keys=8)[0]
+        Data(x=[20, 18], edge_index=[2, 38], y=[20])
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class MajorityTrees(GeneratedDataset):
         num_graphs: int = 100,
         size: int = 500,
         radius: int = 8,
+        num_keys: int = 1,
         seed: int = 0,
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
@@ -58,17 +64,18 @@ class MajorityTrees(GeneratedDataset):
         check_whole(5, num_graphs=num_graphs)
         check_whole(3, size=size)
         check_whole(0, radius=radius)
+        check_whole(1, num_keys=num_keys)
         check_whole(seed=seed)
         super().__init__(root, transform, pre_transform)
         generator = np.random.default_rng(int(seed))
-        graphs = [_make_graph(size, radius, generator) for _ in range(num_graphs)]
+        graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
         fifth = num_graphs // 5
         counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]
         splits = dict(zip(SPLITS, torch.arange(num_graphs).split(counts), strict=True))
         self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
 
 
-def _make_graph(size: int, radius: int, generator: np.random.Generator) -> Data:
+def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:
     edges = _tree_of_code(generator.integers(size, size=size - 2))
     matrix = coo_array((np.ones(size - 1), tuple(edges)), shape=(size, size))
     step = csr_array(matrix + matrix.T + eye_array(size))
@@ -76,10 +83,16 @@ def _make_graph(size: int, radius: int, generator: np.random.Generator) -> Data:
     near = csr_array(eye_array(size))
     for _ in range(radius):
         near = ((near @ step) > 0).astype(np.float64)
+    features = [np.eye(2)[red]]
+    key = asked = np.ones((size, 1))
+    if num_keys > 1:
+        key, asked = np.eye(num_keys)[generator.integers(num_keys, size=(2, size))]
+        features += [key, asked]
+    lead = (near @ (key * (2 * red - 1)[:, None]) * asked).sum(1)
     return Data(
-        x=torch.nn.functional.one_hot(torch.from_numpy(red), 2).float(),
+        x=torch.from_numpy(np.concatenate(features, 1)).float(),
         edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1)),
-        y=torch.from_numpy((near @ (2 * red - 1) > 0).astype(np.int64)),
+        y=torch.from_numpy((lead > 0).astype(np.int64)),
     )
 
 

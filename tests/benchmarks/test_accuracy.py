@@ -7,7 +7,6 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array
 from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
@@ -16,7 +15,7 @@ from benchmarks.accuracy.generated import distances_to_infected
 from benchmarks.accuracy.interpolation import _mesh, _patch, speed_of_traffic
 from benchmarks.accuracy.networks import ATTENTIONS, MASKS, Network, Setting, make_attention
 from benchmarks.accuracy.plans import MASKED, PLANS
-from benchmarks.accuracy.roads import _eccentricity
+from benchmarks.accuracy.roads import volume_on_roads
 from benchmarks.accuracy.tables import write_task
 from benchmarks.accuracy.tasks import AUROC, EXPLAINED, TASKS
 from benchmarks.accuracy.training import Run, make_example, train
@@ -62,17 +61,21 @@ def test_infected_nodes_and_distances() -> None:
         assert data.y.tolist() == [min(length.get(node, 5), 5) for node in range(data.num_nodes)]
 
 
-def test_eccentricity_is_the_longest_shortest_way_within_sixteen_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
-    generator = np.random.default_rng(0)
-    graph = nx.random_labeled_tree(60, seed=1)
-    for ends in graph.edges:
-        graph.edges[ends]['weight'] = generator.random() + 0.1
-    matrix = csr_array(nx.to_scipy_sparse_array(graph, nodelist=range(60)))
-    for actual in (_eccentricity(matrix), _eccentricity(matrix)):  # computed, and read
-        for node in range(60):
-            near = graph.subgraph(nx.single_source_shortest_path_length(graph, node, cutoff=16))
-            assert actual[node] == pytest.approx(max(nx.single_source_dijkstra_path_length(near, node).values()))
+def test_volumes_are_asked_for_where_no_counter_is(tmp_path: Path) -> None:
+    edges = np.stack([np.arange(99), np.arange(1, 100)], 1)
+    columns = {'links': np.ones((99, 1)), 'link_columns': np.array(['length']), 'pos': np.zeros((100, 2))}
+    np.savez(tmp_path / 'road.npz', edges=edges, volume=np.arange(99.0), **columns)
+    train, (val,), (test,) = volume_on_roads(tmp_path / 'road.npz', 0)
+    counter = val.x[:, 1].bool()
+    assert int(counter.sum()) == 10
+    assert torch.equal(test.x, val.x)
+    assert not (val.mask & counter).any()
+    assert torch.equal(val.mask | test.mask | counter, torch.ones_like(counter))
+    for data in train:
+        known = data.x[:, 1].bool()
+        assert torch.equal(known | data.mask, counter)
+        assert not (known & data.mask).any()
+        torch.testing.assert_close(data.x[:, :1], torch.where(known.unsqueeze(1), val.y, 0.0))
 
 
 def test_normals_of_a_cube_point_outwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,19 @@ def test_labels_are_the_majorities_within_the_radius(radius: int) -> None:
             assert int(data.y[node]) == (sum(1 if red[other] else -1 for other in near) > 0)
 
 
+def test_with_keys_only_nodes_with_the_key_asked_for_count() -> None:
+    for data in MajorityTrees(num_graphs=5, size=40, radius=3, num_keys=4):
+        graph = to_networkx(data, to_undirected=True)
+        assert data.x.shape == (40, 10)
+        assert (data.x[:, 2:6].sum(1) == 1).all()
+        assert (data.x[:, 6:].sum(1) == 1).all()
+        red, key, asked = (columns.argmax(1).tolist() for columns in data.x.split([2, 4, 4], dim=1))
+        for node in graph:
+            near = nx.single_source_shortest_path_length(graph, node, cutoff=3)
+            lead = sum(1 if red[other] else -1 for other in near if key[other] == asked[node])
+            assert int(data.y[node]) == (lead > 0)
+
+
 @pytest.mark.parametrize('size', [3, 4, 5])
 def test_every_code_is_another_tree(size: int) -> None:
     trees = Counter()
@@ -46,7 +59,7 @@ def test_splits_and_seeds() -> None:
 
 
 @pytest.mark.parametrize(
-    'arguments', [{'split': 'all'}, {'num_graphs': 4}, {'size': 2}, {'radius': -1}, {'seed': 'x'}], ids=str
+    'arguments', [{'split': 'all'}, {'num_graphs': 4}, {'size': 2}, {'radius': -1}, {'num_keys': 0}, {'seed': 'x'}], ids=str
 )
 def test_arguments_outside_their_range_are_refused(arguments: dict[str, object]) -> None:
     (name,) = arguments

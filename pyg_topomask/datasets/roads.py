@@ -1,0 +1,140 @@
+r"""Road networks whose crossings ask how far the roads around them lead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
+
+__all__ = ['RoadEccentricity']
+
+COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
+
+
+class RoadEccentricity(FileDataset):
+    r"""A road network for node classification, by the recipe of `"Towards Quantifying Long-Range Interactions in Graph Machine
+    Learning: a Large Graph Dataset and a Measurement" <https://arxiv.org/abs/2503.09008>`_.
+
+    The eccentricity of a crossing is the length of the longest of the shortest ways to the crossings within :obj:`hops` edges,
+    on roads that stay within these edges. Classes are quantiles of it. Roads lead both ways. The features of a crossing are its
+    degree and the means of the logarithms of what the file says of its roads, without coordinates. 10 % of the crossings are in
+    :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Making the classes takes about a minute for 30,000
+    crossings, once.
+
+    Args:
+        root (str): The folder with :obj:`<name>.npz`, which has the arrays :obj:`edges` of shape :obj:`[E, 2]`, :obj:`links` of
+            shape :obj:`[E, C]`, the names :obj:`link_columns` of these columns, among them :obj:`"length"`, and :obj:`pos` of
+            shape :obj:`[N, 2]`. What is made of it goes to :obj:`processed` there.
+        split (str, optional): Only :obj:`None`: the masks of the graph are its splits. (default: :obj:`None`)
+        name (str): The name of the file. (default: :obj:`"sydney"`)
+        hops (int): The number of edges, from 1. (default: :obj:`16`)
+        num_classes (int): The number of classes, from 2. (default: :obj:`10`)
+        seed (int): The seed of the splits. (default: :obj:`0`)
+        transform (callable, optional): Called on the graph at every access. (default: :obj:`None`)
+        pre_transform (callable, optional): Called on the graph once. (default: :obj:`None`)
+
+    Raises:
+        FileNotFoundError: If the file is not there.
+        ValueError: If an argument is outside its range.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        name: str = 'sydney',
+        hops: int = 16,
+        num_classes: int = 10,
+        seed: int = 0,
+        transform: Callable[[Data], Data] | None = None,
+        pre_transform: Callable[[Data], Data] | None = None,
+    ) -> None:
+        check_choice((None,), split=split)
+        check_whole(1, hops=hops)
+        check_whole(2, num_classes=num_classes)
+        check_whole(seed=seed)
+        self.name, self.hops, self.seed, self.classes = name, hops, seed, num_classes
+        super().__init__(root, None, transform, pre_transform)
+
+    @property
+    def raw_file_names(self) -> list[str]:
+        return [f'{self.name}.npz']
+
+    @property
+    def stem(self) -> str:
+        return f'{self.name}_eccentricity_{self.hops}_{self.classes}_{self.seed}'
+
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
+        matrix, x, _ = read_roads(Path(self.raw_paths[0]))
+        eccentricity = within_hops(matrix, self.hops)
+        bounds = np.quantile(eccentricity, np.linspace(0, 1, self.classes + 1)[1:-1])
+        row, col = matrix.tocoo().coords
+        data = Data(
+            x=torch.from_numpy(x).float(),
+            edge_index=torch.from_numpy(np.stack([row, col])).long(),
+            y=torch.from_numpy(np.searchsorted(bounds, eccentricity, side='right')).long(),
+        )
+        order = torch.randperm(len(x), generator=torch.Generator().manual_seed(self.seed))
+        tenth = len(x) // 10
+        for split, nodes in zip(SPLITS, order.split([tenth, tenth, len(x) - 2 * tenth]), strict=True):
+            data[f'{split}_mask'] = torch.zeros(len(x), dtype=torch.bool).index_fill(0, nodes, True)
+        return [data], {}
+
+
+def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
+    r"""Reads a road network.
+
+    Args:
+        path (pathlib.Path): The file, see :class:`RoadEccentricity`. It may have the volume of traffic of each link, too.
+
+    Returns:
+        tuple: The lengths of roads as a symmetric matrix :obj:`[N, N]`, the features of the crossings :obj:`[N, F]` with mean 0
+        and variance 1, and the logarithms of the sums of the volumes of their links :obj:`[N]`, 0 without volumes.
+    """
+    with np.load(path) as stored:
+        edges, links, columns = stored['edges'], stored['links'], stored['link_columns'].tolist()
+        size = len(stored['pos'])
+        volume = stored['volume'] if 'volume' in stored else np.zeros(len(edges))
+
+    def sums(values: NDArray[Any]) -> NDArray[Any]:
+        total: NDArray[Any] = np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
+        return total
+
+    # The matrix holds a road of length 0 as an edge, too.
+    matrix = csr_array((links[:, columns.index('length')] + 1e-3, (edges[:, 0], edges[:, 1])), shape=(size, size))
+    matrix = matrix.maximum(matrix.T)
+    features = [np.log1p(np.diff(matrix.indptr))]
+    count = np.maximum(sums(np.ones(len(edges))), 1)
+    features += [sums(np.log1p(np.abs(links[:, columns.index(name)]))) / count for name in COLUMNS if name in columns]
+    x = np.stack(features, 1)
+    return matrix, (x - x.mean(0)) / (x.std(0) + 1e-6), np.log1p(sums(volume))
+
+
+def within_hops(matrix: csr_array, hops: int) -> NDArray[Any]:
+    r"""Returns the longest of the shortest ways from each node to the nodes within so many edges, on ways among these nodes.
+
+    Args:
+        matrix (scipy.sparse.csr_array): The symmetric lengths of edges, :obj:`[N, N]`.
+        hops (int): The number of edges.
+    """
+    result = np.zeros(matrix.shape[0])
+    neighbors = np.split(matrix.indices, matrix.indptr[1:-1])
+    for node in range(matrix.shape[0]):
+        reached, frontier = {node}, [node]
+        for _ in range(hops):
+            frontier = list({int(next) for last in frontier for next in neighbors[last]} - reached)
+            reached.update(frontier)
+        nodes = np.fromiter(reached, dtype=np.int64)
+        result[node] = dijkstra(matrix[nodes][:, nodes], indices=int(np.flatnonzero(nodes == node)[0])).max()
+    return result
