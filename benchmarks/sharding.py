@@ -210,7 +210,7 @@ def write_computed(folder: Path) -> None:
         f'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph, which the table "sharding" confirms for two and '
         f'four processes on one machine; no graph of this size was trained on. Bytes that a process sends in a step, forward '
         f'and backward, with 4 heads of 16 features and 16 channels in float32 and series of 4 terms. A halo is 0.1 nodes of '
-        f'other processes for each node (mesh: a partition that cuts few edges) or 4 (random: a graph without such a partition, '
+        f'other processes for each node (mesh: a partition that cuts few edges) or 4 (random: a graph without one, '
         f'of mean degree 8 or so). Seconds are the bytes with the halo of a mesh at {BANDWIDTH / 1e9:.0f} GB/s '
         f'a process (a link of 200 Gbit/s), without latency, overlap or computation.'
     )
@@ -219,10 +219,9 @@ def write_computed(folder: Path) -> None:
 
 def write_limited(quick: bool, folder: Path) -> None:
     r"""Writes the table of training on edges that exceed the memory that a process may take."""
-    size, spare = (20_000, 24 << 20) if quick else (1_000_000, 640 << 20)
+    size, degree, processes = (20_000, 16, 4) if quick else (1_000_000, 64, 8)
     with tempfile.TemporaryDirectory() as data:
         path = Path(data) / 'edges.npy'
-        degree = 8 if quick else 48
         file = np.lib.format.open_memmap(path, 'w+', np.int64, (2, size * degree))
         for begin in range(0, size, 50_000):
             targets = np.arange(begin, min(begin + 50_000, size))
@@ -231,12 +230,13 @@ def write_limited(quick: bool, folder: Path) -> None:
             file[1, block] = targets.repeat(degree)
         file.flush()
         del file
-        rows = []
-        for processes in (1, 4):
-            results = together(train_limited, processes, str(path), size, spare)
+        spare = int(0.8 * path.stat().st_size)
+        rows: list[dict[str, object]] = []
+        for count in (1, processes):
+            results = together(train_limited, count, str(path), size, spare)
             rows.append(
                 {
-                    'processes': processes,
+                    'processes': count,
                     'MB of edges': path.stat().st_size / 2**20,
                     'MB a process may take': spare / 2**20,
                     'outcome': results[0]['outcome'],

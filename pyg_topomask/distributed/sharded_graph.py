@@ -61,27 +61,44 @@ class ShardedGraph(Graph, Numbered):
     Make the graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes.
     Without processes it is a graph of one shard.
 
-    .. list-table:: What a mask sends, for each process and step
+    What layers send follows from what masks can do. The table counts the numbers (of 4 bytes in float32) that a process sends
+    for a layer with :math:`H` heads, :math:`m` features and :math:`d` channels of a head. :math:`S` is the number of its nodes
+    that other processes have in their halos, each as often as in how many, and :math:`R` that of the nodes in its halo.
+    :math:`P` is the number of processes. :attr:`bytes_sent` counts the bytes; a sum over the processes counts as that of a
+    ring.
+
+    .. list-table::
         :header-rows: 1
 
         * - mask
-          - what
-        * - :class:`~pyg_topomask.masks.PackingMask` and others of rank :math:`r`
-          - sums over the nodes, :math:`r H m (d + 2)` numbers
-        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also softmax attention
-          - keys and values of the halo, :math:`H (m + d)` numbers for each node
-        * - power series and heat kernels of :math:`K` terms, exact RWGNK
-          - :math:`K H m (d + 2)` numbers for each node of the halo
-        * - GRF, sampled RWGNK
-          - :math:`2 H m (d + 2)` numbers for each node that walks visit in another shard
+          - forward
+          - backward
+        * - packing, and others of rank :math:`r`
+          - :math:`2 \frac{P - 1}{P} r H m (d + 2)`
+          - as forward
+        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also with softmax
+          - :math:`S H (m + d)`
+          - :math:`R H (m + d)`
+        * - power series and heat kernels of degree :math:`K`
+          - :math:`S K H m (d + 2)`
+          - :math:`(S + R) K H m (d + 1)`
+        * - exact RWGNK of :math:`K` hops
+          - :math:`(S + R) K H m (d + 2)`
+          - :math:`2 (S + R) K H m (d + 1)`
+        * - GRF, sampled RWGNK; the halo is that of the walks
+          - :math:`(S + R) H m (d + 2)`
+          - :math:`2 (S + R) H m (d + 1)`
         * - causal
-          - sums over the nodes of each process, :math:`H m (d + 2)` numbers for each other process
-        * - Toeplitz
-          - :math:`2 H m (d + 2)` numbers for each node
-        * - k-MIP
-          - all keys, and the values of those chosen
+          - :math:`(P - 1) H m (d + 2)`
+          - :math:`2 (P - 1) H m (d + 1)`
+        * - Toeplitz, for :math:`n` nodes of each process
+          - :math:`2 \frac{P - 1}{P} n H m (d + 2)`
+          - :math:`4 \frac{P - 1}{P} n H m (d + 1)`
+        * - k-MIP; the halo is that of the keys chosen
+          - :math:`(P - 1) n H d + S H (m + d)`, and :math:`R` ids
+          - :math:`R H (m + d)`
 
-    Backward passes send as much once or twice more. :attr:`bytes_sent` counts the bytes.
+    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R`.
     """
 
     def __init__(
@@ -189,6 +206,7 @@ class ShardedGraph(Graph, Numbered):
         """
         group = processes(timeout)
         parts = group.together(lambda: _FileParts(Path(path), None if weight_path is None else Path(weight_path), group))
+        group.check_equal('path', f'{parts.size} edges')
         return cls._of_parts(parts, num_nodes, partition, group, folder)
 
     @classmethod
@@ -243,15 +261,18 @@ class ShardedGraph(Graph, Numbered):
                 check_edges(edge_index, num_nodes, weight, None)
 
             group.together(check)
+            offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
             source, target = (end if new is None else new[end] for end in edge_index.long())
             owner = torch.searchsorted(offsets, target, right=True) - 1
             tensors = [target, source, *(each for each in (weight, ids) if each is not None)]
             group.check_equal('edge_weight', None if weight is None else weight.dtype)
             received.append(group.exchange_any(tensors, owner))
             has_weight, has_ids = weight is not None, ids is not None
-        columns = [torch.cat(column) for column in zip(*received, strict=True)]
+        columns: list[Tensor] = []
+        while received[0]:  # one after the other: there are many edges
+            columns.append(torch.cat([block.pop(0) for block in received]))
         order = torch.argsort(columns[0], stable=True)
-        row, col, *rest = (column.index_select(0, order) for column in columns)
+        row, col, *rest = [columns.pop(0).index_select(0, order) for _ in range(len(columns))]
         weight = rest.pop(0) if has_weight else None
         edges = row - int(offsets[group.rank]), col, weight, rest.pop(0) if has_ids else None
         return cls(group, offsets, edges, new, None if folder is None else Path(folder))

@@ -43,7 +43,8 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
         >>> mean_over_nodes(torch.tensor([1.0, 2.0]), graph)
         tensor(1.5000)
     """
-    count = graph.group.sum(torch.tensor(float(values.numel()), dtype=torch.float64)).clamp(min=1.0)
+    number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
+    count = graph.group.sum(number).clamp(min=1.0)
     total: Tensor = _Shared.apply(values.sum() / count.to(values), graph.group)
     return total
 
