@@ -31,8 +31,8 @@ __all__ = ['run']
 CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
 # Bytes per second that a process sends in the computed table.
 BANDWIDTH = 25e9
-# Edges to each side of a node on the ring, and to a node at random.
-NEAR, FAR = 4, 1
+# Edges to each side of a node on the ring, and how many nodes have one edge to a far node among them.
+NEAR, FAR = 4, 20
 
 LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
     'packing': lambda: MaskedLinearAttention(CHANNELS, HEADS, PackingMask(HEADS)),
@@ -94,8 +94,8 @@ def write_measured(size: int, quick: bool, folder: Path) -> None:
             )
     note = (
         f'A training step of a layer of linear attention with {CHANNELS} channels and {HEADS} heads in float32, on a ring of '
-        f'{size} nodes with edges to {NEAR} nodes on each side and {FAR} at random. One thread a process, connected by gloo. '
-        f'One process has the whole graph and no processes to talk to. Memory is what graph and training take beyond the '
+        f'{size} nodes with edges to {NEAR} nodes on each side, and of one in {FAR} to a far one. One '
+        f'thread a process, connected by gloo. One process has the whole graph and no processes to talk to. Memory is what graph and training take beyond the '
         f'libraries. Gradients are those of all parameters, compared with one process and relative to the largest. Four '
         f'processes share the cores of the machine, so their times say little.'
     )
@@ -107,9 +107,9 @@ def ring_edges(first: int, after: int, size: int) -> Tensor:
     targets = torch.arange(first, after)
     steps = torch.tensor([step for step in range(-NEAR, NEAR + 1) if step != 0])
     near = (targets.unsqueeze(1) + steps) % size
-    far = (targets.unsqueeze(1) * 7919 + torch.arange(1, FAR + 1) * 104729) % size
-    sources = torch.cat([near, far], dim=1)
-    return torch.stack([sources.flatten(), targets.unsqueeze(1).expand_as(sources).flatten()])
+    reached = targets[targets % FAR == 0]
+    sources = torch.cat([near.flatten(), reached * 7919 % size])
+    return torch.stack([sources, torch.cat([targets.repeat_interleave(len(steps)), reached])])
 
 
 def features_of(nodes: Tensor) -> Tensor:

@@ -259,6 +259,8 @@ class ShardedGraph(Graph, Numbered):
 
             def check(edge_index: Tensor = edge_index, weight: Tensor | None = weight) -> None:
                 check_edges(edge_index, num_nodes, weight, None)
+                if weight is not None and weight.requires_grad:
+                    raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
 
             group.together(check)
             offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)

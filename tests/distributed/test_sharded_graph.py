@@ -109,6 +109,7 @@ ERRORS = {
     'graphs': 'edge_index, edge_weight: got (130, ',
     'weights': 'edge_index, edge_weight: got (130, ',
     'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted are equal in all processes',
+    'learned_weights': 'edge_weight: got weights that require a gradient',
     'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',
     'one_node': 'num_nodes: got 1 nodes for 2 processes, of which process 0 has none',
     'empty_shard': 'partition: got 48 nodes for 2 processes, of which process 1 has none',
@@ -152,9 +153,7 @@ def test_errors(results: list[dict[str, Any]]) -> None:
 
 
 def test_processes_that_are_silent_or_end(results: list[dict[str, Any]]) -> None:
-    message, seconds = results[0]['faults']['silent']
-    assert message == ('RuntimeError: process 0 of 2: another process has ended, or has not answered within 2 seconds')
-    assert 1 < seconds < 4.9
-    message, seconds = results[0]['faults']['ended']
-    assert message.startswith('RuntimeError: process 0 of 2: another process has ended')
-    assert seconds < 30
+    for name, timeout in (('silent', 3), ('ended', 120)):
+        assert results[0]['faults'][name] == (
+            f'RuntimeError: process 0 of 2: another process has ended, or has not answered within {timeout} seconds'
+        )
