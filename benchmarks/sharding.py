@@ -94,10 +94,10 @@ def write_measured(size: int, quick: bool, folder: Path) -> None:
             )
     note = (
         f'A training step of a layer of linear attention with {CHANNELS} channels and {HEADS} heads in float32, on a ring of '
-        f'{size} nodes with edges to {NEAR} nodes on each side, and of one in {FAR} to a far one. One '
-        f'thread a process, connected by gloo. One process has the whole graph and no processes to talk to. Memory is what graph and training take beyond the '
-        f'libraries. Gradients are those of all parameters, compared with one process and relative to the largest. Four '
-        f'processes share the cores of the machine, so their times say little.'
+        f'{size} nodes with edges to {NEAR} nodes on each side, and of one in {FAR} to a far one. One thread a process, '
+        f'connected by gloo. One process has the whole graph and no processes to talk to. Memory is what graph and training '
+        f'take beyond the libraries. Gradients are those of all parameters, compared with one process and relative to the '
+        f'largest. Four processes share the cores of the machine, so their times say little.'
     )
     write_table('sharding', 'One graph in several processes', note, rows, folder)
 
