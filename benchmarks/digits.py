@@ -15,7 +15,7 @@ from benchmarks.harness import compare, show, write_table
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[1] / 'pyg_topomask' / 'configs' / 'digits.yaml'
 VARIANTS = ('GINE+GRF', 'GINE+Linear', 'GINE+None', 'None+GRF')
 SEEDS = 5
 
@@ -41,7 +41,7 @@ def run(quick: bool, folder: Path) -> None:
             }
         )
     note = (
-        f'graphgps_configs/{CONFIG.name} as shipped ({"1 epoch, a smoke run" if quick else "its epochs"}), {seeds} seeds '
+        f'pyg_topomask/configs/{CONFIG.name} as shipped ({"1 epoch, a smoke run" if quick else "its epochs"}), {seeds} seeds '
         f'(weights and batches; the split is fixed), test accuracy of the epoch with the best validation accuracy, on 270 test '
         f'images. Mean ± standard error. A difference below two standard errors is "not distinguishable".'
     )

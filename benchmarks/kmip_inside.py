@@ -14,7 +14,7 @@ from pyg_topomask.graphgym.inspect.attention import inspect_attention
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[1] / 'pyg_topomask' / 'configs' / 'digits.yaml'
 K = 10
 PICTURES = ('attention-0', 'degrees', 'cumulative-full', 'distance')
 

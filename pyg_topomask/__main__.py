@@ -1,4 +1,4 @@
-r"""The command line: ``python -m pyg_topomask``."""
+r"""The command line: ``python -m pyg_topomask``, or ``pyg-topomask``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyg_topomask.configs import check_overrides, find_config
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
     train = commands.add_parser('train', help='train the model that a YAML describes')
-    train.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as GraphGym and GraphGPS read it')
+    train.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
@@ -30,13 +32,13 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
     inspect = commands.add_parser('inspect', help='measure the mask that a YAML configures, and how well walks estimate it')
-    inspect.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
+    inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
     attention = commands.add_parser('inspect-attention', help='show what a trained model attends to (or: inspect attention)')
-    attention.add_argument('--cfg', required=True, metavar='FILE', help='the YAML, as for train')
+    attention.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     attention.add_argument('--checkpoint', metavar='FILE', help='what train saved (default: the best model of that YAML)')
     attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
@@ -45,7 +47,8 @@ def _parser() -> argparse.ArgumentParser:
     graphgps = commands.add_parser('graphgps', help='in a GraphGPS checkout: run its main.py with our attentions')
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
-    commands.add_parser('list', help='print the names that a YAML can use, each with one line')
+    names = commands.add_parser('list', help='print the names that a YAML can use, each with one line')
+    names.add_argument('words', nargs='*', metavar='WORD', help='a section, as masks or configs, or a word in names, as Hop')
     return parser
 
 
@@ -82,17 +85,22 @@ def _inspect_attention(arguments: argparse.Namespace) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect.catalog import print_catalog
+    from pyg_topomask.catalog import format_catalog, stored_sections
 
-    print_catalog()
+    sections = stored_sections()
+    if 'pyg_topomask.graphgym' in sys.modules:  # a script that runs this may have registered names
+        from pyg_topomask.graphgym.inspect.catalog import catalog
+
+        sections = catalog()
+    print(format_catalog(sections, arguments.words))
 
 
 def _graphgps(argv: Sequence[str]) -> int:
-    from pyg_topomask.graphgym.launch import find_main, launch
+    from pyg_topomask.graphgym.launch import find_main, launch, with_config
 
     try:
-        script = find_main(Path.cwd())
-    except OSError as error:
+        script, argv = find_main(Path.cwd()), with_config(argv)
+    except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
     launch(script, argv)  # what goes wrong in there ends as it does in GraphGPS, with a traceback
@@ -118,6 +126,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest:
         arguments.options += rest
     try:
+        if 'cfg' in arguments:  # before libraries are imported, which takes seconds
+            find_config(arguments.cfg)
+            check_overrides(arguments.options)
         {
             'train': _train,
             'recommend': _recommend,
@@ -147,8 +158,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command() -> str:
     r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
-    script = getattr(sys.modules['__main__'], '__file__', None) or __file__
-    is_module = Path(script).resolve() == Path(__file__).resolve()
+    script = Path(getattr(sys.modules['__main__'], '__file__', None) or __file__)
+    if script.stem == 'pyg-topomask':
+        return script.stem
+    is_module = script.resolve() == Path(__file__).resolve()
     return 'python -m pyg_topomask' if is_module else f'python {shlex.quote(sys.argv[0])}'
 
 

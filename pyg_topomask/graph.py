@@ -63,6 +63,7 @@ class Graph:
     ) -> None:
         self.edge_index = edge_index
         if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
+            _check_is_no_batch(edge_weight, num_nodes)
             edge_weight = edge_weight.to(torch.get_default_dtype())
         self.edge_weight = edge_weight
         self.data = data
@@ -332,6 +333,17 @@ def _attribute(data: Data, name: str) -> Any:
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
     edge_index, value = to_edge_index(adj_t)
     return edge_index.flip(0), value
+
+
+def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
+    # Attention layers take edge_weight where GPS layers take batch.
+    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.diff() >= 0).all()):
+        raise ArgumentError(
+            'edge_weight',
+            f'whole numbers that ascend from 0, one for each of the {num_nodes} nodes, as in a batch vector',
+            'weights of shape [E]',
+            'give the batch vector as batch=batch, and such weights as edge_weight.float()',
+        )
 
 
 def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:

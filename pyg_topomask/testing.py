@@ -16,17 +16,21 @@ from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
+from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import replaced
 
 __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant']
 
 Layer = Callable[..., Tensor]
 
+# Inputs up to which the derivative by each of them is compared.
+_MANY = 100
+
 
 def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone: bool = True) -> None:
     r"""Asserts that a mask, bound to the given data, behaves as the matrix that it stands for: products, transpose, sums,
-    scalings, Hadamard products with low rank, entries, factors, separation of the graphs of a batch, every route of masked
-    linear attention and its gradients, in float64.
+    scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a batch, every
+    route of masked linear attention and its gradients, in float64. Every parameter of the mask has to receive a gradient.
 
     Args:
         mask (Mask): The mask.
@@ -46,6 +50,9 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     graph = Graph.from_data(data)
     mask = copy.deepcopy(mask).to(graph.device, torch.float64)
     operator = mask(graph)
+    _check_form(mask.form, operator)
+    if operator.entries is not None:
+        _check_order(operator.entries().pattern)
     matrix = operator.to_dense().double()
     heads, num_nodes = operator.heads, operator.segments.num_nodes
     generator = torch.Generator().manual_seed(0)
@@ -83,6 +90,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     bound = operator.product.magnitude(x.abs())
     assert (_product(matrix, x).abs() <= bound * (1 + 1e-9) + 1e-12).all(), 'magnitude: smaller than the product it bounds'
     _check_gradient('matmul', operator, x)
+    _check_parameters(mask, operator, x)
 
     for name, form in (('entries', operator), ('entries of T', operator.T), ('entries of scaled', 2.0 * operator)):
         if form.entries is not None:
@@ -193,8 +201,42 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
-        # A GPU sums in any order, so that the same gradient twice differs by rounding.
-        assert torch.autograd.gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9), f'{name}: wrong gradient'
+        # Of many numbers, in random directions: each number alone takes as many products as there are numbers. A GPU sums in
+        # any order, so that the same gradient twice differs by rounding.
+        many = sum(tensor.numel() for tensor in inputs) > _MANY
+        correct = torch.autograd.gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many)
+        assert correct, f'{name}: wrong gradient'
+
+
+def _check_form(form: str | None, operator: MaskOperator) -> None:
+    has = {'sparse': operator.entries is not None, 'low_rank': operator.low_rank is not None}
+    fits = form is None or has[form] if form != 'product' else not any(has.values())
+    assert fits, f'form: {form!r} for an operator with entries: {has["sparse"]}, with factors: {has["low_rank"]}'
+
+
+def _check_order(pattern: SparsePattern) -> None:
+    # The rows as they were given: those that row pointers say are always in order.
+    row = torch.empty_like(pattern.col_t).index_copy(0, pattern.perm_t.long(), pattern.col_t).long()
+    ascends = (row.diff() > 0) | ((row.diff() == 0) & (pattern.col.diff() > 0))
+    if not ascends.all():
+        entry = int((~ascends).nonzero()[0])
+        first, second = ((int(row[index]), int(pattern.col[index])) for index in (entry, entry + 1))
+        raise AssertionError(
+            f'entries: {second} after {first}, where (row, column) has to ascend: SparsePattern.from_sorted takes sorted, '
+            f'distinct entries, and SparsePattern.from_pairs any'
+        )
+
+
+def _check_parameters(mask: Mask, operator: MaskOperator, x: Tensor) -> None:
+    parameters = {name: parameter for name, parameter in mask.named_parameters() if parameter.requires_grad}
+    if not parameters or x.numel() == 0:
+        return
+    total = operator.matmul(x).sum()
+    gradients: Sequence[Tensor | None] = [None] * len(parameters)
+    if total.requires_grad:
+        gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True, retain_graph=True)
+    without = [name for name, gradient in zip(parameters, gradients, strict=True) if gradient is None]
+    assert not without, f'parameters: {", ".join(without)} receive no gradient, and are never learned'
 
 
 def _assert_close(name: str, actual: Tensor, expected: Tensor, tolerance: float) -> None:

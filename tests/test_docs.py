@@ -35,11 +35,17 @@ from pyg_topomask.testing import assert_mask_operator
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / 'README.md'
+CONFIGS = ROOT / 'pyg_topomask' / 'configs'
+#: Where the files are that the README links to: PyPI shows it too, and has no files beside it.
+ADDRESSES = tuple(
+    f'https://{host}/pyg-topomask/pyg_topomask/{branch}/'
+    for host, branch in (('github.com', 'blob/main'), ('raw.githubusercontent.com', 'main'))
+)
 MASK_TABLE = ROOT / 'docs' / 'masks.md'
 TRAINING = ROOT / 'docs' / 'training.md'
 GRAPHGPS = ROOT / 'docs' / 'graphgps.md'
 WRITE_A_MASK = ROOT / 'docs' / 'write_a_mask.md'
-DOCUMENTS = [README, ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md')), ROOT / 'graphgps_configs' / 'README.md']
+DOCUMENTS = [README, ROOT / 'CONTRIBUTING.md', *sorted((ROOT / 'docs').glob('*.md')), CONFIGS / 'README.md']
 
 #: What makes a run of the digits short enough for a test.
 SHORT = shlex.split("""
@@ -59,8 +65,7 @@ def _as_found() -> Iterator[None]:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in where the configurations lie as in a checkout."""
-    (tmp_path / 'graphgps_configs').symlink_to(ROOT / 'graphgps_configs')
+    """A folder to work in, where a picture can be saved to docs/."""
     (tmp_path / 'docs').mkdir()
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -111,7 +116,7 @@ def test_readme_is_short() -> None:
 @pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'yaml')], ids=lambda path: path.name)
 def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = blocks(document, 'yaml')
-    config = yaml.safe_load((ROOT / 'graphgps_configs' / 'digits.yaml').read_text())
+    config = yaml.safe_load((CONFIGS / 'digits.yaml').read_text())
     for group, options in yaml.safe_load(block).items():
         config.setdefault(group, {}).update(options)
     path = checkout / 'changed.yaml'
@@ -126,7 +131,7 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
     execute(document)
     for words in commands(document):
         if words[0] == 'graphgps':  # its YAMLs lie in GraphGPS, but the option is of both
-            load_config(ROOT / 'graphgps_configs' / 'digits.yaml', words[3:])
+            load_config('digits', words[3:])
             continue
         arguments, rest = _parser().parse_known_args(words)
         assert not any(word.startswith('--') for word in rest), words
@@ -148,10 +153,14 @@ def anchors(document: Path) -> set[str]:
 
 @every_document
 def test_links_lead_somewhere(document: Path) -> None:
-    links = [link for link in re.findall(r'\]\(([^)\s]+)\)', document.read_text()) if '://' not in link]
+    links = re.findall(r'\]\(([^)\s]+)\)', document.read_text())
     for link in links:
-        name, _, anchor = link.partition('#')
-        target = document.parent / name if name else document
+        address = next((address for address in ADDRESSES if link.startswith(address)), '')
+        assert '://' in link or document != README, link
+        if '://' in link and not address:
+            continue
+        name, _, anchor = link.removeprefix(address).partition('#')
+        target = (ROOT if address else document.parent) / name if name else document
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
 

@@ -189,6 +189,18 @@ def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     assert moved.prepared('mark', lambda: 2) == 2
 
 
+@pytest.mark.parametrize('batch', [[0, 0, 0, 0], [0, 0, 1, 2]])
+def test_a_batch_is_no_weight(batch: list[int]) -> None:
+    edges, batch = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]), torch.tensor(batch)
+    for edge_index in (edges, edges[:, :2]):
+        with pytest.raises(
+            ValueError, match=r'^edge_weight: got whole numbers that ascend from 0, .*; give the batch vector as batch='
+        ):
+            Graph.from_tensors(edge_index, 4, batch)
+    Graph.from_tensors(edges, 4, batch + 1)
+    Graph.from_tensors(edges, 4, batch.float())
+
+
 def test_whole_numbers_are_weights() -> None:
     weight = torch.tensor([1, 2, 3, 1, 2, 3])
     graph = Graph.from_tensors(ring(3), 3, weight)

@@ -44,7 +44,8 @@ ORDER = {
     for level, names in enumerate(
         [
             ['errors'],
-            ['checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
+            ['configs'],
+            ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
             ['capabilities'],
             ['operators'],
             ['ops'],

@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from graphs import GRAPHS, small_graph, uneven_graphs
+from graphs import GRAPHS, ring, small_graph, uneven_graphs
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, Mask, PackingMask, sparse_operator
 from pyg_topomask.masks.dense import DenseStructure
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.segments import Segments
+from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator, assert_permutation_equivariant
 
 
@@ -183,8 +184,64 @@ def test_wrong_operators_are_told(mask: Mask, message: str) -> None:
 
 
 def test_missing_gradient_is_told() -> None:
-    with pytest.raises((AssertionError, RuntimeError), match=r'(?i)gradient|jacobian'):
-        assert_mask_operator(StructureMask(Detached()), small_graph())
+    # Of few numbers, and of many.
+    for size, data in ((6, small_graph()), (12, Data(edge_index=ring(12), num_nodes=12))):
+        with pytest.raises((AssertionError, RuntimeError), match=r'(?i)gradient|jacobian'):
+            assert_mask_operator(StructureMask(Detached(), size), data)
+
+
+class Unlearned(AdjacencyMask):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.shift, self.fixed = (torch.nn.Parameter(torch.ones(1)) for _ in range(3))
+        self.fixed.requires_grad_(False)
+
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        return super().bind(graph, state) * float(self.scale.detach())
+
+
+class Frozen(Unlearned):
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        with torch.no_grad():
+            return super().bind(graph, state)
+
+
+@pytest.mark.parametrize(('mask', 'names'), [(Unlearned(), 'scale, shift'), (Frozen(), 'self_loop, scale, shift')])
+def test_parameters_without_a_gradient_are_told(mask: Mask, names: str) -> None:
+    with pytest.raises(AssertionError, match=rf'^parameters: {names} receive no gradient'):
+        assert_mask_operator(mask, small_graph())
+
+
+class GivenOrder(Mask):
+    """Entries in the order of the edges."""
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> SparsePattern:
+        return SparsePattern.from_sorted(*graph.row_and_col(), graph.num_nodes, graph.num_nodes)
+
+    def bind(self, graph: Graph, state: SparsePattern) -> MaskOperator:
+        return sparse_operator(graph, state, torch.ones(1, state.nnz))
+
+
+def test_entries_out_of_order_are_told() -> None:
+    edges = [(0, 1), (0, 2), (2, 0), (1, 2)]
+    for order, message in (
+        ([0, 1, 3, 2], r'\(0, 2\) after \(2, 1\)'),
+        ([2, 0, 0, 3], r'\(1, 0\) after \(1, 0\)'),
+        ([2, 0, 3, 1], r'\(2, 0\) after \(2, 1\)'),
+    ):
+        data = Data(edge_index=torch.tensor([edges[index] for index in order]).t(), num_nodes=3)
+        with pytest.raises(AssertionError, match=f'^entries: {message}, where .row, column. has to ascend'):
+            assert_mask_operator(GivenOrder(), data)
+    ascending = sorted(edges, key=lambda edge: edge[::-1])
+    assert_mask_operator(GivenOrder(), Data(edge_index=torch.tensor(ascending).t(), num_nodes=3))
+
+
+@pytest.mark.parametrize('form', ['low_rank', 'product'])
+def test_wrong_form_is_told(form: str) -> None:
+    mask = AdjacencyMask()
+    mask.form = form
+    with pytest.raises(AssertionError, match=f"^form: '{form}' for an operator with entries: True, with factors: False"):
+        assert_mask_operator(mask, small_graph())
 
 
 def test_leak_between_graphs_is_told() -> None:

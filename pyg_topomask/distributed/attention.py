@@ -116,6 +116,9 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
         graph (ShardedGraph): The graph.
     """
     graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
+    bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))
+    if bool(bad.any()):
+        raise ArgumentError('x', f'features with {bad.tolist()} numbers that are not finite in queries and keys', 'finite ones')
     nodes = _search(q.detach(), k.detach(), min(num, graph.total_nodes), graph)
     halo, extended = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
     dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)

@@ -14,6 +14,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
+from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.masks import yaml_overrides
@@ -163,19 +164,23 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     that their argument has. GraphGPS's own :obj:`main.py` accepts the type of the default alone.
 
     Args:
-        cfg_file (str or Path): The file.
+        cfg_file (str or Path): The file, or the name of a configuration of this package.
         options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
 
     Raises:
-        ValueError: If the file is no YAML of options, or an option is unknown or of another type.
+        ValueError: If the file is missing or no YAML of options, is for GraphGPS alone, or an option is unknown or of another
+            type.
     """
-    if len(options) % 2:
-        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
+    path = find_config(cfg_file)
+    check_overrides(options)
     options = yaml_overrides(options)
     set_cfg(cfg)
     try:
-        with open(cfg_file) as file:
-            cfg.merge_from_other_cfg(_adapted(CfgNode.load_cfg(file), cfg))
+        with open(path, encoding='utf-8') as file:
+            given = CfgNode.load_cfg(file)
+        if 'model.type' not in options:
+            _check_is_standalone(str(cfg_file), given)
+        cfg.merge_from_other_cfg(_adapted(given, cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
             *groups, name = key.split('.')
             if groups in _ARGUMENTS:
@@ -200,6 +205,17 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
+
+
+def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
+    model = given.get('model')
+    if isinstance(model, CfgNode) and model.get('type') == 'GPSModel' and 'GPSModel' not in register.network_dict:
+        raise ArgumentError(
+            'cfg',
+            f'{cfg_file!r}, whose model.type is GPSModel, a model of GraphGPS',
+            'configurations with another model.type, such as TopoGPSModel',
+            f'in a checkout of GraphGPS run python -m pyg_topomask graphgps --cfg {cfg_file}',
+        )
 
 
 def run_name(cfg_file: str | Path) -> str:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyg_topomask.configs import find_config
+
 
 def find_main(folder: Path) -> Path:
     r"""Returns the :obj:`main.py` of a GraphGPS checkout.
@@ -28,6 +30,19 @@ def find_main(folder: Path) -> Path:
         f'current folder: got {folder}; accepted is a checkout of GraphGPS, which has main.py and graphgps/: git clone '
         f'https://github.com/rampasek/GraphGPS, and run this in there'
     )
+
+
+def with_config(argv: Sequence[str]) -> list[str]:
+    r"""Returns the arguments of a :obj:`main.py` with a file after :obj:`--cfg`, where the name of a configuration of this
+    package may stand.
+
+    Args:
+        argv (list): The arguments, such as :obj:`["--cfg", "graphgps/zinc"]`.
+
+    Raises:
+        ValueError: If there is neither such a file nor such a configuration.
+    """
+    return [str(find_config(word)) if before == '--cfg' else word for before, word in zip(['', *argv], argv, strict=False)]
 
 
 def launch(script: Path, argv: Sequence[str]) -> None:
@@ -59,4 +74,4 @@ def launch(script: Path, argv: Sequence[str]) -> None:
 if __name__ == '__main__':
     if len(sys.argv) < 2:
         sys.exit('usage: python -m pyg_topomask.graphgym.launch main.py --cfg FILE [KEY VALUE ...]')
-    launch(Path(sys.argv[1]), sys.argv[2:])
+    launch(Path(sys.argv[1]), with_config(sys.argv[2:]))

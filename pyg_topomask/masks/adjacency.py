@@ -58,6 +58,8 @@ class AdjacencyMask(Mask):
                  [1., 1.]]], grad_fn=<PermuteBackward0>)
     """
 
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,

@@ -15,7 +15,7 @@ from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.sparse import sparse_product
+from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.operators import MaskOperator, reciprocal
 
 __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
@@ -37,6 +37,10 @@ class Mask(torch.nn.Module, ABC):
     Raises:
         ValueError: If :obj:`heads` is not a positive whole number.
     """
+
+    #: What every operator of this mask has: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors, :obj:`"product"` for
+    #: neither. :obj:`None` if it is not known before the mask is bound.
+    form: str | None = None
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -76,8 +80,7 @@ class Mask(torch.nn.Module, ABC):
         """
         graph = Graph.of(graph)
         with torch.autocast(device_type=graph.device.type, enabled=False):
-            operator: MaskOperator = graph.bind_mask(self, self.prepared(graph, generator))
-            return operator
+            return bound(self, graph, self.prepared(graph, generator))
 
     def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state that :obj:`graph` holds for masks of equal :meth:`settings`, or prepares it. States that
@@ -135,6 +138,29 @@ class Mask(torch.nn.Module, ABC):
         return f'heads={self.heads}'
 
 
+def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
+    r"""Returns what :meth:`Mask.bind` returns.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph): The graphs.
+        state (Any): What the mask has prepared.
+
+    Raises:
+        ValueError: If it is no operator.
+    """
+    operator = graph.bind_mask(mask, state)
+    if not isinstance(operator, MaskOperator):
+        raise ArgumentError(
+            f'{type(mask).__name__}.bind',
+            f'a {type(operator).__name__}',
+            'a MaskOperator, as sparse_operator and low_rank_operator make',
+            'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
+            verb='is',
+        )
+    return operator
+
+
 class _ComposedMask(Mask):
     r"""A mask made of others. Each is prepared for itself, and its state is shared with other masks of its settings."""
 
@@ -145,6 +171,10 @@ class _ComposedMask(Mask):
             raise ArgumentError('heads', f'masks with {sorted(heads)} heads', 'equal numbers, or 1')
         super().__init__(max(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
+        self.form = self._form(masks)
+
+    def _form(self, masks: tuple[Mask, ...]) -> str | None:
+        return masks[0].form
 
     @property
     def _masks(self) -> list[Mask]:
@@ -169,7 +199,7 @@ class _ComposedMask(Mask):
     _state = prepare  # the states of the masks are kept, not the list of them
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
-        return [graph.bind_mask(mask, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
+        return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
 
     def reset_parameters(self) -> None:
         for mask in self._masks:
@@ -179,13 +209,37 @@ class _ComposedMask(Mask):
 class SumMask(_ComposedMask):
     r"""The sum of masks."""
 
+    def _form(self, masks: tuple[Mask, ...]) -> str | None:
+        forms = {mask.form for mask in masks}
+        return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
+
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         first, *rest = self._bound(graph, state)
         return sum(rest, start=first)
 
 
 class HadamardMask(_ComposedMask):
-    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse."""
+    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse.
+
+    Args:
+        *masks (Mask): The factors.
+
+    Raises:
+        ValueError: If it is known of two factors that they have neither low rank nor entries. What is not known now is checked
+            when the mask is bound.
+    """
+
+    def _form(self, masks: tuple[Mask, ...]) -> str | None:
+        form = masks[0].form
+        for mask in masks[1:]:
+            if 'low_rank' in (form, mask.form):
+                form = mask.form if form == 'low_rank' else form
+            elif form != mask.form or form != 'sparse':
+                if None not in (form, mask.form):
+                    names = ' and '.join(type(factor).__name__ for factor in masks)
+                    raise ArgumentError('masks', f'the entrywise product of {names}', ENTRYWISE_PRODUCTS)
+                form = None
+        return form
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
@@ -218,6 +272,8 @@ class MultiHeadMask(_ComposedMask):
         _check_masks(masks, 2)
         Mask.__init__(self, sum(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
+        forms = {mask.form for mask in masks}
+        self.form = 'sparse' if forms == {'sparse'} else None if None in forms else 'product'
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return MaskOperator.side_by_side(*self._bound(graph, state))

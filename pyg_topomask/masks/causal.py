@@ -142,6 +142,8 @@ class CausalMask(Mask):
                  [0., 1.]]])
     """
 
+    form = 'product'
+
     def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
         super().__init__(heads)
         if not isinstance(order, str | None):

@@ -54,6 +54,8 @@ class DenseMask(Mask):
                  [2., 3.]]])
     """
 
+    form = 'product'
+
     initial: Tensor
     matrix: Tensor
 

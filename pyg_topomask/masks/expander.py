@@ -92,6 +92,8 @@ class ExpanderMask(Mask):
                  [1., 1., 1.]]])
     """
 
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,

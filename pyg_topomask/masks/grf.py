@@ -137,6 +137,8 @@ class GRFMask(LogarithmicMask):
         torch.Size([2, 2, 2])
     """
 
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,
@@ -231,7 +233,7 @@ class GRFMask(LogarithmicMask):
         return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
-        return (
-            f'heads={self.heads}, {self.walk_settings}, asymmetric={self.asymmetric!r}, resample={self.resample!r}, '
-            f'positive={self.positive}'
-        )
+        changed = {'asymmetric': self.asymmetric, 'resample': self.resample, 'positive': self.positive}
+        usual = {'asymmetric': False, 'resample': 'never', 'positive': True}
+        texts = [f'{name}={value!r}' for name, value in changed.items() if value != usual[name]]
+        return ', '.join([f'heads={self.heads}', self.walk_settings.text, *texts])

@@ -117,6 +117,8 @@ class HeatKernelMask(Mask):
                  [0.3161, 0.6839]]])
     """
 
+    form = 'product'
+
     initial: Tensor
 
     def __init__(

@@ -70,6 +70,8 @@ class HopMask(LogarithmicMask):
                  [0.0000, 0.5000, 1.0000]]])
     """
 
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,

@@ -70,6 +70,8 @@ class HypercubeMask(Mask):
                  [0.4621, 1.0000]]])
     """
 
+    form = 'product'
+
     initial: Tensor
 
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:

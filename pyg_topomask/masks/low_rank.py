@@ -104,6 +104,8 @@ class PackingMask(Mask):
                  [1., 1.]]])
     """
 
+    form = 'low_rank'
+
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None
 
@@ -131,6 +133,8 @@ class LowRankMask(Mask):
         tensor([[[3., 4.],
                  [6., 8.]]])
     """
+
+    form = 'low_rank'
 
     def __init__(self, heads: int = 1, left: Tensor | str = 'mask_left', right: Tensor | str = 'mask_right') -> None:
         super().__init__(heads)
@@ -203,6 +207,8 @@ class LearnedFeaturesMask(Mask):
         >>> LearnedFeaturesMask(heads=2, num_nodes=3)(Data(num_nodes=3)).to_dense().shape
         torch.Size([2, 3, 3])
     """
+
+    form = 'low_rank'
 
     def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
         super().__init__(heads)

@@ -40,6 +40,8 @@ class PaddingMask(Mask):
                  [0., 0.]]])
     """
 
+    form = 'low_rank'
+
     def __init__(self, heads: int = 1, valid: str = 'valid') -> None:
         super().__init__(heads)
         self.valid = valid

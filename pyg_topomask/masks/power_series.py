@@ -192,6 +192,9 @@ class PowerSeriesMask(LogarithmicMask):
             f'normalization={self._adjacency.normalization!r}, positive={self.positive}, flow={self.flow!r}'
         )
 
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.extra_repr()})'  # without the mask that it is made from
+
 
 @torch.no_grad()
 def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:

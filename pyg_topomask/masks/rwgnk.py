@@ -145,6 +145,7 @@ class RWGNKMask(Mask):
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None
+        self.form = 'product' if self.exact else 'sparse'
         walks = 2 if num_walks is None else num_walks
         self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
         check_whole(seed=seed)
@@ -288,8 +289,8 @@ class RWGNKMask(Mask):
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:
-        walks = f'exact, {self.walk_settings}' if self.exact else f'{self.walk_settings}, resample={self.resample!r}'
-        return f'heads={self.heads}, alpha={self.alpha}, {walks}'
+        resample = '' if self.exact or self.resample == 'never' else f', resample={self.resample!r}'
+        return f'heads={self.heads}, alpha={self.alpha}, {"exact, " if self.exact else ""}{self.walk_settings.text}{resample}'
 
 
 def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:

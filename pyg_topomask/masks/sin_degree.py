@@ -64,6 +64,8 @@ class SinDegreeMask(Mask):
         torch.Size([2, 3, 3])
     """
 
+    form = 'low_rank'
+
     bounds: Tensor
     initial: Tensor
 

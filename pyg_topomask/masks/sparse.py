@@ -13,6 +13,12 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['sparse_operator']
 
+#: The products of masks that there are, for errors.
+ENTRYWISE_PRODUCTS = (
+    'products with a mask of low rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, '
+    'for all heads or each'
+)
+
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
     r"""Binds a sparse mask given by its entries, none of them between two graphs of the batch. A product costs :math:`O(nnz)`.
@@ -51,8 +57,7 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
             raise ArgumentError(
                 'mask',
                 f'the entrywise product of {factor!r} and {operator!r}',
-                'products with a mask of low rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or '
-                'with a number, for all heads or each',
+                ENTRYWISE_PRODUCTS,
             )
     assert left.entries is not None
     assert right.entries is not None

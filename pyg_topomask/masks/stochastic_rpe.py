@@ -50,6 +50,8 @@ class StochasticRPEMask(Mask):
         torch.Size([2, 3, 3])
     """
 
+    form = 'low_rank'
+
     projection: Tensor
 
     def __init__(self, heads: int = 1, num_sines: int = 4, num_features: int = 16, gain: float = 0.5, seed: int = 0) -> None:

@@ -72,6 +72,8 @@ class ToeplitzMask(LogarithmicMask):
                  [1., 0.]]])
     """
 
+    form = 'product'
+
     def __init__(
         self,
         heads: int = 1,

@@ -171,6 +171,8 @@ class TreeMask(Mask):
                  [1., 2., 4.]]])
     """
 
+    form = 'product'
+
     fixed: Tensor
 
     def __init__(

@@ -83,6 +83,9 @@ class TopoGPSConv(GPSConv):
             raise ArgumentError('heads', type(heads).__name__, 'whole numbers, and attentions as attn=')
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
+        if attn_type not in (None, 'multihead', 'performer'):
+            remedy = f'an attention of this package is an argument attn, as attn=GRFAttention({channels}, heads=4)'
+            raise ArgumentError('attn_type', repr(attn_type), 'None, "multihead" and "performer", attentions of PyG', remedy)
         if conv is not None and not isinstance(conv, Module):
             raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):

@@ -189,14 +189,18 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
         q, k = self._features(q, k, graph)
-        index, valid = topk_inner_product(
-            q.detach(),
-            k.detach(),
-            min(self.current_k, max(graph.segments.largest, 1)),
-            graph.segments.ptr,
-            self.backend,
-            deterministic=self.deterministic,
-        )
+        num = min(self.current_k, max(graph.segments.largest, 1))
+        arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
+        if torch.compiler.is_compiling():  # the search then does not look at numbers
+            index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
+        else:
+            try:
+                index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
+            except ArgumentError as error:
+                if error.argument not in ('q', 'k'):
+                    raise
+                given = f'features with {error.given} in their {"queries" if error.argument == "q" else "keys"}'
+                raise ArgumentError('x', given, f'features that make {error.accepted}') from error
         entries = self._entries(index, valid, graph, generator)
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)

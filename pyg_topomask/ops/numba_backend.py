@@ -2,9 +2,11 @@ r"""Machine code by Numba: the choice between it and tensors, and its threads.""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import torch
 
@@ -38,7 +40,29 @@ def uses_numba(backend: str, device: torch.device) -> bool:
         if backend == 'auto':
             return False
         raise ImportError(f'backend="numba" needs Numba: install pyg_topomask with its extra [numba] ({error})') from error
+    _announce_compilation()
     return True
+
+
+@cache
+def _announce_compilation() -> None:
+    r"""Has a line printed when Numba compiles code of this package. Code that an earlier process compiled is only loaded."""
+    from numba.core import event
+
+    class Announcement(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            if event.data['dispatcher'].py_func.__module__.startswith('pyg_topomask.'):
+                _print_once('Numba compiles code of pyg_topomask; this takes some seconds, and the result is kept')
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register('numba:compile', Announcement())
+
+
+@cache
+def _print_once(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list[T]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 
 _KEYS = 'keys and their values'
@@ -64,10 +65,11 @@ def is_recommendation(cfg_file: str | Path) -> bool:
     r"""Returns :obj:`True` if a YAML describes a recommendation run, that is, if it has the top-level key :obj:`recommend`.
 
     Args:
-        cfg_file (str or Path): The file. A file that is missing or not a YAML gives :obj:`False`.
+        cfg_file (str or Path): The file, or the name of a configuration of this package. A file that is missing or not a YAML
+            gives :obj:`False`.
     """
     try:
-        options = _parse(Path(cfg_file).read_text(), str(cfg_file))
+        options = _parse(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
     except (OSError, ValueError):
         return False
     return isinstance(options, dict) and 'recommend' in options
@@ -79,17 +81,16 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     A value is read as the type of its default: :obj:`3` is a float where the default is a float, and a name where it is a name.
 
     Args:
-        cfg_file (str or Path): The file.
+        cfg_file (str or Path): The file, or the name of a configuration of this package.
         options (list, optional): Alternating keys and values, as in :obj:`["recommend.MGFormer.layers", "2"]`.
             (default: :obj:`()`)
 
     Raises:
         ValueError: If the file is not a YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
-    if len(options) % 2:
-        raise ArgumentError('options', f'{len(options)} words, {" ".join(options)}', 'pairs of a key and a value')
+    check_overrides(options)
     cfg = default_config()
-    tree = _parse(Path(cfg_file).read_text(), str(cfg_file))
+    tree = _parse(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
     if not isinstance(tree, dict):
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', _KEYS)
     _merge(cfg, tree)

@@ -15,7 +15,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
-from pyg_topomask.recommend.options import load_config
+from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
@@ -37,8 +37,8 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     path = folder / 'checkpoints' / 'best.pt'
     if not path.exists():  # without validation interactions
         path = path.with_name('last.pt')
-    if not (folder / 'config.yaml').exists() or not path.exists():
-        accepted = 'a folder that `train` wrote, such as results/lastfm/MGFormer/0'
+    if not path.exists() or not is_recommendation(folder / 'config.yaml'):
+        accepted = 'the folder of a recommender that `train` wrote, such as results/lastfm/MGFormer/0'
         raise ArgumentError('run', repr(str(run_dir)), accepted, verb='is')
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)

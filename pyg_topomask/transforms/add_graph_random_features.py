@@ -11,7 +11,7 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.checks import check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.options import options_of
-from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
 from pyg_topomask.walks.walk import sample_ensembles
@@ -39,7 +39,7 @@ class AddGraphRandomFeatures(BaseTransform):
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
+        ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
 
     Example:
         >>> import torch
@@ -63,9 +63,10 @@ class AddGraphRandomFeatures(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         check_unbatched(data)
+        check_edges(data)
         graph = Graph.from_data(data)
         store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings)
         return data
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.settings}, seed={self.seed})'
+        return f'{type(self).__name__}({self.settings.text}, seed={self.seed})'

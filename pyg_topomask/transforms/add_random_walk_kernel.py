@@ -33,7 +33,7 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous or a batch.
+        ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
 
     Example:
         >>> import torch

@@ -16,6 +16,18 @@ def check_homogeneous(data: Data) -> None:
         )
 
 
+def check_edges(data: Data) -> None:
+    r"""Raises a :class:`ValueError` for data without edges; a graph of none has :obj:`edge_index` of shape :obj:`[2, 0]`."""
+    if 'edge_index' not in data and 'adj_t' not in data:
+        raise ArgumentError(
+            'data',
+            f'the attributes {", ".join(data.keys()) or "none"}',
+            'data with edge_index or adj_t',
+            'KNNGraph makes edges between near positions',
+            verb='is',
+        )
+
+
 def check_unbatched(data: BaseData) -> None:
     r"""Raises a :class:`ValueError` for a batch, also of one graph: what is stored on it or removed from it, its slices and
     pointers do not know.

@@ -3,7 +3,7 @@ r"""How the walks of a mask are drawn, as one hashable value that masks and tran
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 from torch import Tensor
@@ -109,6 +109,15 @@ class WalkSettings:
                 UserWarning,
                 stacklevel=4,
             )
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({self.text})'
+
+    @property
+    def text(self) -> str:
+        r"""The settings that have no default, and those that differ from it, for a short :obj:`repr`."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return ', '.join(f'{name}={value!r}' for name, (value, default) in values.items() if value != default)
 
     @cached_property
     def survival(self) -> Tensor:

@@ -83,6 +83,7 @@ def test_a_broken_import_of_ours_is_a_failure(tmp_path, monkeypatch):
         runner.work('heat', True, tmp_path)
 
 
+@pytest.mark.nightly
 def test_a_process_of_its_own(tmp_path):
     # A crash in the first: its table cannot be written.
     (tmp_path / 'toeplitz.csv').mkdir()

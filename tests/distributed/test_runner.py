@@ -18,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from runner import run
 
+import pyg_topomask
 from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
-CONFIG = str(Path(__file__).parents[2] / 'graphgps_configs' / 'cora.yaml')
+CONFIG = str(Path(pyg_topomask.__file__).parent / 'configs' / 'cora.yaml')
 
 
 def free_port() -> str:

@@ -132,6 +132,7 @@ ERRORS = {
     'softmax_T': 'mask: got MaskOperator(HaloStructure(',
     'coefficients': 'return_attention_weights: got True on a sharded graph; accepted is False',
     'kmip': 'deterministic: got True on a sharded graph; accepted is its default',
+    'nan': 'x: got features with [192, 192] numbers that are not finite',
     'order': 'order: got ',
     'dense': 'graph: got ShardedGraph(num_nodes=24 of 48',
     'conv': 'conv: got ChebConv on a sharded graph; accepted are GATConv',

@@ -138,6 +138,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'softmax_T': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2).T)),
         'coefficients': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2)), return_attention_weights=True),
         'kmip': lambda: attend(KMIPAttention(CHANNELS, 2, deterministic=True)),
+        'nan': lambda: KMIPAttention(CHANNELS, 2)(x if rank else x / 0 - x / 0, graph=graph),
         'order': lambda: linear(CausalMask)()(torch.ones(scattered.num_nodes, CHANNELS), graph=scattered),
         'dense': lambda: AdjacencyMask()(graph).to_dense(),
         'conv': lambda: gps(ChebConv(CHANNELS, CHANNELS, 2)),

@@ -16,7 +16,7 @@ from torch_geometric.graphgym.config import cfg, set_cfg
 from pyg_topomask.datasets import digits as digits_module
 from pyg_topomask.graphgym.configuration import load_config
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs'
 DIGITS = CONFIGS / 'digits.yaml'
 
 #: Makes the digits' run small enough for a test.

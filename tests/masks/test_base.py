@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 import torch
 from graphs import small_digraph, small_graph, uneven_graphs
+from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
@@ -15,6 +16,7 @@ from pyg_topomask.masks import (
     HypercubeMask,
     LowRankMask,
     Mask,
+    MultiHeadMask,
     PackingMask,
     RWGNKMask,
     SumMask,
@@ -131,9 +133,58 @@ def test_product_of_sparse_masks(make: Callable[[], Data]) -> None:
     torch.testing.assert_close(gradient, walks.modulation.grad)
 
 
-@pytest.mark.parametrize('mask', [DenseMask(matrix=torch.ones(6, 6)) * AdjacencyMask(), GRFMask() * HeatKernelMask()])
-def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(mask: Mask) -> None:
+class Unknown(HeatKernelMask):
+    form = None
+
+
+@pytest.mark.parametrize(
+    'factors',
+    [
+        (DenseMask(matrix=torch.ones(6, 6)), AdjacencyMask()),
+        (GRFMask(), HeatKernelMask()),
+        (GRFMask(), PackingMask() * (HeatKernelMask() + GRFMask())),
+        (2.0 * HeatKernelMask().T, PackingMask() * GRFMask()),
+        (HeatKernelMask(), MultiHeadMask(GRFMask(), GRFMask())),
+    ],
+)
+def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(factors: tuple[Mask, Mask]) -> None:
+    for left, right in (factors, factors[::-1]):
+        with pytest.raises(ValueError, match=r'^masks: got the entrywise product of \w+ and \w+; .*two sparse masks'):
+            _ = left * right
+    # What is not known before the masks are bound is told then.
+    product = GRFMask() * Unknown()
+    assert product.form is None
     with pytest.raises(ValueError, match=r'^mask: got the entrywise product of .* and .*two sparse masks'):
+        product(small_graph())
+
+
+@pytest.mark.parametrize(
+    ('mask', 'form'),
+    [
+        (PackingMask() * PackingMask(), 'low_rank'),
+        (PackingMask() * Unknown() * PackingMask(), None),
+        (PackingMask() * (2.0 * HeatKernelMask()), 'product'),
+        (GRFMask().T * AdjacencyMask() * PackingMask(), 'sparse'),
+        (GRFMask() + AdjacencyMask(), 'sparse'),
+        (GRFMask() + PackingMask(), 'product'),
+        (GRFMask() + Unknown(), None),
+        (MultiHeadMask(PackingMask(), PackingMask()), 'product'),
+        (MultiHeadMask(GRFMask(), AdjacencyMask()), 'sparse'),
+    ],
+)
+def test_form_of_composed_masks(mask: Mask, form: str | None) -> None:
+    assert mask.form == form
+    assert_mask_operator(mask, small_graph())
+
+
+class NoOperator(PackingMask):
+    def bind(self, graph: Graph, state: None) -> Tensor:
+        return torch.ones(1, graph.num_nodes, graph.num_nodes)
+
+
+@pytest.mark.parametrize('mask', [NoOperator(), NoOperator() + PackingMask(), MultiHeadMask(PackingMask(), NoOperator())])
+def test_bind_has_to_return_an_operator(mask: Mask) -> None:
+    with pytest.raises(ValueError, match=r'^NoOperator.bind: got a Tensor; accepted is a MaskOperator, .*; DenseMask takes'):
         mask(small_graph())
 
 

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -133,6 +133,29 @@ IN_PARTS = {
 }
 
 
+#: What differs from the others in its mask alone.
+OF_A_KIND = {
+    *(
+        'linear_favor',
+        'adjacency',
+        'power_series',
+        'causal',
+        'sum',
+        'transposed',
+        'asymmetric_grf',
+        'expander',
+        'sin_degree',
+        'gkat',
+    ),
+    *('products', 'toeplitz_transposed', 'tree_distances', 'interlacer', 'vivit'),
+}
+
+
+def daily_and_nightly(names: Iterable[str], nightly: Container[str] = OF_A_KIND) -> list[Any]:
+    """The names as parameters, some of them for the night alone."""
+    return [pytest.param(name, marks=[pytest.mark.nightly] if name in nightly else []) for name in names]
+
+
 def batch(case: Case, sizes: Sequence[int] = (5, 7)) -> tuple[Tensor, Graph]:
     data = [Data(edge_index=case.edges(n), num_nodes=n, grid_shape=torch.tensor([[n]])) for n in sizes]
     return torch.randn(sum(sizes), CHANNELS), Graph.from_data(Batch.from_data_list(data))
@@ -167,7 +190,7 @@ def test_all_layers_and_models_are_here() -> None:
         assert {thing for thing in public if not inspect.isabstract(thing)} <= listed
 
 
-@pytest.mark.parametrize('name', WHOLE)
+@pytest.mark.parametrize('name', daily_and_nightly(WHOLE))
 def test_one_graph_and_equal_to_eager(name: str) -> None:
     case = WHOLE[name]
     layer, (x, graph) = case.make(), batch(case)
@@ -177,7 +200,13 @@ def test_one_graph_and_equal_to_eager(name: str) -> None:
     assert_equal(compiled, case, layer, x, graph)
 
 
-@pytest.mark.parametrize('name', ['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'])
+@pytest.mark.parametrize(
+    'name',
+    daily_and_nightly(
+        ['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'],
+        nightly=['linear', 'grf_softmax', 'grf_features', 'tree'],
+    ),
+)
 def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     case, counter = WHOLE[name], CompileCounterWithBackend('aot_eager')
     layer = case.make()
@@ -189,7 +218,7 @@ def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     assert counter.frame_count <= 2
 
 
-@pytest.mark.parametrize('name', IN_PARTS)
+@pytest.mark.parametrize('name', daily_and_nightly(IN_PARTS))
 def test_equal_to_eager_in_parts(name: str) -> None:
     case = IN_PARTS[name]
     layer, (x, graph) = case.make().eval(), batch(case)

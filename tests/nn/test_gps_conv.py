@@ -41,6 +41,13 @@ def test_layer_is_the_gps_recipe(local: bool, norm: str | None) -> None:
     torch.testing.assert_close(layer(x, data.edge_index, data.batch), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_attentions_of_the_package_are_no_attn_type() -> None:
+    with pytest.raises(
+        ValueError, match=r"^attn_type: got 'grf'; accepted are None, .*; an attention of this package is .* attn="
+    ):
+        TopoGPSConv(8, None, attn_type='grf')
+
+
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_without_attn_the_layer_is_that_of_pyg(attn_type: str) -> None:
     data, x = GRAPHS['batch'](), features(40)

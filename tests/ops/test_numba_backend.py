@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pyg_topomask.ops.numba_backend import in_threads
+from pyg_topomask.ops import numba_backend
+from pyg_topomask.ops.numba_backend import in_threads, uses_numba
 
 
 @pytest.fixture(params=[1, 3])
@@ -39,3 +40,21 @@ def test_an_error_in_any_thread_is_raised(bad: int, num_threads: int) -> None:
 
     with pytest.raises(ArithmeticError, match=str(bad)):
         in_threads(check, range(20))
+
+
+def test_compilation_of_this_package_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None:
+    numba = pytest.importorskip('numba')
+    assert uses_numba('auto', torch.device('cpu'))
+    numba_backend._print_once.cache_clear()
+
+    def call(module: str, argument: float) -> str:
+        def plus_one(x):  # type: ignore[no-untyped-def]
+            return x + 1
+
+        plus_one.__module__ = module
+        assert numba.njit(plus_one)(argument) == argument + 1
+        return capsys.readouterr().err
+
+    assert call('elsewhere', 1) == ''
+    assert call('pyg_topomask.walks', 1).startswith('Numba compiles code of pyg_topomask; this takes some seconds')
+    assert call('pyg_topomask.walks', 1.0) == ''

@@ -18,7 +18,7 @@ from pyg_topomask.recommend.serve import load_run, recommend
 from pyg_topomask.recommend.train import train
 from pyg_topomask.runs.folder import locked
 
-CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs'
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -247,8 +247,13 @@ def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str
     run = ['recommend', '--run', str(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3')]
     folder = run_cfg.parent
     files = ['--out', str(folder / 'top.csv'), '--embeddings', str(folder / 'vectors.npz')]
+    other = folder / 'other'
+    (other / 'checkpoints').mkdir(parents=True)
+    (other / 'checkpoints' / 'best.pt').touch()
+    (other / 'config.yaml').write_text('gt: {layers: 2}')
     before = set(folder.iterdir())
     for arguments, message in (
+        (['recommend', '--run', str(other), '--user', '1'], 'accepted is the folder of a recommender that `train` wrote'),
         (['recommend', '--run', str(run_cfg.parent), '--user', '1'], 'run: got'),
         (run, 'user, embeddings: got neither'),
         ([*run, '--user', '100', '101'], 'user: got [101]; accepted are the 40 users from 100 to 178'),

@@ -156,7 +156,7 @@ def assert_nothing_unfinished(folder: Path) -> None:
 
 
 def test_training(tmp_path: Path) -> None:
-    digits = Path(__file__).parents[2] / 'graphgps_configs' / 'digits.yaml'
+    digits = Path(__file__).parents[2] / 'pyg_topomask' / 'configs' / 'digits.yaml'
     run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path)
     whole, killed = (tmp_path / name / digits.stem / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 2

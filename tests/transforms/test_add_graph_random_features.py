@@ -11,13 +11,13 @@ from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import load_walks
 
 NAMES = ['grf_index', 'grf_length', 'grf_load', 'grf_sizes']
 KEY_NAMES = ['grf_key_index', 'grf_key_length', 'grf_key_load', 'grf_key_sizes']
-SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch)]
+SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
 
 
 def bind(data: Data, **settings: object) -> Tensor:
@@ -255,6 +255,12 @@ def test_walks_of_the_right_total_in_the_wrong_graphs_are_refused() -> None:
     batch.batch = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
     with pytest.raises(ValueError, match='AddGraphRandomFeatures'):
         GRFMask()(batch)
+
+
+@pytest.mark.parametrize('transform', [AddGraphRandomFeatures(), AddRandomWalkKernel()])
+def test_data_without_edges_is_refused(transform: AddGraphRandomFeatures) -> None:
+    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted is data with edge_index or adj_t; KNNGraph'):
+        transform(Data(x=torch.ones(3)))
 
 
 @pytest.mark.filterwarnings("ignore:Using 'NeighborSampler' without a 'pyg-lib'")

@@ -10,28 +10,42 @@ from itertools import starmap
 from types import NoneType
 from typing import Any
 
+import torch
 import torch_geometric.transforms as pyg_transforms
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from torch_geometric import seed_everything
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import BaseTransform
+from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
     attention_options,
+    build_configured_attention,
     configured_attention,
     configured_tree,
     named_attentions,
 )
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, first_options
+from pyg_topomask.masks import (
+    GRFMask,
+    HadamardMask,
+    Mask,
+    MultiHeadMask,
+    RWGNKMask,
+    ScaledMask,
+    SumMask,
+    TransposedMask,
+)
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: Transforms that store walks, and whose options they take where the configured attention does not walk.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -44,6 +58,8 @@ WALKING: dict[str, dict[str, Any]] = {
 }
 #: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
+#: Masks that are not bound to see whether they fit the data.
+WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, HadamardMask, MultiHeadMask, ScaledMask, SumMask, TransposedMask)
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
@@ -173,6 +189,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         taken |= _taken(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
+        _check_mask(dataset, transform.transforms if isinstance(transform, Compose) else [transform])
         return dataset.collate(list(_each_transformed(dataset, transform)))
 
     data, slices = cached(cache_file(dataset, transform), transformed)
@@ -180,6 +197,22 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
+
+
+def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:
+    r"""Binds the masks of the configured attention that do not walk to the first graph, so that data which lacks what they need
+    is refused before walks from all nodes are drawn.
+    """
+    others = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
+    if len(others) == len(transforms) or len(dataset) == 0 or (others and len(dataset) == 1):
+        return
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # what they warn of is said when the model is made
+        masks = [] if (attention := build_configured_attention()) is None else attention.modules()
+        graph = Graph.from_data(Compose(others)(dataset.get(dataset.indices()[0])))
+        for mask in masks:
+            if isinstance(mask, Mask) and not isinstance(mask, WALKING_OR_COMPOSED):
+                mask(graph)
 
 
 def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:

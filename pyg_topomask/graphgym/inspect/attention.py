@@ -29,7 +29,7 @@ from pyg_topomask.diagnostics.attention import (
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint
@@ -157,17 +157,12 @@ def inspect_attention(
         )
     state = load_checkpoint(Path(checkpoint))
     _check_same_model(checkpoint, state['config'])
+    if (attention := build_configured_attention()) is not None:  # before data is loaded
+        _check_explicit(attention)
     seed_everything(cfg.seed)  # as in training: it decides on random splits
     data = _first_graphs(graphs)
     model = create_model(to_device=False).eval()
-    attentions = {name: module for name, module in model.named_modules() if isinstance(module, ExplicitAttention)}
-    if not attentions:
-        explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
-        raise ArgumentError(
-            'gt.layer_type',
-            f'{cfg.gt.layer_type!r}, whose attention never forms coefficients',
-            f"{', '.join(explicit)}, after '+'",
-        )
+    attentions = _check_explicit(model)
     try:
         model.model.load_state_dict(state['model'])
     except RuntimeError as error:
@@ -179,10 +174,22 @@ def inspect_attention(
     folder.mkdir(parents=True, exist_ok=True)
     bar = tqdm(data, desc='inspect-attention', unit='graph', disable=len(data) == 1 or not cfg.topomask.progress)
     recordings = [_run(model, batch) for batch in bar]
-    rows = _write(folder, data, recordings, list(attentions.values()))
+    rows = _write(folder, data, recordings, attentions)
     print(markdown_table(rows))
     print(f'written to {folder}')
     return rows
+
+
+def _check_explicit(model: Module) -> list[ExplicitAttention]:
+    r"""Returns the attentions of a model that form coefficients, and raises an error if there are none."""
+    attentions = [module for module in model.modules() if isinstance(module, ExplicitAttention)]
+    if not attentions:
+        explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
+        option, value = layer_option()
+        raise ArgumentError(
+            option, f'{value!r}, whose attention never forms coefficients', f"{', '.join(explicit)}, after '+' in gt.layer_type"
+        )
+    return attentions
 
 
 def _check_same_model(checkpoint: str | Path, config: str) -> None:

@@ -1,16 +1,22 @@
-r"""What is there to choose from, with one line each."""
+r"""What there is to choose from, with one line each, from the docstrings.
+
+``python -m pyg_topomask.graphgym.inspect.catalog`` writes it to a file.
+"""
 
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyg_topomask.datasets
 import pyg_topomask.masks
 import pyg_topomask.nn.models
 import pyg_topomask.transforms
+from pyg_topomask.catalog import FILE, Sections
 from pyg_topomask.datasets import DATASETS
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
@@ -65,7 +71,7 @@ def _is_concrete(thing: Any) -> bool:
     return inspect.isclass(thing) and not inspect.isabstract(thing)
 
 
-def catalog() -> dict[str, dict[str, str]]:
+def catalog() -> Sections:
     r"""Returns, for each section, one line for each name."""
     convs = {name: layer.conv for name, layer in LOCAL_LAYERS.items() if layer is not None}
     return {
@@ -82,11 +88,14 @@ def catalog() -> dict[str, dict[str, str]]:
     }
 
 
-def print_catalog() -> None:
-    r"""Prints the catalog."""
-    for section, lines in catalog().items():
-        print(f'{section}:')
-        width = max(map(len, lines))
-        for name, line in lines.items():
-            print(f'  {name:{width}}  {line}')
-        print()
+def write(path: Path = FILE) -> None:
+    r"""Writes the catalog to the file that ``python -m pyg_topomask list`` reads.
+
+    Args:
+        path (Path): The file. (default: that of the package)
+    """
+    path.write_text(json.dumps(catalog(), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
+
+
+if __name__ == '__main__':
+    write()

@@ -33,13 +33,7 @@ from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms
-from pyg_topomask.graphgym.names.attentions import (
-    ATTENTIONS,
-    build_attention,
-    check_attention,
-    configured_attention,
-    layer_option,
-)
+from pyg_topomask.graphgym.names.attentions import build_configured_attention, configured_attention, layer_option
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.runs.folder import write_atomically
@@ -136,13 +130,9 @@ def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
     if option == 'model.type':
         raise ArgumentError('model.type', f'{value!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
-    check_attention(name)
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
-    plain = option == 'gnn.layer_type'
-    channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
-    attention = build_attention(name, channels, heads) if name in ATTENTIONS else None
-    mask = getattr(attention, 'mask', None)
+    mask = getattr(build_configured_attention(), 'mask', None)
     if not isinstance(mask, Mask):
         raise ArgumentError(
             option,

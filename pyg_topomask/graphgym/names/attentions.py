@@ -292,6 +292,22 @@ def per_head(channels: int, heads: int) -> int:
     return channels // heads
 
 
+def build_configured_attention() -> Module | None:
+    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not one of this package.
+
+    Raises:
+        ValueError: If the name is unknown, or an option out of its range.
+    """
+    option, _ = layer_option()
+    if option == 'model.type':
+        return None
+    name = configured_attention()
+    check_attention(name)
+    plain = option == 'gnn.layer_type'
+    channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
+    return build_attention(name, channels, heads) if name in ATTENTIONS else None
+
+
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
     r"""Returns the keyword arguments that make :class:`~pyg_topomask.nn.TopoGPSConv` use the attention :obj:`name`.
 

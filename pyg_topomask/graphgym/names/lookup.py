@@ -93,5 +93,7 @@ def named_options(group: str, **paths: str) -> Iterator[None]:
     try:
         yield
     except ArgumentError as error:
+        if error.argument.startswith('topomask.'):  # an option already
+            raise
         path = paths.get(error.argument)
         raise (error.under(group) if path is None else error.renamed(path)) from error

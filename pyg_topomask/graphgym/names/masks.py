@@ -107,7 +107,11 @@ def build_mask(tree: Any, heads: int) -> Mask:
             if heads % len(content) != 0:
                 raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', 'divisors of that')
             return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
-        composed: Mask = reduce(add if kind == 'sum' else mul, (build_mask(subtree, heads) for subtree in content))
+        masks = [build_mask(subtree, heads) for subtree in content]
+        try:
+            composed: Mask = reduce(add if kind == 'sum' else mul, masks)
+        except ArgumentError as error:
+            raise error.renamed('topomask.mask') from error
         return composed
     if kind == 'transpose':
         return build_mask(content, heads).T

@@ -2,15 +2,15 @@ r"""Optimizers and learning rate schedules that GraphGPS's configurations name, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch.nn import Parameter
 from torch.optim import Adagrad, AdamW, Optimizer
-from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, LRScheduler, ReduceLROnPlateau
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, from_config
-from torch_geometric.nn.lr_scheduler import CosineWithWarmupLR, LinearWithWarmupLR, PolynomialWithWarmupLR
 
 from pyg_topomask.graphgym.names.lookup import lookup
 
@@ -33,16 +33,31 @@ def reduce_on_plateau(optimizer: Optimizer, reduce_factor: float, schedule_patie
     return ReduceLROnPlateau(optimizer, factor=reduce_factor, patience=schedule_patience, min_lr=min_lr)
 
 
-def linear_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: int) -> LinearWithWarmupLR:
-    return LinearWithWarmupLR(optimizer, num_warmup_epochs, max_epoch)
+def with_warmup(optimizer: Optimizer, warmup: int, epochs: int, decay: Callable[[float], float]) -> LambdaLR:
+    r"""Creates a schedule that rises linearly to the base rate in the first epochs, and falls to zero after the last one. No
+    epoch trains at a rate of zero, unlike the first one of PyG's schedules, which are stepped once per batch.
+
+    Args:
+        optimizer (torch.optim.Optimizer): The optimizer.
+        warmup (int): The number of epochs :math:`w` of the rise: epoch :math:`t < w` has the factor :math:`(t + 1) / w`.
+        epochs (int): The number of epochs.
+        decay (callable): The factor as a function of the progress after the rise, from 0 to 1.
+    """
+
+    def factor(epoch: int) -> float:
+        if epoch < warmup:
+            return (epoch + 1) / warmup
+        return decay(min(1.0, (epoch - warmup) / max(1, epochs - warmup)))
+
+    return LambdaLR(optimizer, factor)
 
 
-def cosine_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: int) -> CosineWithWarmupLR:
-    return CosineWithWarmupLR(optimizer, num_warmup_epochs, max_epoch)
+def linear_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: int) -> LambdaLR:
+    return with_warmup(optimizer, num_warmup_epochs, max_epoch, lambda progress: 1 - progress)
 
 
-def polynomial_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: int) -> PolynomialWithWarmupLR:
-    return PolynomialWithWarmupLR(optimizer, num_warmup_epochs, max_epoch)
+def cosine_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: int) -> LambdaLR:
+    return with_warmup(optimizer, num_warmup_epochs, max_epoch, lambda progress: (1 + math.cos(math.pi * progress)) / 2)
 
 
 #: Used for names that nobody registered; GraphGPS registers these itself.
@@ -52,7 +67,7 @@ SCHEDULERS: dict[str, Callable[..., LRScheduler]] = {
     'reduce_on_plateau': reduce_on_plateau,
     'linear_with_warmup': linear_with_warmup,
     'cosine_with_warmup': cosine_with_warmup,
-    'polynomial_with_warmup': polynomial_with_warmup,
+    'polynomial_with_warmup': linear_with_warmup,  # of power 1
 }
 
 

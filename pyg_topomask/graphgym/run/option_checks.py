@@ -14,6 +14,7 @@ from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
+from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.graphgym.run.metrics import METRICS
@@ -73,7 +74,8 @@ def check_options() -> None:
             raise ArgumentError(str(path), repr(option(path)), ', '.join(SAMPLERS))
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
-        split_layer_type(cfg.gt.layer_type)
+        _, attention = split_layer_type(cfg.gt.layer_type)
+        gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
             if option(path.removesuffix('_name')):  # an encoder is looked up where there is to be one

@@ -13,6 +13,8 @@ from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
+from pyg_topomask.configs import find_config
+from pyg_topomask.graphgym.launch import with_config
 
 CONFIG = """
 dataset: {format: random, name: paths, task: graph, task_type: classification, dir: data, node_encoder: True,
@@ -67,6 +69,7 @@ MASK_AND_ENCODINGS = [
 ]
 
 
+@pytest.mark.nightly
 def test_masks_and_encodings_in_either_order_of_imports(tmp_path: Path) -> None:
     outputs = []
     for name in ('launched', 'first', 'second'):
@@ -93,12 +96,13 @@ gt.dropout 0.0 gt.attn_dropout 0.0 gnn.dropout 0.0 train.enable_ckpt False num_t
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize('checkout', CHECKOUTS)
 def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> None:
     data, config = tmp_path / 'data', tmp_path / 'config.yaml'
     config.write_text(CONFIG)
     if checkout != 'standin':
-        config = ROOT / 'graphgps_configs' / 'graphgps' / 'enzymes.yaml'
+        config = ROOT / 'pyg_topomask' / 'configs' / 'graphgps' / 'enzymes.yaml'
         raw = Path(os.environ.get('GRAPHGPS_DATA', CHECKOUTS[checkout] / 'datasets'))
         if not (raw / 'TUDataset' / 'ENZYMES' / 'raw').is_dir():
             pytest.skip(f'{raw} has no TUDataset/ENZYMES')
@@ -130,3 +134,14 @@ def test_only_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.chdir(tmp_path)
     assert main(['graphgps', '--cfg', 'x.yaml']) == 2
     assert 'accepted is a checkout of GraphGPS' in capsys.readouterr().err
+
+
+def test_names_of_configurations_stand_for_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert with_config(['--cfg', 'graphgps/zinc', 'seed', '1']) == ['--cfg', str(find_config('graphgps/zinc')), 'seed', '1']
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'graphgps').mkdir()
+    (tmp_path / 'main.py').touch()
+    assert main(['graphgps', '--cfg', 'graphgps/zink']) == 2
+    assert "cfg: got 'graphgps/zink', which is no file" in capsys.readouterr().err

@@ -248,6 +248,6 @@ def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
 
 
 def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
-    config = Path(__file__).parents[3] / 'graphgps_configs' / 'models' / 'TopologicalViT.yaml'
+    config = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / 'TopologicalViT.yaml'
     with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted are TopoGPSModel and gnn"):
         inspect(config, QUIET, out=tmp_path)

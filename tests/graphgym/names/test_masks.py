@@ -16,7 +16,7 @@ from pyg_topomask.graphgym.names.attentions import build_attention
 from pyg_topomask.graphgym.names.masks import build_mask, read_tree, yaml_overrides
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
 
-CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 GRAPH = Graph.from_data(small_graph())
 
 

@@ -25,7 +25,7 @@ from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 
-CONFIGS = {name: Path(__file__).parents[3] / 'graphgps_configs' / 'models' / f'{name}.yaml' for name in MODELS}
+CONFIGS = {name: Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / f'{name}.yaml' for name in MODELS}
 #: Makes the data of each configuration small enough for a test.
 SMALL = {
     'TopologicalViT': (),

@@ -22,7 +22,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'digits.yaml'
 
 #: Three steps on the same eight graphs: in each of two processes on its half of them, and in the first one, on its own, on all.
 SCRIPT = """

@@ -47,9 +47,9 @@ def rates(name: str, epochs: int = 10) -> list[float]:
         ('step', [1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25]),
         ('plateau', [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25]),
         ('reduce_on_plateau', [1, 1, 1, 1, 0.25, 0.25, 0.25, 0.125, 0.125, 0.125]),
-        ('linear_with_warmup', [0, 0.5, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]),
-        ('polynomial_with_warmup', [0, 0.5, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]),
-        ('cosine_with_warmup', [0, 0.5, 1, 0.962, 0.854, 0.691, 0.5, 0.309, 0.146, 0.038]),
+        ('linear_with_warmup', [0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]),
+        ('polynomial_with_warmup', [0.5, 1, 1, 0.875, 0.75, 0.625, 0.5, 0.375, 0.25, 0.125]),
+        ('cosine_with_warmup', [0.5, 1, 1, 0.962, 0.854, 0.691, 0.5, 0.309, 0.146, 0.038]),
         ('cos', [1, 0.976, 0.905, 0.794, 0.655, 0.5, 0.345, 0.206, 0.095, 0.024]),
     ],
 )
@@ -59,6 +59,14 @@ def test_schedules(configure: Callable[..., None], name: str, expected: list[flo
         'optim.steps [2,4] optim.lr_decay 0.5 optim.reduce_factor 0.25 optim.schedule_patience 2 optim.min_lr 0.125'
     )
     assert rates(name) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize('name', ['linear_with_warmup', 'polynomial_with_warmup', 'cosine_with_warmup'])
+@pytest.mark.parametrize('warmup', [0, 1, 5, 50])
+def test_no_epoch_has_a_rate_of_zero(configure: Callable[..., None], name: str, warmup: int) -> None:
+    configure(f'optim.scheduler {name} optim.base_lr 1.0 optim.max_epoch 50 optim.num_warmup_epochs {warmup}')
+    assert min(rates(name, 50)) > 0
+    assert max(rates(name, 50)) == 1.0
 
 
 def test_unknown_names(configure: Callable[..., None]) -> None:

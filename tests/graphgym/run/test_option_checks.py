@@ -9,9 +9,35 @@ from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
 
-CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
+CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 
 pytestmark = pytest.mark.usefixtures('few_digits')
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.n_heads 5', 'gt.n_heads: got 5'),
+        ('gt.layer_type GINE+Masked topomask.mask {sum:[GRF,Tree]}', 'edge_index: got a graph with a cycle'),
+        ('gt.layer_type GINE+Masked topomask.mask {heads:[GRF,Hop]}', ''),
+        ('gt.layer_type GINE+Masked topomask.mask {hadamard:[GRF,LowRank]}', 'left: got the attribute name'),
+        (
+            'gt.layer_type GINE+Masked topomask.mask {hadamard:[Hop,HeatKernel]}',
+            'topomask.mask: got the entrywise product of HopMask',
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_walking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, message: str
+) -> None:
+    def walk(*arguments: object) -> None:
+        raise RuntimeError('walks')
+
+    monkeypatch.setattr('pyg_topomask.transforms.add_graph_random_features.sample_ensembles', walk)
+    error, match = (ValueError, message) if message else (RuntimeError, '^walks$')
+    with pytest.raises(error, match=match):
+        train('digits', [*options.split(), 'topomask.progress', 'False'], out=tmp_path)
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -94,11 +120,15 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
         ('wandb.use', 'True'),
     ],
 )
-def test_options_that_are_not_read_are_warned_of(
-    tmp_path: Path, digits: Path, small: list[str], option: str, value: str
-) -> None:
-    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', option, value]
+def test_options_that_are_not_read_are_warned_of(digits: Path, option: str, value: str) -> None:
+    load_config(digits, [option, value])
     with pytest.warns(UserWarning, match=f'^{option}: got .*, which train does not read: '):
+        warn_of_unread_options()
+
+
+def test_training_warns_of_options_that_are_not_read(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]', 'wandb.use', 'True']
+    with pytest.warns(UserWarning, match='^wandb.use: got True, which train does not read: '):
         train(digits, options, out=tmp_path)
 
 

@@ -24,7 +24,7 @@ from pyg_topomask.graphgym.run.first_step import try_first_step
 
 pytestmark = pytest.mark.filterwarnings("ignore:'pin_memory' argument is set as true but no accelerator")
 
-CORA = Path(__file__).parents[3] / 'graphgps_configs' / 'cora.yaml'
+CORA = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'cora.yaml'
 OPTIONS = """
 dataset.format ring gt.layer_type GCN+GRF topomask.transforms [] gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8
 train.batch_size 3 optim.max_epoch 2 optim.num_warmup_epochs 0 topomask.progress False

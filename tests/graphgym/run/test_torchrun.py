@@ -29,7 +29,7 @@ from pyg_topomask.graphgym.data import loaders as data_module
 from pyg_topomask.graphgym.data.loaders import EpochSampler, SharedBatches
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
-CONFIG = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'digits.yaml'
 
 SMALL = 'gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 train.batch_size 65 topomask.progress False '
 # Walks are stored, nothing is dropped and each graph is normalized alone: two processes do what one does.
@@ -143,6 +143,7 @@ def assert_equal_runs(first: Path, second: Path) -> None:
         torch.testing.assert_close(value, second_weights[name], rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.nightly
 def test_two_processes_train_as_one(runs: Runs) -> None:
     assert_equal_runs(runs.folder / 'two', runs.folder / 'one')
     rows = read_metrics(runs.folder / 'one')
@@ -151,6 +152,7 @@ def test_two_processes_train_as_one(runs: Runs) -> None:
     assert runs.processes[0]['results'] == runs.processes[1]['results']
 
 
+@pytest.mark.nightly
 def test_resumed_with_another_number_of_processes(runs: Runs) -> None:
     assert_equal_runs(runs.folder / 'half', runs.folder / 'one')  # the second epoch in two processes
     train_alone(runs.folder / 'two', 3, resume=True)
@@ -158,16 +160,19 @@ def test_resumed_with_another_number_of_processes(runs: Runs) -> None:
     assert_equal_runs(runs.folder / 'two', runs.folder / 'one')
 
 
+@pytest.mark.nightly
 def test_resumed_run_is_identical(runs: Runs) -> None:
     assert read_metrics(runs.folder / 'parts') == read_metrics(runs.folder / 'whole')
     whole = weights(runs.folder / 'whole')
     assert all(torch.equal(value, whole[name]) for name, value in weights(runs.folder / 'parts').items())
 
 
+@pytest.mark.nightly
 def test_each_process_draws_for_itself(runs: Runs) -> None:
     assert runs.processes[0]['seed'] != runs.processes[1]['seed']
 
 
+@pytest.mark.nightly
 def test_one_process_writes_and_prints(runs: Runs) -> None:
     alone, shared = ({path.name for path in run_dir(runs.folder / name).rglob('*')} for name in ('one', 'two'))
     assert alone == shared
@@ -177,6 +182,7 @@ def test_one_process_writes_and_prints(runs: Runs) -> None:
     assert [json.loads(line)['epoch'] for line in stats[:2]] == [0, 1]
 
 
+@pytest.mark.nightly
 def test_what_cannot_be_shared(runs: Runs) -> None:
     for process in runs.processes:
         batch, devices, recommend = process['errors']

@@ -1,0 +1,67 @@
+r"""The configurations that the package ships, by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyg_topomask.errors import ArgumentError
+
+FOLDER = Path(__file__).parent
+
+
+def config_names() -> list[str]:
+    r"""Returns the names of the configurations, such as :obj:`"digits"` and :obj:`"kmip/enzymes"`."""
+    names = (path.relative_to(FOLDER).with_suffix('').as_posix() for path in FOLDER.rglob('*.yaml'))
+    return sorted(names, key=lambda name: (name.count('/'), name))
+
+
+def find_config(cfg: str | Path) -> Path:
+    r"""Returns the file of a configuration.
+
+    Args:
+        cfg (str or Path): A YAML file, or else the name of a configuration of this package.
+
+    Raises:
+        ValueError: If there is neither.
+
+    Example:
+        >>> find_config('kmip/enzymes').name
+        'enzymes.yaml'
+    """
+    path = Path(cfg)
+    if path.exists() and not path.is_dir():
+        return path
+    names = config_names()
+    if str(cfg) in names:
+        return FOLDER / f'{cfg}.yaml'
+    similar = [name for name in names if Path(name).name == path.name.removesuffix('.yaml')]
+    raise ArgumentError(
+        'cfg',
+        f'{str(cfg)!r}, which is no file',
+        'YAML files, and names of configurations, as digits and cora',
+        f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
+    )
+
+
+def check_overrides(words: Sequence[str]) -> None:
+    r"""Raises a :class:`ValueError` unless words are keys and values by turns.
+
+    Args:
+        words (sequence of str): The words after the configuration on a command line.
+    """
+    if len(words) % 2:
+        given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
+        raise ArgumentError('options', given, 'pairs of a key and a value, as gt.layers 2')
+
+
+def config_sentences() -> dict[str, str]:
+    r"""Returns the first sentence of each configuration, and whether it needs no download, by its name."""
+    return {name: _sentence((FOLDER / f'{name}.yaml').read_text(encoding='utf-8')) for name in config_names()}
+
+
+def _sentence(text: str) -> str:
+    comment = ' '.join(line.lstrip('# ') for line in text.partition('\nout_dir')[0].splitlines())
+    first = re.split(r'(?<=[.?]) (?=[A-Z`])', comment)[0]
+    return f'{first} No download.' if 'needs no download' in comment else first
