@@ -29,6 +29,8 @@ from pyg_topomask.nn import MaskedLinearAttention
 __all__ = ['run']
 
 CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
+# Steps that are timed, after a first one.
+STEPS = 2
 # Bytes per second that a process sends in the computed table.
 BANDWIDTH = 25e9
 # Edges to each side of a node on the ring, and how many nodes have one edge to a far node among them.
@@ -44,8 +46,8 @@ LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
 
 
 def run(quick: bool, folder: Path) -> None:
-    write_measured(2_000 if quick else 200_000, quick, folder)
     write_computed(folder)
+    write_measured(2_000 if quick else 60_000, folder)
     write_limited(quick, folder)
 
 
@@ -70,9 +72,9 @@ def _connected(function: Callable[..., Any], store: str, rank: int, processes: i
         dist.destroy_process_group()
 
 
-def write_measured(size: int, quick: bool, folder: Path) -> None:
+def write_measured(size: int, folder: Path) -> None:
     r"""Writes the table of what is measured here."""
-    by_processes = {count: together(measure_all, count, size, 2 if quick else 5) for count in tqdm((1, 2, 4), desc='sharding')}
+    by_processes = {count: together(measure_all, count, size) for count in tqdm((1, 2, 4), desc='sharding')}
     rows: list[dict[str, object]] = []
     for name in LAYERS:
         alone = by_processes[1][0][name]
@@ -117,17 +119,17 @@ def features_of(nodes: Tensor) -> Tensor:
     return torch.sin(nodes.unsqueeze(1) * torch.arange(1, CHANNELS + 1) * 0.37).float()
 
 
-def measure_all(size: int, repeats: int) -> dict[str, dict[str, Any]]:
+def measure_all(size: int) -> dict[str, dict[str, Any]]:
     r"""Trains every layer on the share of a process, one after the other."""
     results = {}
     for name in LAYERS:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # what the last one has freed would not count for this one
-        results[name] = measure(name, size, repeats)
+        results[name] = measure(name, size)
     return results
 
 
-def measure(name: str, size: int, repeats: int) -> dict[str, Any]:
+def measure(name: str, size: int) -> dict[str, Any]:
     r"""Trains on the share of a process, and returns what it took."""
     rank, processes = dist.get_rank(), dist.get_world_size()
     result: dict[str, Any] = {}
@@ -141,7 +143,7 @@ def measure(name: str, size: int, repeats: int) -> dict[str, Any]:
         del edges
         x = features_of(torch.arange(first, after)).requires_grad_()
         seconds, sent = [], 0
-        for _ in range(1 + repeats):
+        for _ in range(1 + STEPS):
             layer.zero_grad()
             begin, before = time.perf_counter(), _sent(graph)
             out = layer(x, graph=graph).square().sum(1)
@@ -207,12 +209,13 @@ def write_computed(folder: Path) -> None:
             row[f'seconds, {nodes:.0e} nodes, {processes} processes'] = sent / BANDWIDTH
         rows.append(row)
     note = (
-        f'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph, which the table "sharding" confirms for two and '
-        f'four processes on one machine; no graph of this size was trained on. Bytes that a process sends in a step, forward '
-        f'and backward, with 4 heads of 16 features and 16 channels in float32 and series of 4 terms. A halo is 0.1 nodes of '
-        f'other processes for each node (mesh: a partition that cuts few edges) or 4 (random: a graph without one, '
-        f'of mean degree 8 or so). Seconds are the bytes with the halo of a mesh at {BANDWIDTH / 1e9:.0f} GB/s '
-        f'a process (a link of 200 Gbit/s), without latency, overlap or computation.'
+        'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph; no graph of this size was trained on. The '
+        'table "sharding" confirms the formulas of packing, adjacency, power series, GRF and causal for two and four '
+        'processes. Bytes that a process sends in a step, forward and backward, with 4 heads of 16 features and 16 '
+        'channels in float32 and series of 4 terms. A halo is 0.1 nodes of other processes for each node (mesh: a '
+        'partition that cuts few edges) or 4 (random: a graph without one, of mean degree 8 or so). That of GRF is of the '
+        'nodes that walks visit, and that of k-MIP of the keys chosen. Seconds are the bytes with the halo of a mesh at '
+        f'{BANDWIDTH / 1e9:.0f} GB/s a process (a link of 200 Gbit/s), without latency, overlap or computation.'
     )
     write_table('sharding_bytes', 'Bytes that masks send, computed', note, rows, folder)
 

@@ -7,8 +7,6 @@ r"""Attention on a graph that several processes hold: what the capabilities of a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -16,6 +14,7 @@ from pyg_topomask.capabilities import Entries, LowRank
 from pyg_topomask.distributed.communication import sum_over_processes
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
@@ -26,11 +25,8 @@ from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
 from pyg_topomask.ops.topk.chunked import search_graph
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
 
-
-def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: ShardedGraph) -> Tensor:
+def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
     r"""Masked linear attention of the nodes of this process to all, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_linear_attention`.
 
@@ -63,7 +59,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
         return out.to(v.dtype)
 
 
-def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: LowRank, graph: ShardedGraph) -> Tensor:
+def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: LowRank, graph: Shard) -> Tensor:
     left, right = (factor.to(q.dtype).expand(-1, q.size(1), -1) for factor in (factors.left, factors.right))
     sums = SumOverNodes.apply(k, with_ones(v), right)
     with torch.no_grad():
@@ -80,7 +76,7 @@ def _entries_of(mask: MaskOperator) -> tuple[Entries, Halo]:
     return mask.entries(), mask.entries.halo
 
 
-def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: ShardedGraph) -> Tensor:
+def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard) -> Tensor:
     r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_softmax_attention`.
 
@@ -103,7 +99,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
         return out[: q.size(0)].to(v.dtype)
 
 
-def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: ShardedGraph) -> Tensor:
+def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:
     r"""Softmax attention of the nodes of this process to the keys of all with the largest inner products, :obj:`[n, H, d]`. The
     keys go from process to process, and each keeps the best that it has seen.
 
@@ -113,7 +109,7 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
         v (torch.Tensor): Values, :obj:`[n, H, d_v]`.
         num (int): The number of keys.
         dropout (float): Dropout probability of the coefficients.
-        graph (ShardedGraph): The graph.
+        graph (Shard): The graph.
     """
     graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
     bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))
@@ -132,7 +128,7 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
     return out[: q.size(0)].to(v.dtype)
 
 
-def _search(q: Tensor, k: Tensor, num: int, graph: ShardedGraph) -> Tensor:
+def _search(q: Tensor, k: Tensor, num: int, graph: Shard) -> Tensor:
     r"""Returns the ids of the best keys of each query, :obj:`[n, H, num]`, whose order is that of the scores."""
     group = graph.group
     dtype = torch.promote_types(q.dtype, torch.float32)

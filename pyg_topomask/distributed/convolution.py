@@ -2,7 +2,7 @@ r"""Convolutions of PyG on a graph that several processes hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,10 +30,8 @@ from torch_geometric.nn.norm import (
     PairNorm,
 )
 
+from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
 
 # Convolutions between two sets of nodes: those of the process receive messages, the extended nodes send them.
 _BIPARTITE = (GATConv, GATv2Conv, GENConv, GINConv, GINEConv, GraphConv, ResGatedGraphConv, SAGEConv, TransformerConv)
@@ -64,7 +62,7 @@ def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
             )
 
 
-def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
+def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
     r"""Returns the output of a convolution of PyG at the nodes of this process, :obj:`[n, F]`. The features of the halo are
     sent first, :obj:`F` numbers for each of its nodes.
 
@@ -72,7 +70,7 @@ def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
         conv (MessagePassing): One of the convolutions above, :class:`~torch_geometric.nn.GCNConv` and
             :class:`~torch_geometric.nn.PNAConv`.
         x (torch.Tensor): The features of the nodes of this process, :obj:`[n, F]`.
-        graph (ShardedGraph): The graph.
+        graph (Shard): The graph.
         **kwargs (optional): Passed on to the convolution, such as :obj:`edge_attr` of the edges of :obj:`graph.edge_index`.
 
     Raises:
@@ -95,7 +93,7 @@ def convolve(conv: Any, x: Tensor, graph: ShardedGraph, **kwargs: Any) -> Any:
     return conv((sources, x), edge_index, **kwargs)
 
 
-def _gcn_weights(conv: Any, graph: ShardedGraph, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _gcn_weights(conv: Any, graph: Shard, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
     r"""Returns the edges and the weights of :obj:`gcn_norm`, whose degrees are those of the whole graph."""
     edge_index = graph.edge_index
     if not conv.normalize:

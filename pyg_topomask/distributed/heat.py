@@ -2,7 +2,7 @@ r"""Heat kernels on a graph that several processes hold."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import HaloStructure, PolynomialStructure
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState, NodeReductions, components
@@ -19,20 +20,17 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
-
 
 class ShardReductions(NodeReductions):
     r"""What a heat kernel needs of all nodes, from the rows of this process.
 
     Args:
-        graph (ShardedGraph): The graph.
+        graph (Shard): The graph.
         halo (Halo): The halo of the rows.
         pattern (SparsePattern): The positions of the entries on the extended nodes.
     """
 
-    def __init__(self, graph: ShardedGraph, halo: Halo, pattern: SparsePattern) -> None:
+    def __init__(self, graph: Shard, halo: Halo, pattern: SparsePattern) -> None:
         super().__init__(pattern)
         self.graph = graph
         self.halo = halo
@@ -83,14 +81,14 @@ class ShardReductions(NodeReductions):
         return self.graph.group.minimum(x)
 
 
-def prepare_heat(mask: HeatKernelMask, graph: ShardedGraph, generator: torch.Generator | None) -> tuple[Halo, HeatState]:
+def prepare_heat(mask: HeatKernelMask, graph: Shard, generator: torch.Generator | None) -> tuple[Halo, HeatState]:
     extended = graph.extended(mask.flow)
     adjacency = AdjacencyMask(1, 1.0, None, mask.flow).prepare(extended)
     state = mask.prepare_on(adjacency, ShardReductions(graph, extended.halo, adjacency.pattern))
     return extended.halo, state
 
 
-def bind_heat(mask: HeatKernelMask, graph: ShardedGraph, state: Any) -> MaskOperator:
+def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
     halo, heat = state
     coefficients, method = mask.coefficients(heat)
     value = heat.value.to(mask.lam.dtype).unsqueeze(0)

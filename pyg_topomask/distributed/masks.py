@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
 from pyg_topomask.distributed.neighborhood import neighborhood
+from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import (
     ChainStructure,
     ColumnsStructure,
@@ -65,9 +66,6 @@ from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed
 
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
-
 Generator = torch.Generator | None
 
 
@@ -81,11 +79,11 @@ class HaloState:
 
 
 class _Steps(NamedTuple):
-    prepare: Callable[[Any, ShardedGraph, Generator], Any]
-    bind: Callable[[Any, ShardedGraph, Any], MaskOperator]
+    prepare: Callable[[Any, Shard, Generator], Any]
+    bind: Callable[[Any, Shard, Any], MaskOperator]
 
 
-def prepare_mask(mask: Mask, graph: ShardedGraph, generator: Generator) -> Any:
+def prepare_mask(mask: Mask, graph: Shard, generator: Generator) -> Any:
     r"""Prepares a mask in all processes, which have equal ones.
 
     Raises:
@@ -95,7 +93,7 @@ def prepare_mask(mask: Mask, graph: ShardedGraph, generator: Generator) -> Any:
     return _steps(mask).prepare(mask, graph, generator)
 
 
-def bind_mask(mask: Mask, graph: ShardedGraph, state: Any) -> MaskOperator:
+def bind_mask(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
     r"""Binds a mask to what :func:`prepare_mask` returned."""
     return mask.bind(graph, state) if isinstance(mask, _COMPOSED) else _steps(mask).bind(mask, graph, state)
 
@@ -110,18 +108,18 @@ def _steps(mask: Mask) -> _Steps:
 # Masks of low rank: their factors are those of the nodes of this process.
 
 
-def _prepare_as_is(mask: Mask, graph: ShardedGraph, generator: Generator) -> Any:
+def _prepare_as_is(mask: Mask, graph: Shard, generator: Generator) -> Any:
     return graph.group.together(lambda: mask.prepare(graph, generator))
 
 
-def _bind_low_rank(mask: Mask, graph: ShardedGraph, state: Any) -> MaskOperator:
+def _bind_low_rank(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
     low_rank = mask.bind(graph, state).low_rank
     assert low_rank is not None
     product = Product(SummedStructure(graph.number), (low_rank.left, low_rank.right), graph.num_nodes)
     return MaskOperator(graph.segments, mask.heads, product, low_rank)
 
 
-def _prepare_degrees(mask: SinDegreeMask, graph: ShardedGraph, generator: Generator) -> Tensor:
+def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
     if mask.degree_attr is not None:
         return graph.group.together(lambda: mask.prepare(graph, generator))
     flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
@@ -132,7 +130,7 @@ def _prepare_degrees(mask: SinDegreeMask, graph: ShardedGraph, generator: Genera
 # Sparse masks: the mask of a graph of the extended nodes, of which the rows of this process are right.
 
 
-def _on_shard(graph: ShardedGraph, halo: Halo, operator: MaskOperator) -> MaskOperator:
+def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
     r"""Returns the rows of this process of an operator on the extended nodes."""
     inner, entries = operator.product, operator.entries
     product = Product(HaloStructure(inner.structure, halo.number), lambda: inner.tensors, inner.cost)
@@ -140,16 +138,16 @@ def _on_shard(graph: ShardedGraph, halo: Halo, operator: MaskOperator) -> MaskOp
     return MaskOperator(graph.segments, operator.heads, product, entries=shown)
 
 
-def _prepare_adjacency(mask: AdjacencyMask, graph: ShardedGraph, generator: Generator) -> HaloState:
+def _prepare_adjacency(mask: AdjacencyMask, graph: Shard, generator: Generator) -> HaloState:
     extended = graph.extended(mask.flow)
     return HaloState(extended, extended.halo, mask.prepare(extended))
 
 
-def _bind_on_halo(mask: Mask, graph: ShardedGraph, state: HaloState) -> MaskOperator:
+def _bind_on_halo(mask: Mask, graph: Shard, state: HaloState) -> MaskOperator:
     return _on_shard(graph, state.halo, mask.bind(state.graph, state.state))
 
 
-def _prepare_expander(mask: ExpanderMask, graph: ShardedGraph, generator: Generator) -> HaloState:
+def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
     # The random graph is a function of all nodes: each process draws it, and keeps its rows.
     whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes)
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
@@ -166,7 +164,7 @@ def _prepare_expander(mask: ExpanderMask, graph: ShardedGraph, generator: Genera
     return HaloState(_without_edges(halo), halo, ExpanderState(pattern))
 
 
-def _prepare_hops(mask: HopMask, graph: ShardedGraph, generator: Generator) -> HaloState:
+def _prepare_hops(mask: HopMask, graph: Shard, generator: Generator) -> HaloState:
     # All shortest paths of a node lie within its neighborhood.
     halo, row, col, _ = neighborhood(graph, mask.flow, mask.max_hops)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
@@ -183,7 +181,7 @@ def _without_edges(halo: Halo) -> Graph:
 # Series of sparse masks.
 
 
-def _prepare_series(mask: PowerSeriesMask, graph: ShardedGraph, generator: Generator) -> Any:
+def _prepare_series(mask: PowerSeriesMask, graph: Shard, generator: Generator) -> Any:
     return mask.prepare(graph, generator)  # that of the adjacency matrix, which is prepared as above
 
 
@@ -193,7 +191,7 @@ def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[
     return HaloStructure(SparseStructure(), state.halo.number), (value, *adjacency.pattern.tensors)
 
 
-def _bind_series(mask: PowerSeriesMask, graph: ShardedGraph, state: HaloState) -> MaskOperator:
+def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
     alpha = mask.alpha
     matrix, tensors = _matrix(state, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
     product = Product(PolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
@@ -203,12 +201,12 @@ def _bind_series(mask: PowerSeriesMask, graph: ShardedGraph, state: HaloState) -
 # Masks of random walks.
 
 
-def _seed(mask: GRFMask | RWGNKMask, graph: ShardedGraph, generator: Generator) -> int:
+def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
     r"""Returns the seed of the walks, where they are drawn anew that of process 0."""
     return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
 
 
-def _prepare_walks(mask: GRFMask, graph: ShardedGraph, generator: Generator) -> tuple[ShardWalks, ShardWalks]:
+def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> tuple[ShardWalks, ShardWalks]:
     return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
 
 
@@ -225,7 +223,7 @@ def _chain(query: tuple[Tensor, ShardWalks], key: tuple[Tensor, ShardWalks]) -> 
     return Product(structure, [tensor for group in tensors for tensor in group], tensors[0][0].size(1) + tensors[1][0].size(1))
 
 
-def _bind_walks(mask: GRFMask, graph: ShardedGraph, state: tuple[ShardWalks, ShardWalks]) -> MaskOperator:
+def _bind_walks(mask: GRFMask, graph: Shard, state: tuple[ShardWalks, ShardWalks]) -> MaskOperator:
     query, key = state
     f = mask.f
     if mask.asymmetric is True:
@@ -237,7 +235,7 @@ def _bind_walks(mask: GRFMask, graph: ShardedGraph, state: tuple[ShardWalks, Sha
     return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
 
 
-def _prepare_rwgnk(mask: RWGNKMask, graph: ShardedGraph, generator: Generator) -> Any:
+def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
     if not mask.exact:
         return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
     flow, hops = mask.flow, mask.walk_settings.max_walk_length
@@ -256,7 +254,7 @@ def _prepare_rwgnk(mask: RWGNKMask, graph: ShardedGraph, generator: Generator) -
     return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)
 
 
-def _bind_rwgnk(mask: RWGNKMask, graph: ShardedGraph, state: Any) -> MaskOperator:
+def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     discounts = mask.discounts
     if not mask.exact:
         query, key = state
@@ -279,7 +277,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: ShardedGraph, state: Any) -> MaskOperato
 # Masks of an order or a grid.
 
 
-def _prepare_causal(mask: CausalMask, graph: ShardedGraph, generator: Generator) -> tuple[Tensor, ...]:
+def _prepare_causal(mask: CausalMask, graph: Shard, generator: Generator) -> tuple[Tensor, ...]:
     local = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.num_nodes, data=graph.data)
     layouts: tuple[Tensor, ...] = graph.group.together(lambda: mask.prepare(local))
     value = graph.nodes if mask.order is None else graph.attribute(mask.order, 'order').view(-1)
@@ -294,18 +292,18 @@ def _prepare_causal(mask: CausalMask, graph: ShardedGraph, generator: Generator)
     return layouts
 
 
-def _bind_causal(mask: CausalMask, graph: ShardedGraph, state: tuple[Tensor, ...]) -> MaskOperator:
+def _bind_causal(mask: CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
     product = mask.bind(graph, state).product
     structure = ScanStructure(product.structure, graph.number)
     return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
 
 
-def _prepare_grid(mask: ToeplitzMask, graph: ShardedGraph, generator: Generator) -> tuple[Graph, Any]:
+def _prepare_grid(mask: ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
     whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes, data=graph.data)
     return whole, graph.group.together(lambda: mask.prepare(whole))
 
 
-def _bind_grid(mask: ToeplitzMask, graph: ShardedGraph, state: tuple[Graph, Any]) -> MaskOperator:
+def _bind_grid(mask: ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
     product = mask.bind(*state).product
     structure = ColumnsStructure(product.structure, graph.number)
     return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))

@@ -3,23 +3,20 @@ r"""The rows of the adjacency matrix at the nodes of this process and at all nod
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.halo import Halo
-
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
+from pyg_topomask.distributed.shard import Shard
 
 
-def neighborhood(graph: ShardedGraph, flow: str, hops: int) -> tuple[Halo, Tensor, Tensor, Tensor]:
+def neighborhood(graph: Shard, flow: str, hops: int) -> tuple[Halo, Tensor, Tensor, Tensor]:
     r"""Returns the subgraph of all walks of some hops from the nodes of this process: its nodes as a halo, and row, column and
     weight of its edges on the extended nodes. All processes call this.
 
     Args:
-        graph (ShardedGraph): The graph.
+        graph (Shard): The graph.
         flow (str): The direction of attention along edges.
         hops (int): The number of hops.
     """

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.walk import walks_from
-
-if TYPE_CHECKING:
-    from pyg_topomask.distributed.sharded_graph import ShardedGraph
 
 
 @dataclass(frozen=True)
@@ -30,12 +27,12 @@ class ShardWalks:
     halo: Halo
 
 
-def shard_ensembles(graph: ShardedGraph, settings: WalkSettings, seed: int) -> tuple[ShardWalks, ShardWalks]:
+def shard_ensembles(graph: Shard, settings: WalkSettings, seed: int) -> tuple[ShardWalks, ShardWalks]:
     r"""Walks from the nodes of this process as :func:`~pyg_topomask.walks.walk.sample_ensembles` walks in one process: the
     walks are the same. Returns the walks of the queries and of the keys, one object if they are the same.
 
     Args:
-        graph (ShardedGraph): The graph.
+        graph (Shard): The graph.
         settings (WalkSettings): How to walk.
         seed (int): The seed.
     """
@@ -43,7 +40,7 @@ def shard_ensembles(graph: ShardedGraph, settings: WalkSettings, seed: int) -> t
     return query, _sample(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
 
 
-def _sample(graph: ShardedGraph, settings: WalkSettings, seed: int) -> ShardWalks:
+def _sample(graph: Shard, settings: WalkSettings, seed: int) -> ShardWalks:
     transitions = shard_transitions(graph, settings)
     nodes = range(graph.first, graph.first + graph.num_nodes)
     start, visited, length, load = graph.group.together(
@@ -55,14 +52,14 @@ def _sample(graph: ShardedGraph, settings: WalkSettings, seed: int) -> ShardWalk
     return ShardWalks(features, halo)
 
 
-def shard_transitions(graph: ShardedGraph, settings: WalkSettings) -> Transitions:
+def shard_transitions(graph: Shard, settings: WalkSettings) -> Transitions:
     r"""Returns the transitions at all nodes, which the graph keeps: in the memory of each process, or in its folder."""
     key = 'transitions', settings.normalization, settings.transition, settings.flow
     return graph.prepared(key, lambda: _transitions(graph, settings))
 
 
 @torch.no_grad()
-def _transitions(graph: ShardedGraph, settings: WalkSettings) -> Transitions:
+def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
     r"""Makes the rows of this process, as :class:`~pyg_topomask.walks.transitions.Transitions` makes all."""
     extended, group = graph.extended(settings.flow), graph.group
     row, col = extended.row_and_col(settings.flow)
@@ -97,7 +94,7 @@ def _transitions(graph: ShardedGraph, settings: WalkSettings) -> Transitions:
     return Transitions(first, _whole(graph, edges, f'{name}-edges'), whole)
 
 
-def _whole(graph: ShardedGraph, rows: Tensor, name: str) -> Tensor:
+def _whole(graph: Shard, rows: Tensor, name: str) -> Tensor:
     r"""Returns the rows of all processes: a copy in memory, or a file that all processes map, to which each writes its rows."""
     group = graph.group
     if graph.folder is None or group.size == 1:

@@ -118,7 +118,7 @@ ERRORS = {
     'nowhere': 'edge_index: got nodes 0 to 48; accepted are 0 to 47',
     'nowhere_in_one': 'edge_index: got nodes 0 to 55; accepted are 0 to 47',
     'batch': 'data: got a batch of 4 graphs; accepted is one graph',
-    'settings': 'mask: got GRFMask(heads=2, WalkSettings(num_walks=2',
+    'settings': 'mask: got GRFMask(heads=2, ',
     'seeds': 'mask: got GRFMask(',
     'masks': 'mask: got AdjacencyMask(',
     'heads': 'layer: got attention of 1 heads, 8 features',

@@ -34,9 +34,10 @@ def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel', verb='is')
     graph = ShardedGraph.from_data(loaders[0].dataset[0])
-    shard = copy(graph.data)
+    shard: Any = copy(graph.data)
     shard.sharded = graph
-    return graph, [torch.utils.data.DataLoader([shard], batch_size=1, collate_fn=_only) for _ in loaders]
+    only: Any = [shard]  # which torch takes for a data set
+    return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=_only) for _ in loaders]
 
 
 def _only(shards: list[Data]) -> Data:
