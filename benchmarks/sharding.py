@@ -1,11 +1,10 @@
-r"""One graph in several processes: time, memory and bytes sent, and training on a graph that no process could hold."""
+r"""One graph in several processes: time, memory and bytes sent."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 import multiprocessing
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -14,18 +13,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch_geometric.nn import SAGEConv
 from tqdm import tqdm
 
 from benchmarks.harness import peak_memory, write_table
 from pyg_topomask.distributed import ShardedGraph, mean_over_nodes, sum_gradients
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, PackingMask, PowerSeriesMask
-from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.nn import MaskedLinearAttention
 
 __all__ = ['run']
 
@@ -49,7 +46,6 @@ LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
 def run(quick: bool, folder: Path) -> None:
     write_computed(folder)
     write_measured(2_000 if quick else 60_000, folder)
-    write_limited(quick, folder)
 
 
 def together(function: Callable[..., Any], processes: int, *arguments: object) -> list[Any]:
@@ -220,63 +216,3 @@ def write_computed(folder: Path) -> None:
         f'{BANDWIDTH / 1e9:.0f} GB/s a process (a link of 200 Gbit/s), without latency, overlap or computation.'
     )
     write_table('sharding_bytes', 'Bytes that masks send, computed', note, rows, folder)
-
-
-def write_limited(quick: bool, folder: Path) -> None:
-    r"""Writes the table of training on edges that exceed the memory that a process may take."""
-    size, degree, processes = (100_000, 64, 6) if quick else (300_000, 64, 6)
-    with tempfile.TemporaryDirectory() as data:
-        path = Path(data) / 'edges.npy'
-        file = np.lib.format.open_memmap(path, 'w+', np.int64, (2, size * degree))
-        for begin in range(0, size, 50_000):
-            targets = np.arange(begin, min(begin + 50_000, size))
-            block = slice(begin * degree, (begin + len(targets)) * degree)
-            file[0, block] = ((targets[:, None] + np.arange(degree) - degree // 2) % size).ravel()
-            file[1, block] = targets.repeat(degree)
-        file.flush()
-        del file
-        spare = int(0.8 * path.stat().st_size)
-        rows: list[dict[str, object]] = []
-        for count in (1, processes):
-            results = together(train_limited, count, str(path), size, spare)
-            rows.append(
-                {
-                    'processes': count,
-                    'MB of edges': path.stat().st_size / 2**20,
-                    'MB a process may take': spare / 2**20,
-                    'outcome': results[0]['outcome'],
-                    'first loss': results[0]['losses'][0] if results[0]['losses'] else float('nan'),
-                    'last loss': results[0]['losses'][-1] if results[0]['losses'] else float('nan'),
-                    'seconds': results[0]['seconds'],
-                }
-            )
-    note = (
-        'Five steps of a GPS layer, SAGEConv beside unmasked linear attention, on a file of edges (from_file). '
-        'Each process may take a given memory beyond its libraries (RLIMIT_DATA), less than the edges are.'
-    )
-    write_table('sharding_limited', 'Training on more edges than a process may hold', note, rows, folder)
-
-
-def train_limited(path: str, size: int, spare: int) -> dict[str, Any]:
-    r"""Trains with a limit of memory, and returns the losses."""
-    held = next(int(line.split()[1]) for line in Path('/proc/self/status').read_text().splitlines() if 'VmData' in line)
-    resource.setrlimit(resource.RLIMIT_DATA, (held * 1024 + spare, resource.RLIM_INFINITY))
-    begin, losses = time.perf_counter(), []
-    try:
-        graph = ShardedGraph.from_file(path, size)
-        torch.manual_seed(0)
-        layer = TopoGPSConv(8, SAGEConv(8, 8), attn=MaskedLinearAttention(8, 1), norm=None)
-        optimizer = torch.optim.Adam(layer.parameters(), 0.02)
-        x = torch.sin(graph.nodes.unsqueeze(1) * torch.arange(1, 9) * 0.37).float()
-        for _ in range(5):
-            optimizer.zero_grad()
-            out = layer(x, graph.edge_index, graph=graph)
-            loss = mean_over_nodes((out - x.roll(1, 1)).square().sum(1), graph)
-            loss.backward()
-            sum_gradients(layer, graph)
-            optimizer.step()
-            losses.append(float(loss))
-        outcome = 'trains'
-    except (MemoryError, RuntimeError) as error:
-        outcome = f'ends: {str(error).splitlines()[0][:60]}'
-    return {'outcome': outcome, 'losses': losses, 'seconds': time.perf_counter() - begin}
