@@ -2,6 +2,7 @@ r"""A training step of every attention, over one of GATConv: on batches of small
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -78,11 +79,11 @@ def run(quick: bool, folder: Path) -> None:
     )
     rows = [row for name, data in graphs.items() for row in _rows(name, data, repeats)]
     note = (
-        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread: medians of '
-        f'{repeats}, measured in turns. The columns "prepared" are on a graph that the layer has seen, the columns "new graph" '
-        f'prepare it in every step. Small graphs are random, of degree {DEGREE} on average. PerformerAttention and '
-        f'MultiheadAttention work on padded batches, and not on large graphs. KMIP, which compares all pairs of nodes, was '
-        f'timed on batches alone.'
+        f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads, float32, one thread: medians of the '
+        f'processor times of {repeats} steps, in turns. The columns "prepared" are on a graph that the layer has seen, '
+        f'the columns "new graph" prepare it in every step. Small graphs are random, of degree {DEGREE} on average. '
+        f'PerformerAttention and MultiheadAttention work on padded batches, and not on large graphs. KMIP, which compares all '
+        f'pairs of nodes, was timed on batches alone.'
     )
     write_table('layers', 'A training step of every attention beside layers of PyG', note, rows, folder)
 
@@ -124,7 +125,7 @@ def _rows(name: str, data: Data, repeats: int) -> list[dict[str, object]]:
         steps[kind] = partial(_step, layer, x, data.edge_index, graph=kept)
         new[kind] = f'{kind}, new graph'
         steps[new[kind]] = partial(_step_on_new_graph, layer, x, data)
-    seconds = interleaved_medians(steps, repeats)
+    seconds = interleaved_medians(steps, repeats, time.process_time)
     return [
         {
             'graph': name,

@@ -75,7 +75,15 @@ BENCHMARKS = {
     'accuracy': Benchmark(
         'accuracy/protocol',
         'what a mask gains, beside unmasked attentions and message passing',
-        ('accuracy_trees', 'accuracy_meshes', 'accuracy_sydney'),
+        (
+            'accuracy_trees',
+            'accuracy_lookup',
+            'accuracy_meshes',
+            'accuracy_sydney',
+            'accuracy_chicago',
+            'accuracy_variants',
+            'accuracy_depth',
+        ),
     ),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),

@@ -13,7 +13,6 @@ from functools import reduce
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -138,17 +137,17 @@ class Blocks:
 
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
-        multiply (callable): Yields the products :math:`\mathbf{B}_k \mathbf{x}` for :math:`\mathbf{x}`, :obj:`[N, c]`, and the
-            number :math:`K`. A product is valid until two more have been drawn.
+        make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
+            :obj:`[K, num_pairs]`, for the division of the nodes into graphs, a data type, and the number :math:`K`.
         kept (dict): Where :math:`\mathbf{B}` is kept for all heads, layers and steps.
-        cost (int): Multiplications per column of :obj:`multiply`.
+        cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
         columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
         magnitude (callable, optional): Returns what rows without weight are told by beside :math:`|\mathbf{M}| \mathbf{x}`,
             for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
     """
 
     coefficients: Tensor
-    multiply: Callable[[Tensor, int], Iterable[Tensor]]
+    make: Callable[[Segments, torch.dtype, int], Tensor]
     kept: dict[Hashable, Any]
     cost: int
     columns: Tensor | None = None
@@ -166,29 +165,8 @@ class Blocks:
             # More than are called for if as many as before are too few, as where a learned number grows.
             count = self.count if kept is None else self.count + _MORE
             with torch.inference_mode(False), torch.no_grad():
-                self.kept[dtype] = kept = self._prepare(segments, dtype, count)
+                self.kept[dtype] = kept = self.make(segments, dtype, count)
         return kept[: self.count]
-
-    def _prepare(self, segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
-        units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
-        units.scatter_(1, segments.position.unsqueeze(1), 1.0)
-        slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
-        place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
-        terms = units.new_empty(count, segments.num_pairs)
-        for term, rows in zip(terms, self.multiply(units, count), strict=True):
-            if place.numel() == rows.numel():
-                term.copy_(rows.flatten())
-            else:
-                torch.index_select(rows.flatten(), 0, place, out=term)
-        return terms
-
-    def pairs(self, segments: Segments) -> SparsePattern:
-        r"""Returns the positions of these entries, :math:`N \times N`."""
-        if 'pairs' not in self.kept:
-            with torch.inference_mode(False):
-                self.kept['pairs'] = _pairs(segments)
-        pattern: SparsePattern = self.kept['pairs']
-        return pattern
 
     def transposed(self) -> None:
         return None
@@ -215,17 +193,25 @@ class Blocks:
         return None
 
 
-def _pairs(segments: Segments) -> SparsePattern:
-    number, size = segments.num_pairs, segments.sizes[segments.index]
-    index = torch.int32 if max(number, segments.num_nodes) < 2**31 else torch.int64
-    rowptr = F.pad(size.cumsum(0), (1, 0))
-    nodes = (segments.first, rowptr[:-1], segments.position, size)
-    first, start, position, width = (node.repeat_interleave(size, output_size=number) for node in nodes)
-    place = torch.arange(number, device=segments.device) - start
-    # The entry (i, j) of the transpose is the entry (j, i), which lies j - i rows further.
-    perm = start + (place - position) * width + position
-    rowptr, col, perm = (tensor.to(index) for tensor in (rowptr, first + place, perm))
-    return SparsePattern(rowptr, col, rowptr, col, perm)
+def blocks_of(multiply: Callable[[Tensor, int], Iterable[Tensor]]) -> Callable[[Segments, torch.dtype, int], Tensor]:
+    r"""Returns the :attr:`Blocks.make` of a function that yields the products :math:`\mathbf{B}_k \mathbf{x}` for
+    :math:`\mathbf{x}`, :obj:`[N, c]`, and the number :math:`K`. A product is valid until two more have been drawn.
+    """
+
+    def make(segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
+        units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
+        units.scatter_(1, segments.position.unsqueeze(1), 1.0)
+        slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
+        place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+        terms = units.new_empty(count, segments.num_pairs)
+        for term, rows in zip(terms, multiply(units, count), strict=True):
+            if place.numel() == rows.numel():
+                term.copy_(rows.flatten())
+            else:
+                torch.index_select(rows.flatten(), 0, place, out=term)
+        return terms
+
+    return make
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_choice(choices: Iterable[object], /, **given: object) -> None:
-    r"""Raises an error for what is none of the choices."""
+    r"""Raises an error for a value that is not one of the choices."""
     known = list(choices)  # a list also takes values that have no hash
     _check(given, ', '.join(map(str, known)), lambda value: value in known)
 

@@ -12,7 +12,7 @@ class ArgumentError(ValueError):
     Args:
         argument (str): The name of the argument.
         given (object): What was given, as text or as a value whose text says it.
-        accepted (object): What is accepted, likewise.
+        accepted (object): What is accepted, in the same form.
         remedy (str, optional): How to get what is accepted. (default: :obj:`""`)
         verb (str, optional): :obj:`"is"` if :obj:`accepted` is singular. (default: :obj:`"are"`)
 

@@ -142,7 +142,7 @@ class FocusedFeatures(_Elementwise):
             # The largest entry cancels, also in the gradient: without it, powers and squares would overflow.
             largest = x.detach().amax(-1, keepdim=True)
             unit = x / largest.masked_fill(largest == 0, 1.0)
-            # Powers at 0 have no gradient for p < 1, and need none.
+            # For p < 1, powers have no gradient at 0. They do not need one.
             sharp = torch.where(unit > 0, unit, 1.0).pow(self.power) * (unit > 0)
             length = sharp.norm(dim=-1, keepdim=True).masked_fill(largest == 0, 1.0)
             focused: Tensor = sharp * (unit.norm(dim=-1, keepdim=True) / length) * largest
@@ -190,7 +190,7 @@ class _RandomFeatures(FeatureMap):
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
-            # One over the root of m goes into the exponents: a product would be one more tensor to keep.
+            # The factor 1 / sqrt(m) goes into the exponents. A product would keep one more tensor.
             shift_q: Tensor | float = 0.5 * math.log(self.num_features)
             shift_k = shift_q
             if self.stabilize:
@@ -200,14 +200,14 @@ class _RandomFeatures(FeatureMap):
             return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
     def _scaled(self, x: Tensor) -> Tensor:
-        # The scale of softmax attention, one over the root of d, goes half to the queries and half to the keys.
+        # Queries and keys each take half of the exponent of the scale 1 / sqrt(d).
         scale: float = self.channels**-0.25
         return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
 
     @abstractmethod
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         r"""Returns exponents, and factors other than one, :obj:`[N, H, m]`: the features are
-        :math:`factor \cdot \exp(exponent)`, but for the scale.
+        :math:`factor \cdot \exp(exponent)`, up to the scale.
         """
 
     def extra_repr(self) -> str:
@@ -306,7 +306,7 @@ class FourierFeatures(_RandomFeatures):
 
     Args:
         channels (int): The channels :math:`d` of a head.
-        num_features (int, optional): The number of frequencies :math:`m`, of which each makes two features.
+        num_features (int, optional): The number of frequencies :math:`m`. Each makes two features.
             (default: :obj:`channels`)
         orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
             Gaussian vectors. (default: :obj:`True`)
@@ -369,7 +369,7 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
         channels (int): The channels :math:`d` of a head.
 
     Raises:
-        ValueError: If the name is unknown, or the number is none from 1.
+        ValueError: If the name is unknown, or the number is not a whole number from 1.
 
     Example:
         >>> feature_map_of_name('favor:64', 16)

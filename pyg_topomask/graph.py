@@ -36,17 +36,18 @@ def check_normalization(normalization: str | None) -> None:
 
 
 class Graph:
-    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that are given the same object share what was
-    prepared. Tensors that are changed in place afterwards are not looked at again.
+    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that get the same object share what was prepared.
+    It does not notice later in-place changes of the tensors.
 
     Args:
-        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. Which of both ends attends to the other is
-            the :obj:`flow` of a mask.
+        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. The :obj:`flow` of a mask decides which of
+            the two ends attends to the other.
         num_nodes (int): The number of nodes :math:`N`.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
-        num_graphs (int, optional): The number of graphs, where trailing ones are empty. (default: :obj:`None`)
-        data (torch_geometric.data.Data, optional): Where transforms have stored prepared states. (default: :obj:`None`)
+        num_graphs (int, optional): The number of graphs. It is needed if the last ones are empty. (default: :obj:`None`)
+        data (torch_geometric.data.Data, optional): The data on which transforms have stored prepared states.
+            (default: :obj:`None`)
 
     Raises:
         ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.
@@ -70,7 +71,7 @@ class Graph:
         #: What is drawn anew in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        # What was read of the data, by name, None for what it lacks.
+        # The attributes that were read from the data, by name. None stands for a missing one.
         self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
         check_edges(edge_index, num_nodes, edge_weight, batch)
@@ -236,8 +237,8 @@ class Graph:
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
         r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
-        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64, but for :obj:`None`, which returns the
-        weights in float32 or better.
+        the rows and over the columns of :math:`\mathbf{A}`. The
+        result is in float64. With :obj:`None` it is the weights in float32 or better.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
@@ -247,7 +248,7 @@ class Graph:
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
-        # Sums of many half-precision weights would stand still.
+        # In half precision, sums of many weights stop growing.
         weight, (row, col) = self.weight.double(), self.row_and_col(flow)
         scale = self._inverse_degree(row, weight, normalization)
         if normalization == 'sym':

@@ -122,5 +122,5 @@ class SparsePattern:
 
 
 def _pointers(sorted_index: Tensor, size: int) -> Tensor:
-    bounds = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
-    return torch.searchsorted(sorted_index, bounds).to(sorted_index.dtype)
+    count = sorted_index.new_zeros(size + 1)
+    return count.index_add_(0, sorted_index + 1, torch.ones_like(sorted_index)).cumsum(0, dtype=sorted_index.dtype)

@@ -29,7 +29,7 @@ def names(text: str) -> dict[str, list[str]]:
         (['masks'], {'masks': ['Hop', 'Tree']}),
         (['Masks', 'in', 'python'], {'masks in Python': ['HopMask']}),
         (['hop'], {'masks': ['Hop'], 'masks in Python': ['HopMask']}),
-        (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['majority-trees']}),
+        (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['lookup-trees', 'majority-trees']}),
         (['majority'], {'configs': ['majority-trees']}),
     ],
 )

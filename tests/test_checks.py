@@ -126,6 +126,9 @@ OTHERS = {
     ('sparse_operator', 'heads'),
     ('CIFAR10Pixels', 'pool'),
     ('MNISTPixels', 'pool'),
+    ('RoadEccentricity', 'hops'),
+    ('RoadEccentricity', 'num_classes'),
+    ('RoadEccentricity', 'seed'),
     ('SceneBlocks', 'max_points'),
 }
 

@@ -198,6 +198,7 @@ API = {
         'MotifGraphs',
         'MovingDigits',
         'PeptidesFunctional',
+        'RoadEccentricity',
         'SceneBlocks',
         'UrbanObjects',
     ],

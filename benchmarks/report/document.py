@@ -2,7 +2,8 @@ r"""The report and the page :obj:`docs/results.md`, from the Markdown files of t
 
 A file of claims has a section for each: a heading :obj:`## place in the paper: statement`, a line :obj:`Verdict:` with a rule
 of :mod:`benchmarks.report.rules`, and sentences. A paragraph :obj:`Differs:` says what is not as in the paper, and a paragraph
-:obj:`Why:` why the claim is not reproduced.
+:obj:`Why:` why the claim is not reproduced. A claim on accuracy appends its comparisons with the paper's effects to
+:obj:`compared`.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import rules
+from benchmarks.report.effects import Comparison
+from benchmarks.report.tables import Table
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
 
 __all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_report', 'render_results']
 
 CHAPTERS = tuple(TEMPLATES / f'{name}.md' for name in ('general_theory', 'grf', 'mgformer', 'kmip', 'gains', 'package'))
-VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.NOT_RUN)
+VERDICTS = (rules.REPRODUCED, rules.TREND, rules.NOT_REPRODUCED, rules.UNDECIDED, rules.NOT_RUN)
 MARKERS = ('<!-- results: begin -->', '<!-- results: end -->')
 #: A line of a claim that may lack its tables.
 MAY_BE_MISSING = 'If missing: not run here'
@@ -30,12 +33,21 @@ THEIRS = ('paper', 'thesis', 'Table')
 
 @dataclass(frozen=True)
 class Claim:
-    r"""A statement, its verdict, its text in Markdown, and the names of the tables that decide."""
+    r"""A statement, its verdict, its text in Markdown, the names of the tables that decide, and the comparisons of a
+    statement on accuracy.
+    """
 
     heading: str
     verdict: str
     text: str
     tables: Sequence[str]
+    compared: Sequence[Comparison] = ()
+
+    @property
+    def differs(self) -> str:
+        r"""What is not as in the paper."""
+        paragraph = re.search(r'^Differs: (.*)$', self.text, re.MULTILINE)
+        return paragraph[1] if paragraph else ''
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,10 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     chapters = [read_chapter(path, results, may_lack_tables) for path in CHAPTERS]
     shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
     unused = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
-    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'show': partial(_show, folder)}
+    compared = {name for chapter in chapters for claim in chapter.claims if claim.compared for name in claim.tables}
+    unlisted = sorted(name for name in compared if not any(row.text('seeds') for row in Table(folder, name)))
+    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'unlisted': unlisted}
+    values |= {'show': partial(_show, folder)}
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 
 
@@ -93,11 +108,13 @@ def read_chapter(path: Path, results: Results, may_lack_tables: bool = False) ->
 
 def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_tables: bool) -> Claim:
     heading, _, body = section.replace(MAY_BE_MISSING, '').partition('\n')
+    compared: list[Comparison] = []
     try:
-        text = results.fill(path, body, line + 1)
+        text = results.fill(path, body, line + 1, {'compared': compared})
     except ReportError as error:
         if not may_lack_tables:
             raise
+        compared = []
         command = f'python -m benchmarks --full {find_benchmark(results.tables_in(body)[0])}'
         text = f'Verdict: {rules.NOT_RUN}\n\nThe results are missing: {error.reason}. Run `{command}`.'
     tables = results.tables_in(body)
@@ -107,9 +124,13 @@ def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_
     links = [f'[{name}]({name}.md)' for name in tables if (results.folder / f'{name}.md').is_file()]
     paragraphs = [' '.join([f'**{verdict.capitalize()}**' if verdict else '', *links]).strip()]
     for paragraph in filter(None, map(str.strip, re.split(r'\n\s*\n', text))):
-        if not (paragraph.startswith('Why:') and verdict == rules.REPRODUCED):
+        if not (paragraph.startswith('Why:') and verdict in (rules.REPRODUCED, rules.UNDECIDED)):
             paragraphs.append(paragraph if paragraph.startswith('- ') else ' '.join(paragraph.split()))
-    return Claim(heading.removeprefix('## '), verdict or rules.MEASURED, '\n\n'.join(paragraphs), tables)
+    if verdict == rules.UNDECIDED:
+        paragraphs.append(results.words.to_decide(compared).strip())
+    if compared:
+        paragraphs.append(results.words.power(compared).strip())
+    return Claim(heading.removeprefix('## '), verdict or rules.MEASURED, '\n\n'.join(paragraphs), tables, compared)
 
 
 def _show(folder: Path, name: str) -> str:

@@ -2,10 +2,11 @@ r"""The rules by which tables decide on what a paper states. :obj:`report.md` sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from scipy.stats import t as student
 
+from benchmarks.report.effects import Comparison
 from benchmarks.report.tables import Estimate, Missing
 
 __all__ = [
@@ -14,7 +15,8 @@ __all__ = [
     'NOT_RUN',
     'REPRODUCED',
     'TREND',
-    'all_better',
+    'UNDECIDED',
+    'agree',
     'by_chance',
     'count',
     'factor',
@@ -23,24 +25,26 @@ __all__ = [
 ]
 
 REPRODUCED, TREND, NOT_REPRODUCED = 'reproduced', 'trend reproduced', 'not reproduced'
-NOT_RUN, MEASURED = 'not run here', 'measured'
+UNDECIDED, NOT_RUN, MEASURED = 'undecided', 'not run here', 'measured'
 #: The least share of a paper's factor that counts as the factor.
 ENOUGH = 0.8
 
 
-def all_better(gaps: Iterable[Estimate], same_data: bool = False) -> str:
-    r"""Judges the statement that every one of some paired differences is positive.
+def agree(compared: Sequence[Comparison], same_data: bool = False) -> str:
+    r"""Judges a statement on accuracy, which holds if all of its comparisons do.
 
-    >>> all_better([Estimate(0.3, 0.1), Estimate(0.5, 0.1)]), all_better([Estimate(0.3, 0.1), Estimate(-0.5, 0.1)])
-    ('trend reproduced', 'not reproduced')
+    >>> gaps = {'better': Estimate(0.3, 0.1), 'none': Estimate(-0.05, 0.05), 'unclear': Estimate(0.3, 0.3)}
+    >>> [agree([Comparison(name, gap, effect=0.3)]) for name, gap in gaps.items()]
+    ['trend reproduced', 'not reproduced', 'undecided']
     """
-    verdicts = [gap.verdict for gap in gaps]
-    if not verdicts:
+    if not compared:
         raise Missing('there is nothing to compare')
-    better = verdicts.count('better')
-    if better == len(verdicts):
+    shown = [one.shown for one in compared].count(True)
+    if shown == len(compared):
         return REPRODUCED if same_data else TREND
-    return TREND if 2 * better > len(verdicts) and 'worse' not in verdicts else NOT_REPRODUCED
+    if 2 * shown > len(compared) and not any(one.against for one in compared):
+        return TREND
+    return NOT_REPRODUCED if any(one.contradicted for one in compared) else UNDECIDED
 
 
 def factor(ours: float, paper: float) -> str:
@@ -60,7 +64,7 @@ def holds(condition: bool, partly: bool = False) -> str:
 
 
 def trend(condition: bool) -> str:
-    r"""Judges a statement that can be a trend at most, for the data are not the paper's or few seeds show no difference."""
+    r"""Judges a statement that can be a trend at most, for the data are not the paper's."""
     return TREND if condition else NOT_REPRODUCED
 
 

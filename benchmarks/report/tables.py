@@ -36,7 +36,10 @@ class Estimate(NamedTuple):
         return self.known or verdict(self.mean, self.error)
 
     def __neg__(self) -> Estimate:
-        return Estimate(-self.mean, self.error, {'better': 'worse', 'worse': 'better'}.get(self.known, self.known))
+        return Estimate(0.0 - self.mean, self.error, {'better': 'worse', 'worse': 'better'}.get(self.known, self.known))
+
+    def __abs__(self) -> Estimate:
+        return -self if self.mean < 0 else self
 
     def __sub__(self, other: Estimate) -> Estimate:
         r"""The difference of two independent estimates."""
@@ -51,7 +54,7 @@ class Row:
     text.
     """
 
-    def __init__(self, table: str, cells: dict[str, str]) -> None:
+    def __init__(self, table: Table, cells: dict[str, str]) -> None:
         # A number that could not be measured is as good as none.
         self.cells = {_key(column): '' if cell in ('nan', 'inf') else cell for column, cell in cells.items()}
         self.table = table
@@ -59,7 +62,9 @@ class Row:
     def __getitem__(self, column: str) -> Any:
         cell = self.text(column)
         if not cell:
-            raise Missing(f'table {self.table} has no {column!r} in the row {", ".join(filter(None, self.cells.values()))}')
+            raise Missing(
+                f'table {self.table.name} has no {column!r} in the row {", ".join(filter(None, self.cells.values()))}'
+            )
         mean, is_estimate, error = cell.partition(':')[0].partition(' ± ')
         if is_estimate:
             return Estimate(float(mean), float(error), self.text('verdict') if 'paired' in column else '')
@@ -77,8 +82,20 @@ class Row:
         :obj:`'>=5'`, or :obj:`'!'` and a pattern that it must not match.
         """
         if unknown := wanted.keys() - self.cells.keys():
-            raise Missing(f'table {self.table} has no column {unknown.pop()!r}')
+            raise Missing(f'table {self.table.name} has no column {unknown.pop()!r}')
         return all(_matches(self.cells[key], value) for key, value in wanted.items())
+
+    @property
+    def runs(self) -> int:
+        r"""The number of seeds or folds: that of the values of the row, or else that of the note of its table. It is 0 if
+        neither tells.
+        """
+        values = (self.text('seeds') or self.text('epochs')).split()
+        if len(values) > 1:
+            return len(values)
+        data = re.escape(self.text('data') or '?')
+        number = re.search(rf'\b(\d+) \({data}\)', self.table.note) or re.search(r'\b(\d+) seeds', self.table.note)
+        return int(number[1]) if number else 0
 
     def minus_by_seed(self, baseline: Row) -> Estimate:
         r"""The difference to another row, paired by the seeds of both."""
@@ -97,7 +114,7 @@ class Table:
         if not self.path.is_file():
             raise Missing(f'there is no table {self.name}')
         with self.path.open(newline='') as file:
-            return [Row(self.name, cells) for cells in csv.DictReader(file)]
+            return [Row(self, cells) for cells in csv.DictReader(file)]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -140,10 +157,16 @@ class Table:
         r"""The row with the largest mean in a column."""
         return max(self, key=lambda row: row[column].mean)
 
+    @cached_property
+    def note(self) -> str:
+        r"""What the table's Markdown file says above the table."""
+        path = self.path.with_suffix('.md')
+        return path.read_text().partition('\n| ')[0] if path.is_file() else ''
+
     @property
     def processor(self) -> str:
         r"""The processor that the table's Markdown file names."""
-        machine = re.search(r'^Machine: ([^,\n]*)', self.path.with_suffix('.md').read_text(), re.MULTILINE)
+        machine = re.search(r'^Machine: ([^,\n]*)', self.note, re.MULTILINE)
         return ' '.join(machine[1].replace('(R)', '').removesuffix('Processor').split()) if machine else '?'
 
 

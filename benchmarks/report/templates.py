@@ -9,11 +9,13 @@ import statistics
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template, TemplateSyntaxError, UndefinedError, nodes
 
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import rules
+from benchmarks.report.effects import compare
 from benchmarks.report.tables import Missing, Table, each, form, growth_rates
 
 __all__ = ['TEMPLATES', 'ReportError', 'Results']
@@ -42,11 +44,19 @@ class Results:
         self.environment.filters['counted'] = lambda chapter, verdict: chapter.count(verdict)
         names = self.environment.globals
         names |= {name: getattr(rules, name) for name in rules.__all__}
-        names |= {'each': each, 'growth_rates': growth_rates, 'median': statistics.median, 'zip': zip}
+        names |= {
+            'abs': abs,
+            'compare': compare,
+            'each': each,
+            'growth_rates': growth_rates,
+            'median': statistics.median,
+            'zip': zip,
+        }
         names |= {name: Table(folder, name) for name in TABLES}
         # Some tables of a second machine, or of another day.
         names['epyc'] = {name: Table(folder / 'epyc', name) for name in TABLES}
-        names['words'] = self._compile(TEMPLATES / 'words.md').module
+        self.words: Any = self._compile(TEMPLATES / 'words.md').module
+        names['words'] = self.words
 
     def tables_in(self, source: str) -> list[str]:
         r"""Returns the names of the tables that a template refers to."""

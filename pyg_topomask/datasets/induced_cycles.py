@@ -28,7 +28,7 @@ class InducedCycles(GeneratedDataset):
     Args:
         root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
         split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads that split alone. (default: :obj:`None`)
-        num_pairs (int): The number of trees, each of which gives two examples. (default: :obj:`2048`)
+        num_pairs (int): The number of trees. Each tree gives two examples. (default: :obj:`2048`)
         size (int): The number of nodes of a tree, from 5. (default: :obj:`50`)
         seed (int): The seed. (default: :obj:`0`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)

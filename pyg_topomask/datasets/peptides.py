@@ -20,7 +20,7 @@ __all__ = ['PeptidesFunctional']
 
 class PeptidesFunctional(FileDataset):
     r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of
-    about 151 atoms each, of which ten functions are to be predicted, with its official split of 10,873, 2,331 and 2,331.
+    about 151 atoms each. The task is to predict ten functions. The official split has 10,873, 2,331 and 2,331 graphs.
 
     Graphs are made of the original SMILES by :func:`torch_geometric.utils.from_smiles`, which needs RDKit: :obj:`x` holds nine
     and :obj:`edge_attr` three numbers that stand for kinds of atoms and bonds, :obj:`y`, :obj:`[1, 10]`, zeros and ones. The

@@ -19,7 +19,7 @@ __all__ = ['CIFAR10Pixels', 'MNISTPixels']
 
 
 class _PixelGraphs(FileDataset):
-    r"""A dataset of the images of one file, with the splits of :func:`~pyg_topomask.datasets.images.load_images`."""
+    r"""A dataset of the images of one file, with its splits."""
 
     images: str
 
@@ -60,8 +60,7 @@ class MNISTPixels(_PixelGraphs):
     for training the last tenth is for validation.
 
     Args:
-        root (str): The folder with :obj:`mnist_subset.npz`, see :func:`~pyg_topomask.datasets.images.load_images`. The
-            graphs go to its folder :obj:`processed`.
+        root (str): The folder with :obj:`mnist_subset.npz`. The graphs are stored in its folder :obj:`processed`.
         split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
@@ -85,8 +84,7 @@ class CIFAR10Pixels(_PixelGraphs):
     the file; of those for training the last tenth is for validation.
 
     Args:
-        root (str): The folder with :obj:`cifar10_subset.npz`, see :func:`~pyg_topomask.datasets.images.load_images`. The
-            graphs go to its folder :obj:`processed`.
+        root (str): The folder with :obj:`cifar10_subset.npz`. The graphs are stored in its folder :obj:`processed`.
         split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)

@@ -35,7 +35,7 @@ def attention_degrees(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> Tens
         torch.Tensor: Integers of shape :obj:`[N, H]`.
 
     Raises:
-        ValueError: If the tensors do not fit each other, or name nodes that there are not.
+        ValueError: If the tensors do not fit each other, or name nodes that do not exist.
 
     Example:
         >>> edge_index, alpha = torch.tensor([[0, 0, 1], [0, 1, 1]]), torch.tensor([[1.0, 0.4], [1.0, 0.3], [0.0, 0.7]])

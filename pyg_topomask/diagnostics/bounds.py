@@ -30,8 +30,8 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
 
     The paper states it for uniform hops, :math:`1 / p_{ij} = d_i`, and halting walks, :math:`S_k = (1 - p_{halt})^k`. It lets
     every hop be the worst one. :obj:`walkwise=True` takes the maximum over the walks that the graph has, the middle term of
-    Eq. 21, which the proof allows as well and which is never larger. With :obj:`normalization="sym"` the factors along a walk
-    of an undirected graph cancel but for :math:`\sqrt{d_{first} / d_{last}}`, so that it does not grow exponentially.
+    Eq. 21, which the proof allows as well and which is never larger. With :obj:`normalization="sym"` only the factor
+    :math:`\sqrt{d_{first} / d_{last}}` remains along a walk of an undirected graph, and it does not grow exponentially.
 
     If queries and keys have constants of their own (:obj:`asymmetric="pairs"`), :math:`c^4` stands for
     :math:`(c^{(1)} c^{(2)})^2`; keys that do not walk (:obj:`asymmetric=True`) have :math:`c^{(2)} = 1`. Where a power counts

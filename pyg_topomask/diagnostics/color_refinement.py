@@ -72,7 +72,7 @@ def color_refinement(
         if batch is not None:
             keys.append(_number_multisets(batch, color, num_graphs)[batch])
         refined = _number(torch.stack(keys))
-        # Numbers are in the order of the colours of before: where none was split, they are the same.
+        # Numbers keep the order of the old colors. They stay the same if no color was split.
         if torch.equal(refined, color):
             break
         color = refined
@@ -89,7 +89,7 @@ def wl_equivalent(
     Args:
         first (torch_geometric.data.Data): A graph.
         second (torch_geometric.data.Data): Another.
-        attrs (sequence of str): The attributes of the nodes to begin with, rows of which are compared exactly.
+        attrs (sequence of str): The attributes of the nodes to begin with. Their rows are compared exactly.
             (default: :obj:`()`, all nodes alike)
         edge_attrs (sequence of str): Attributes of the edges. (default: :obj:`()`)
         max_iterations (int, optional): The number of steps to stop after. (default: :obj:`None`)

@@ -148,9 +148,9 @@ def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class MaskError:
-    r"""The error of an estimated mask on some of its rows, a number for each head, :obj:`[heads]`. Biases are the sum of all
-    deviations relative to the sum of all absolute entries, errors relative in the Frobenius norm; 0 where estimate and mask
-    have no entries, infinite where the mask alone has none.
+    r"""The error of an estimated mask on some of its rows, one number for each head, :obj:`[heads]`. A bias is the sum of all
+    deviations divided by the sum of all absolute entries. An error is relative in the Frobenius norm. Both are 0 if the
+    estimate and the mask have no entries, and infinite if only the mask has none.
 
     Args:
         relative (torch.Tensor): :math:`\lVert \hat{\mathbf{M}} - \mathbf{M} \rVert_F / \lVert \mathbf{M} \rVert_F`.

@@ -258,8 +258,8 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     discounts = mask.discounts
     if not mask.exact:
         query, key = state
-        value = mask.normalized(query.features, discounts)[0]
-        key_value = value if key is query else mask.normalized(key.features, discounts)[0]
+        value = mask.normalized(query.features, discounts)
+        key_value = value if key is query else mask.normalized(key.features, discounts)
         return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)

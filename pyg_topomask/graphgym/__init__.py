@@ -1,7 +1,7 @@
 r"""Registers this package with GraphGym, and so with GraphGPS; importing it is all that is needed.
 
 It registers the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, the networks in
-:obj:`~pyg_topomask.graphgym.names.models.MODELS`, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
+``pyg_topomask.graphgym.names.models.MODELS``, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
 losses, metrics and the loader hook. Names that GraphGPS registers are not touched, so that it may be imported before or after.
 """
 

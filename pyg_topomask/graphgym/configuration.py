@@ -110,7 +110,7 @@ def declare_config(node: CfgNode) -> None:
       ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
       by itself, it is to be called :obj:`topomask.Masked.mask`);
     * :obj:`topomask.model` holds the arguments of the model where :obj:`model.type` is one of
-      :obj:`~pyg_topomask.graphgym.names.models.MODELS`, but for the sizes that the data set;
+      ``pyg_topomask.graphgym.names.models.MODELS``, without the sizes that the data set;
     * :obj:`topomask.dataset` holds the arguments of the data set where :obj:`dataset.format` is :obj:`topomask`;
     * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
       name or ``{name: {argument: value}}``, on the command line in one line of YAML as well; those that store walks are left

@@ -37,10 +37,12 @@ class AdjacencyMask(Mask):
     where :math:`\mathbf{W}` is the normalized adjacency matrix :math:`\mathbf{A}`, and :math:`A_{ij}` is the weight of the edge
     :math:`(j, i)`. Node :math:`i` attends to the nodes that it receives messages from in PyG. Parallel edges add up.
 
+    A product takes :math:`O(E)`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        self_loop (float, optional): The initial weight :math:`s` of a node for itself, learned per head; :obj:`None` for none.
-            (default: :obj:`1.0`)
+        self_loop (float, optional): The initial weight :math:`s` of a node for itself, learned per head. :obj:`None` leaves
+            self-loops out. (default: :obj:`1.0`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with
             the sums of the absolute weights over rows and columns, :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`,
             :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
@@ -50,6 +52,12 @@ class AdjacencyMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`self_loop` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -36,6 +36,11 @@ class Mask(torch.nn.Module, ABC):
 
     Raises:
         ValueError: If :obj:`heads` is not a positive whole number.
+
+    Shapes:
+        - **input:** a :class:`~torch_geometric.data.Data`, a batch, or a :class:`~pyg_topomask.graph.Graph` with
+          :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
     #: What every operator of this mask has: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors, :obj:`"product"` for
@@ -62,7 +67,7 @@ class Mask(torch.nn.Module, ABC):
 
     @property
     def fresh(self) -> bool:
-        r"""Whether every call prepares anew, as where walks are drawn in every forward pass."""
+        r"""Whether every call prepares a new state, for example new walks."""
         return False
 
     def settings(self) -> Hashable:
@@ -97,7 +102,7 @@ class Mask(torch.nn.Module, ABC):
 
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
-        # A state may outlive the call; made under inference mode, it could not be trained with later.
+        # A state may outlive the call. One made under inference mode could not be trained with later.
         with torch.inference_mode(False):
             if generator is not None or learned:
                 return graph.prepare_mask(self, generator)
@@ -117,7 +122,7 @@ class Mask(torch.nn.Module, ABC):
         return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
 
     def __radd__(self, other: object) -> Mask:
-        # What sum() begins with.
+        # sum() begins with 0.
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, other: Mask | Tensor | float) -> Mask:
@@ -207,7 +212,12 @@ class _ComposedMask(Mask):
 
 
 class SumMask(_ComposedMask):
-    r"""The sum of masks."""
+    r"""The sum of masks.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
         forms = {mask.form for mask in masks}
@@ -227,6 +237,10 @@ class HadamardMask(_ComposedMask):
     Raises:
         ValueError: If it is known of two factors that they have neither low rank nor entries. What is not known now is checked
             when the mask is bound.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
@@ -262,6 +276,10 @@ class MultiHeadMask(_ComposedMask):
     Raises:
         ValueError: If there are fewer than two masks.
 
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **output:** a mask operator :math:`(\sum_m H_m, |\mathcal{V}|, |\mathcal{V}|)` for masks with :math:`H_m` heads
+
     Example:
         >>> from pyg_topomask.masks import GRFMask
         >>> MultiHeadMask(*(GRFMask(heads=1, seed=head) for head in range(4))).heads
@@ -280,7 +298,12 @@ class MultiHeadMask(_ComposedMask):
 
 
 class TransposedMask(_ComposedMask):
-    r"""The transpose of a mask."""
+    r"""The transpose of a mask.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
 
     @property
     def flow(self) -> str | None:
@@ -301,6 +324,11 @@ class ScaledMask(_ComposedMask):
 
     Raises:
         ValueError: If the factor has another shape, is not finite, or requires a gradient without being a parameter.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`scale` :math:`()` or :math:`(H)` *(optional)*
     """
 
     scale: Tensor
@@ -338,7 +366,7 @@ class ScaledMask(_ComposedMask):
             self.scale.copy_(self.initial)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        # torch.compile takes a product with a tensor for one of two tensors.
+        # torch.compile mistakes a product with a tensor for one of two tensors.
         return self._bound(graph, state)[0].scaled(self.scale)
 
 

@@ -130,10 +130,14 @@ class CausalMask(Mask):
             each graph, such as a time or a position. :obj:`None` is the order in which the nodes are stored.
             (default: :obj:`None`)
         strict (bool): Attend only to earlier nodes, and not to the node itself. The first node of a graph then attends to
-            nothing and gives 0. (default: :obj:`False`)
+            nothing, and its output is 0. (default: :obj:`False`)
 
     Raises:
         ValueError: If the data lacks the attribute, or it does not fit the nodes or is not finite.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`order` :math:`(|\mathcal{V}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
         >>> from torch_geometric.data import Data

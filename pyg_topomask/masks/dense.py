@@ -47,6 +47,12 @@ class DenseMask(Mask):
     Raises:
         ValueError: If the matrix is missing, is not finite, or does not fit the heads or the nodes.
 
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`matrix` :math:`(|\mathcal{V}|, |\mathcal{V}|)` or :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+          *(optional)*
+
     Example:
         >>> from torch_geometric.data import Data
         >>> DenseMask(matrix=torch.tensor([[0., 1.], [2., 3.]]))(Data(num_nodes=2)).to_dense()

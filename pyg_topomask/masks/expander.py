@@ -72,6 +72,8 @@ class ExpanderMask(Mask):
     0 elsewhere. Exphormer's edge features are left out. For each of its virtual nodes, apply
     :class:`torch_geometric.transforms.VirtualNode` once to the data.
 
+    A product takes :math:`O(E + N \, \text{degree})`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
@@ -83,6 +85,10 @@ class ExpanderMask(Mask):
 
     Raises:
         ValueError: If :obj:`degree` is not a positive even number, or :obj:`flow` is unknown.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
         >>> from torch_geometric.data import Data

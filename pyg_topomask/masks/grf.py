@@ -60,7 +60,9 @@ class GRFState:
 
     query: WalkFeatures
     key: WalkFeatures
-    _pairs: dict[tuple[torch.dtype, bool], PairLoads] = field(default_factory=dict)
+    #: The blocks of the graphs.
+    kept: dict[Hashable, Any] = field(default_factory=dict)
+    _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_pairs(self) -> int:
@@ -68,12 +70,15 @@ class GRFState:
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
-        form = query_modulation.dtype, key_modulation is query_modulation
-        if form not in self._pairs:
-            with torch.inference_mode(False):  # kept, and perhaps trained with later
-                self._pairs[form] = PairLoads(self.query, self.key, *form)
-        pairs = self._pairs[form]
+        pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        r"""Returns what walks of queries and keys leave where they meet, formed once."""
+        if (dtype, kinds) not in self._pairs:
+            with torch.inference_mode(False):  # kept, and perhaps trained with later
+                self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
+        return self._pairs[dtype, kinds]
 
 
 @options_of(WalkSettings)
@@ -103,32 +108,41 @@ class GRFMask(LogarithmicMask):
     two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
     graphs get equal walks.
 
+    A product takes :math:`O(N n L)` multiplications at most, with any number of edges.
+
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
         num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
-        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; or a kernel
-            in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`,
-            that the mask estimates at first. A warning says if :obj:`max_walk_length` leaves out a power of a polynomial or
-            more than a tenth of a series. :obj:`"hops"` lets heads start at different hops: :math:`f_l = 1` for
-            :math:`l = h \bmod (L + 1)` in head :math:`h`, and 0.02 for all others. :obj:`None` stands for
-            :math:`f_l = 2^{-l}`. (default: :obj:`None`)
-        asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; :obj:`"pairs"` for a modulation of
-            the keys' own, :attr:`key_modulation`, which starts equal. (default: :obj:`False`)
-        resample (str): When walks are drawn that are not stored: :obj:`"never"` (walks are a function of :obj:`seed` and
-            the graph alone, equal in any batch) or :obj:`"forward"` (anew in every forward pass in training mode, once for
-            all layers that share a :class:`~pyg_topomask.graph.Graph`). (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew; layers with other seeds walk other walks. (default: :obj:`0`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name.
+            :obj:`None` stands for :math:`f_l = 2^{-l}`. A kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
+            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, makes the mask estimate this kernel at first. A
+            warning says if :obj:`max_walk_length` leaves out a power of a polynomial or more than a tenth of a series. With
+            :obj:`"hops"`, heads start at different hops: :math:`f_l = 1` for :math:`l = h \bmod (L + 1)` in head :math:`h`,
+            and 0.02 for all others. (default: :obj:`None`)
+        asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; or :obj:`"pairs"` for a second modulation
+            :attr:`key_modulation` of the keys, which starts equal to that of the queries. (default: :obj:`False`)
+        resample (str): When to draw walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
+            graph, and are equal in any batch. With :obj:`"forward"`, every forward pass in training mode draws new walks, once
+            for all layers that share a :class:`~pyg_topomask.graph.Graph`. (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not drawn anew. Layers with different seeds have different walks.
+            (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool, optional): Learn the logarithm of the modulation, which stays above 0: training is steadier, and
-            softmax attention needs it. :obj:`None` is :obj:`True` where all initial numbers are above 0.
-            (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is steadier, and
+            softmax attention needs it. :obj:`None` is :obj:`True` if all initial numbers are above 0. (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, arguments exclude each other, or the modulation does not have
             :math:`L + 1` entries per head.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`modulation` :math:`(H, L + 1)`, or :math:`(1, L + 1)` if shared, :obj:`key_modulation` of the
+          same shape if :obj:`asymmetric="pairs"`
 
     Example:
         >>> from torch_geometric.data import Data

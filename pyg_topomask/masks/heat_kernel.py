@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
@@ -28,9 +28,9 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['HeatKernelMask']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
-# The largest lam times radius, by the method: as many terms as Taylor's series has, and about a million of Chebyshev's.
+# The largest lam times radius for each method. Taylor's series has as many terms, and Chebyshev's has about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
-# Up to which Taylor's series is taken where all its terms are positive, and so none of its digits cancels.
+# Up to this value Taylor's series is taken if all of its terms are positive, because no digits cancel then.
 _POSITIVE = 1e3
 
 
@@ -108,6 +108,12 @@ class HeatKernelMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_lam` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -222,7 +228,7 @@ class HeatKernelMask(Mask):
         coefficients, method = self.coefficients(state)
         value = state.value.to(lam.dtype).unsqueeze(0)
         product = Product(
-            ExpActionStructure(method, self.tolerance),
+            ExpActionStructure(method, tolerance=self.tolerance),
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
@@ -240,7 +246,7 @@ class HeatKernelMask(Mask):
 
         kept: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), method), dict)
         cost = (coefficients.size(1) - 1) * state.pattern.nnz
-        return Blocks(coefficients, terms, kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+        return Blocks(coefficients, blocks_of(terms), kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

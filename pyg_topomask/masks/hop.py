@@ -39,7 +39,7 @@ class HopMask(LogarithmicMask):
     :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that ends after :math:`K` edges, on any graph. Powers of the
     adjacency matrix also count walks that come back, and this mask does not. It suits sparse graphs and few hops. It lists the
-    pairs of nodes within :math:`K` edges once per graph, and a product takes as many multiplications as there are pairs.
+    pairs of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
@@ -48,8 +48,9 @@ class HopMask(LogarithmicMask):
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
             :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. With :obj:`"decay"`, all heads start with
-            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on trees, and
-            close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_meshes.md`).
+            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on two tasks on
+            trees, and close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`,
+            :obj:`accuracy_meshes.md`).
             (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
@@ -60,6 +61,11 @@ class HopMask(LogarithmicMask):
     Raises:
         ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{26}` pairs of nodes are
             within :math:`K` edges.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_f` :math:`(H, K + 1)`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -63,6 +63,11 @@ class HypercubeMask(Mask):
     Raises:
         ValueError: If an argument is outside its range, or a graph has another number of nodes.
 
+    Shapes:
+        - **input:** graphs with :math:`2^n` nodes each
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_lam` :math:`(H)`
+
     Example:
         >>> from torch_geometric.data import Data
         >>> HypercubeMask(dim=1, lam=0.5)(Data(num_nodes=2)).to_dense().detach()

@@ -56,7 +56,7 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     Args:
         graph (Graph): The graphs.
         left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
-        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+        right (torch.Tensor): :math:`\mathbf{B}`, of one of these shapes.
 
     Raises:
         ValueError: If the factors do not fit each other or the nodes.
@@ -94,8 +94,14 @@ class PackingMask(Mask):
     .. math::
         M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are of one graph, else } 0
 
+    A product is a sum over each graph and takes :math:`O(N)`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -119,13 +125,20 @@ class LowRankMask(Mask):
 
     The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
 
+    A product takes :math:`O(N r)`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         left (torch.Tensor or str): :math:`\mathbf{A}`, :obj:`[N, r]` or :obj:`[N, heads, r]`. (default: :obj:`"mask_left"`)
-        right (torch.Tensor or str): :math:`\mathbf{B}`, likewise. (default: :obj:`"mask_right"`)
+        right (torch.Tensor or str): :math:`\mathbf{B}`, of one of these shapes. (default: :obj:`"mask_right"`)
 
     Raises:
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or :math:`(|\mathcal{V}|,
+          H, r)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -194,6 +207,8 @@ class LearnedFeaturesMask(Mask):
     <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. Each position in the graph has its
     features, so use the mask for graphs whose nodes come in one fixed order, such as the pixels of images.
 
+    A product takes :math:`O(N \, \text{rank})`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         num_nodes (int): The largest number of nodes of a graph. (default: :obj:`1`)
@@ -201,6 +216,11 @@ class LearnedFeaturesMask(Mask):
 
     Raises:
         ValueError: If a number is below 1, or a graph has more nodes.
+
+    Shapes:
+        - **input:** graphs with at most :obj:`num_nodes` nodes each
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`features` :math:`(\text{num\_nodes}, H, \text{rank})`
 
     Example:
         >>> from torch_geometric.data import Data

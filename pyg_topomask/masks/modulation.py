@@ -16,7 +16,7 @@ from pyg_topomask.errors import ArgumentError
 
 __all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
 
-# A series is judged by so many terms, and cut short where more than this share of their sum is left out.
+# A warning compares the series with this many terms, and is given if more than this share of their sum is left out.
 _TERMS, _LEFT_OUT = 256, 0.1
 
 
@@ -77,7 +77,7 @@ def deconvolved(argument: str, alpha: Tensor) -> Tensor:
         crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
         f.append((alpha[..., k] - crossed) / (2 * f[0]))
     series = torch.stack(f, dim=-1)
-    # A first coefficient may be as small, but not f then large.
+    # The first coefficient may be this small, if f is not large then.
     rounding, largest = torch.finfo(series.dtype).eps, alpha.abs().amax(-1)
     if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.square().amax(-1) <= largest)).any()):
         raise refusal

@@ -26,12 +26,18 @@ class PaddingMask(Mask):
     No node attends to padded nodes, and the output of padded nodes is 0. The mask has rank 1 within a graph, so you can
     multiply any mask by it: :obj:`mask * PaddingMask()` leaves the padded nodes out.
 
+    A product takes :math:`O(N)`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         valid (str): The name of a boolean node attribute of the data, :obj:`[N]`. (default: :obj:`"valid"`)
 
     Raises:
         ValueError: If the data lacks the attribute, or it is not boolean or does not fit the nodes.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`valid` :math:`(|\mathcal{V}|)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.ops.routes.edges import multiplications_for_one
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -51,7 +50,7 @@ def power_entries(
     count = graph.prepared(('count', *key), partial(count_within, pattern, order))
     # Those of most pairs are combined faster than listed.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
-    if fits and count <= _WORTH * multiplications_for_one(graph.device) * cost:
+    if fits and count <= _WORTH * cost:
         count = powers().pattern.nnz
 
     def make() -> Entries:

@@ -3,15 +3,14 @@ r"""Exact power series of the weighted adjacency matrix."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -28,31 +27,11 @@ from pyg_topomask.masks.modulation import (
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import known_positive
-from pyg_topomask.ops.polynomial import polynomial_action, polynomial_terms
+from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
 
 __all__ = ['PowerSeriesMask']
-
-
-@dataclass(frozen=True)
-class PowerSeriesStructure(MaskStructure):
-    r""":math:`\sum_k \alpha_k \mathbf{W}^k`, power by power. Tensors: the coefficients, :obj:`[H, K + 1]`, the entries of
-    :math:`\mathbf{W}`, :obj:`[1, nnz]`, and their pattern.
-    """
-
-    transposed: bool = False
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        alpha, value, *pattern = tensors
-        return polynomial_action(alpha, value, SparsePattern(*pattern), x, 'powers', self.transposed)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return PowerSeriesStructure(not self.transposed), tuple(tensors)
 
 
 class PowerSeriesMask(LogarithmicMask):
@@ -71,30 +50,36 @@ class PowerSeriesMask(LogarithmicMask):
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
         order (int): The largest power :math:`K`, from 0. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
-            kernel in :func:`~pyg_topomask.masks.kernel_series`, as :obj:`"heat"`, :obj:`"heat:0.5"` or
-            :obj:`"random_walk:2:p=3"`, which warns where :obj:`order` leaves out any power of a polynomial or a tenth of a
-            series; :obj:`"hops"` for heads that start at different hops: :math:`\alpha_k = 1` for the power
-            :math:`k = h \bmod (K + 1)` of head :math:`h`, and 0.02 for all others; :obj:`None` for
-            :math:`\alpha_k = 2^{-k}`. (default: :obj:`None`)
-        parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with
-            :math:`\alpha = f * f` (convolution), which makes the mask positive semi-definite for symmetric
-            :math:`\mathbf{W}`. Then :math:`f` has :math:`\lfloor K / 2 \rfloor + 1` numbers, an odd order is lowered by one,
-            and :obj:`coefficients` are those of :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, but for
-            :obj:`"hops"`, which are those of :math:`f`.
+            name. :obj:`None` stands for :math:`\alpha_k = 2^{-k}`. A name is a kernel of
+            :func:`~pyg_topomask.masks.kernel_series`, such as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`.
+            A warning says if :obj:`order` leaves out a power of a polynomial or more than a tenth of a series. With
+            :obj:`"hops"`, heads start at different hops: :math:`\alpha_k = 1` for :math:`k = h \bmod (K + 1)` in head
+            :math:`h`, and 0.02 for all others. (default: :obj:`None`)
+        parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with :math:`\alpha = f * f`
+            (convolution). The mask is then positive semi-definite for symmetric :math:`\mathbf{W}`. :math:`f` has
+            :math:`\lfloor K / 2 \rfloor + 1` numbers, and an odd order is lowered by one. :obj:`coefficients` then holds
+            :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, or :math:`f` itself for :obj:`"hops"`.
             (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
-            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, which warns where the powers grow
-            faster than the coefficients fall. (default: :obj:`"sym"`)
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a warning says if
+            the powers grow faster than the coefficients fall. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
-        positive (bool, optional): Learn the logarithm of the coefficients, which stay above 0: training is steadier.
-            :obj:`None` is :obj:`True` where all initial numbers are above 0. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of the coefficients, which then stay above 0. Training is steadier.
+            :obj:`None` is :obj:`True` if all initial numbers are above 0. (default: :obj:`None`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
             or :obj:`"target_to_source"`, that of the edges :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`coefficients` :math:`(H, K + 1)`, or :math:`(H, \lfloor K / 2 \rfloor + 1)` with
+          :obj:`parameterization="f"`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -165,7 +150,7 @@ class PowerSeriesMask(LogarithmicMask):
         if self._adjacency.normalization is None:
             warn_of_growth(self, graph, state, alpha)
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
-        product = Product(PowerSeriesStructure(), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
+        product = Product(PolynomialStructure('powers'), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
         settings = self._adjacency.settings()
         entries = power_entries(graph, settings, state.pattern, state.weight, alpha, cost)
         return MaskOperator(
@@ -184,7 +169,7 @@ class PowerSeriesMask(LogarithmicMask):
         positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
         kept: dict[Hashable, Any] = graph.prepared(('blocks', settings), dict)
-        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        return Blocks(alpha, blocks_of(powers), kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (

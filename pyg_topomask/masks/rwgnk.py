@@ -11,18 +11,18 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries
+from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries, blocks_of
 from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
-from pyg_topomask.masks.power_series import PowerSeriesStructure
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.polynomial import polynomial_terms
+from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
+from pyg_topomask.segments import Segments
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
@@ -31,7 +31,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['RWGNKMask']
 
-# Entries that a block of rows of the powers may have.
+# The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
 
 
@@ -39,14 +39,14 @@ _BLOCK = 2**23
 class ExpectedVisitsStructure(MaskStructure):
     r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with :math:`\mathbf{F}` a power series and
     :math:`\mathbf{S}` diagonal, nothing of it negative. Tensors: the diagonal, :obj:`[N, H]`, and those of a
-    :class:`PowerSeriesStructure`.
+    :class:`~pyg_topomask.ops.polynomial.PolynomialStructure`.
     """
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         scale, *series = tensors
         scale = scale.to(x.dtype).unsqueeze(-1)
-        collected = PowerSeriesStructure(transposed=True).apply(series, scale * x)
-        return scale * PowerSeriesStructure().apply(series, collected)
+        collected = PolynomialStructure('powers', transposed=True).apply(series, scale * x)
+        return scale * PolynomialStructure('powers').apply(series, collected)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.apply(tensors, x)
@@ -92,7 +92,7 @@ class RWGNKMask(Mask):
     biased by :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small
     on the whole (by 6 % with 4 walks of a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
 
-    The exact mask multiplies by sparse products in :math:`O(L E)`. Small graphs on a CPU keep its blocks. With
+    Small graphs on a CPU keep the blocks of the mask. The exact mask multiplies by sparse products in :math:`O(L E)`. With
     :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The
     memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
 
@@ -119,6 +119,12 @@ class RWGNKMask(Mask):
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`log_lam` :math:`(H)`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -235,35 +241,49 @@ class RWGNKMask(Mask):
             return self._bind_expected(graph, state)
         discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
 
-        def features() -> list[tuple[Tensor, Tensor]]:
-            query = self.normalized(state.query, discounts)
-            return [query, query if state.key is state.query else self.normalized(state.key, discounts)]
-
         def tensors() -> tuple[Tensor, ...]:
-            (query, _), (key, _) = features()
+            query = self.normalized(state.query, discounts)
+            key = query if state.key is state.query else self.normalized(state.key, discounts)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
+        columns = self._scale(state.key, discounts) if self.alpha > 0 else None
+
+        def combined() -> Entries:
+            pairs = state.pairs(discounts.dtype, 'sums')
+            return Entries(pairs.pattern, pairs.values(discounts, discounts))
+
+        def blocks(segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
+            return state.pairs(dtype, 'sums').blocks(segments)
+
         def entries() -> Entries:
-            products = state.entries(discounts, discounts)
+            products = combined()
             if self.alpha == 0:
                 return products
-            scales = (scale.t().unsqueeze(2) for _, scale in features())
+            scales = (self._scale(walks, discounts).unsqueeze(2) for walks in (state.query, state.key))
             return Entries(products.pattern, products.value * sddmm(products.pattern, *scales))
 
         def factored() -> tuple[Entries, Tensor]:
-            return state.entries(discounts, discounts), self.normalized(state.key, discounts)[1].t()
+            assert columns is not None
+            return combined(), columns
 
         product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
         sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
-        return MaskOperator(graph.segments, self.heads, product, entries=sparse)
+        prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
+        return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
-    def normalized(self, walks: WalkFeatures, discounts: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`, and what they were multiplied by, :obj:`[H, N]`."""
-        value, row = walks.values(discounts), walks.pattern.row
-        squares = value.new_zeros(value.size(0), walks.num_nodes).index_add(1, row, value.square())
-        # Walks visit the node that they start at: no norm is below 1.
-        scale = squares ** (-self.alpha / 2)
-        return value * scale.index_select(1, row), scale
+    def _powers(self, discounts: Tensor) -> Tensor:
+        r"""Returns the powers of the discount that those of two walks multiply to, :obj:`[heads, 2L + 1]`."""
+        return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
+
+    def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
+        r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`."""
+        return walks.values(discounts) * self._scale(walks, discounts).t().index_select(1, walks.pattern.row)
+
+    def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
+        r"""Returns what frequency vectors are multiplied by, :obj:`[N, H]`."""
+        # Walks visit their start node, so no norm is below 1.
+        squares = walks.squares.to(discounts.dtype) @ self._powers(discounts).t()
+        return squares.clamp(min=1.0) ** (-self.alpha / 2)  # nodes that no walk starts from have none
 
     def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:
         pattern, discounts = state.hops.pattern, self.discounts
@@ -278,14 +298,12 @@ class RWGNKMask(Mask):
             (scale, series, weight.unsqueeze(0), *pattern.tensors),
             cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
         )
-        # Discounts of both walks multiply.
-        powers = self.lam.unsqueeze(1) ** torch.arange(2 * series.size(1) - 1, device=discounts.device)
 
         def visits(x: Tensor, count: int) -> Iterable[Tensor]:
             return _visits(state.hops, self.walk_settings.survival, x)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(powers, visits, state.kept, cost, columns=scale if self.alpha > 0 else None)
+        blocks = Blocks(self._powers(discounts), blocks_of(visits), state.kept, cost, columns=scale if self.alpha > 0 else None)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:

@@ -44,19 +44,27 @@ class SinDegreeMask(Mask):
     initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are those
     whose offset is not zero. In distributed training they are the degrees of all processes, because these share gradients.
 
+    A product takes :math:`O(N)`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        max_degree (int): The largest degree with an embedding of its own. (default: :obj:`512`)
+        max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
-        flow (str, optional): Which edges of a node count: with :obj:`"source_to_target"` those that point at it, along which
-            it receives messages in PyG, with :obj:`"target_to_source"` those that leave it, and with :obj:`None` both. On
-            undirected graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one, whatever its
-            weight. (default: :obj:`"source_to_target"`)
-        degree_attr (str, optional): The node attribute of the data that holds the degrees in place of those counted, which
-            the sampled subgraphs of a loader need. (default: :obj:`None`)
+        flow (str, optional): The edges of a node that count as its degree. With :obj:`"source_to_target"` they point at it,
+            and it receives messages along them in PyG. With :obj:`"target_to_source"` they leave it. With :obj:`None` both
+            count. On undirected graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one,
+            whatever its weight. (default: :obj:`"source_to_target"`)
+        degree_attr (str, optional): The node attribute that holds the degrees. Without it, the mask counts them. Subgraphs
+            sampled by a loader need it. (default: :obj:`None`)
 
     Raises:
         ValueError: If an argument is outside its range, or the attribute is missing or holds other than integers from 0.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`offset` :math:`(R, D)` for :math:`R` degrees and buckets and embeddings of size :math:`D`,
+          :obj:`weight` :math:`(H, D)`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -34,6 +34,8 @@ class StochasticRPEMask(Mask):
 
     The random projection is a function of the seed; :meth:`redraw` draws another.
 
+    A product takes :math:`O(N \, \text{num\_features})`.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         num_sines (int): The number of sines. (default: :obj:`4`)
@@ -43,6 +45,11 @@ class StochasticRPEMask(Mask):
 
     Raises:
         ValueError: If a number is below 1, or the gain is not finite.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`gain`, :obj:`frequency` and :obj:`phase` :math:`(H, \text{num\_sines})`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -47,22 +47,29 @@ class ToeplitzMask(LogarithmicMask):
         heads (int): The number of heads, each with its own table. (default: :obj:`1`)
         shape_dims (int): The number of dimensions :math:`d` of the grids. (default: :obj:`2`)
         kind (str): :obj:`"offset"` for a table of signed offsets, :obj:`[2 w_1 + 1, ..., 2 w_d + 1]`, or :obj:`"distance"` for
-            one of distances, :obj:`[w + 1]`. (default: :obj:`"offset"`)
-        window (int or sequence of int): The largest offset :math:`w` in the table, for all dimensions or each; of
+            a table of distances, :obj:`[w + 1]`. (default: :obj:`"offset"`)
+        window (int or sequence of int): The largest offset :math:`w` in the table, for all dimensions or for each. With
             :obj:`"distance"`, the largest distance. (default: :obj:`8`)
-        beyond (str): What pairs beyond the window have: :obj:`"clip"` for the value at the window's end, :obj:`"zero"` for
-            0. (default: :obj:`"clip"`)
-        periodic (bool): Join the ends of every dimension, which makes the matrix circulant; positions then differ by the
-            smaller of the two ways around, and by :math:`-n / 2` where both are equal. (default: :obj:`False`)
-        initial (torch.Tensor or str, optional): The initial table, of the shape above, or that with the heads before it;
-            :obj:`"tanh"`, also with its :math:`\lambda` as in :obj:`"tanh:0.5"`, for :math:`\tanh(\lambda)^{\mathrm{dist}}`,
-            which is the heat kernel on hypercubes (there see :class:`~pyg_topomask.masks.HypercubeMask`) and on no
-            other grid; :obj:`None` for ones. (default: :obj:`None`)
+        beyond (str): The entry of pairs beyond the window: :obj:`"clip"` for the value at the end of the window, or
+            :obj:`"zero"`. (default: :obj:`"clip"`)
+        periodic (bool): Join the ends of every dimension. The matrix is then circulant. Positions differ by the shorter way
+            around, and by :math:`-n / 2` if both ways are equally long. (default: :obj:`False`)
+        initial (torch.Tensor or str, optional): The initial table, of the shape above, with or without the heads before it.
+            :obj:`None` stands for ones. :obj:`"tanh"`, or with its parameter :obj:`"tanh:0.5"`, stands for
+            :math:`\tanh(\lambda)^{\mathrm{dist}}`. This is the heat kernel on hypercubes (see
+            :class:`~pyg_topomask.masks.HypercubeMask`), and on no other grid. (default: :obj:`None`)
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 
     Raises:
         ValueError: If an argument is outside its range, the data has no grid shape (:obj:`shape_dims=1` needs none), or the
             shape does not fit the nodes.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`grid_shape` :math:`(B, d)` for :math:`B`
+          graphs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`table` :math:`(H, 2 w_1 + 1, \dots, 2 w_d + 1)`, or :math:`(H, w + 1)` with
+          :obj:`kind="distance"`
 
     Example:
         >>> from torch_geometric.data import Data

@@ -28,9 +28,9 @@ __all__ = ['TreeMask']
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
-# The relative errors to which a > 0 may blow up rounding.
+# The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
-# The largest |b|: attention, which divides by exp(b) again, needs some of the range of float32 for itself.
+# The largest |b|. Attention divides by exp(b) again, and needs a part of the range of float32.
 _LARGEST = 40.0
 
 
@@ -76,7 +76,7 @@ class TreeState:
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+        # PyG treats a tensor with as many rows as there are nodes or edges as one of their attributes, and slices it.
         stored = forest.num_nodes
         while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
             stored += 1
@@ -147,9 +147,9 @@ class TreeMask(Mask):
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
         kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
-        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`: below 0, or with
-            :obj:`learnable=False` any, as long as rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay
-            below :math:`10^{-3}`. (default: :obj:`-1.0`)
+        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False` it
+            may have any sign, if rounding errors stay below :math:`10^{-3}`. They may grow by :math:`\exp(2 a \,
+            \mathrm{diam})`. (default: :obj:`-1.0`)
         b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`, from -40 to 40. (default: :obj:`0.0`)
         max_distance (int): The number of hops :math:`L` beyond which :math:`f` is constant. (default: :obj:`16`)
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
@@ -159,8 +159,14 @@ class TreeMask(Mask):
             :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
 
     Raises:
-        ValueError: If an argument is outside its range; where the mask is bound, if the graph has a cycle, an edge weight is
+        ValueError: If an argument is outside its range. When the mask is bound, if the graph has a cycle, an edge weight is
             negative with :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`raw_a` and :obj:`b` :math:`(H)`, or :obj:`f` :math:`(H, L + 1)` with :obj:`kind="distance"`
 
     Example:
         >>> from torch_geometric.data import Data

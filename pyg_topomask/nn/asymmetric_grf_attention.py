@@ -36,6 +36,8 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     The factor :math:`n` in line 11 of the algorithm is left out, because it cancels.
 
+    Time and memory are :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most.
+
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
 

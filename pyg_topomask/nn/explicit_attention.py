@@ -38,7 +38,7 @@ class ExplicitAttention(MessagePassing, ABC):
         val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
-        flow (str): The direction of attention along the edges of the graph, as of message passing in PyG: with
+        flow (str): The direction of attention along the edges of the graph, as in message passing: with
             :obj:`"source_to_target"` the target of an edge attends to its source, with :obj:`"target_to_source"` the source
             to the target. (default: :obj:`"source_to_target"`)
 

@@ -33,6 +33,8 @@ class GatedGCNConv(MessagePassing):
     with :math:`\epsilon = 10^{-6}`. Batch normalization, activation, dropout and a residual connection follow for both. Unlike
     :class:`torch_geometric.nn.ResGatedGraphConv`, the layer divides by the sum of the gates, and returns the edge features.
 
+    The layer takes :math:`O(N + E)`.
+
     Args:
         channels (int): Size of each node's and of each edge's features.
         dropout (float): Dropout probability of both outputs. (default: :obj:`0.0`)
@@ -89,7 +91,7 @@ class GatedGCNConv(MessagePassing):
             edge_attr (torch.Tensor): The edge features, :obj:`[E, channels]`.
 
         Returns:
-            (torch.Tensor, torch.Tensor): The node and edge features, of the shapes of before.
+            (torch.Tensor, torch.Tensor): The node and edge features, :obj:`[N, channels]` and :obj:`[E, channels]`.
         """
         check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):

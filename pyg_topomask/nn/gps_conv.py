@@ -30,17 +30,18 @@ class TopoGPSConv(GPSConv):
 
     Args:
         channels (int): Size of each input sample.
-        conv (MessagePassing, optional): The local message passing layer. One that returns :obj:`(x, edge_attr)`, as
-            :class:`~pyg_topomask.nn.gated_gcn_conv.GatedGCNConv` does, updates the edge features, and has dropout and a
-            residual connection of its own.
-        heads (int, optional): Number of heads of PyG's own attention; :obj:`attn` has its own. (default: :obj:`1`)
+        conv (MessagePassing, optional): The local message passing layer. If it returns :obj:`(x, edge_attr)`, as
+            :class:`~pyg_topomask.nn.GatedGCNConv` does, it updates the edge features, and must bring its own dropout and
+            residual connection.
+        heads (int, optional): The number of heads of PyG's own attention. It does not apply to :obj:`attn`.
+            (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         act (str, optional): The non-linear activation function. (default: :obj:`"relu"`)
         act_kwargs (dict, optional): Arguments of the activation function. (default: :obj:`None`)
         norm (str, optional): The normalization function. (default: :obj:`"batch_norm"`)
         norm_kwargs (dict, optional): Arguments of the normalization function. (default: :obj:`None`)
-        attn_type (str, optional): PyG's own attention where :obj:`attn` is not given: :obj:`"multihead"`,
-            :obj:`"performer"`, or :obj:`None` for no global attention. (default: :obj:`"multihead"`)
+        attn_type (str, optional): PyG's own attention, if :obj:`attn` is not given: :obj:`"multihead"`, :obj:`"performer"`, or
+            :obj:`None` for no global attention. (default: :obj:`"multihead"`)
         attn_kwargs (dict, optional): Arguments of PyG's own attention. (default: :obj:`None`)
         attn (torch.nn.Module, optional): An attention layer called as
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, in place of PyG's own.
@@ -201,7 +202,7 @@ def _takes(conv: Module, name: str) -> bool:
 
 
 def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
-    if x.size(0) == 0:  # of which to_dense_batch makes no batch
+    if x.size(0) == 0:  # to_dense_batch fails without nodes
         return x
     h, mask = to_dense_batch(x, batch)
     if isinstance(attn, MultiheadAttention):

@@ -27,6 +27,8 @@ class GRFAttention(MaskedLinearAttention):
     :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :class:`~pyg_topomask.masks.GRFMask` lists the options
     that must agree with those of stored walks.
 
+    Time and memory are :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most, with any number of edges.
+
     Args:
 
     Raises:

@@ -26,15 +26,15 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each node, in each head, to the :math:`k` nodes of its graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
-    <https://arxiv.org/abs/2604.03815>`_ (Sec. 4.1, Eq. 4.2 to 4.8 of the thesis "Bringing k-MIP Attention to Graph
-    Transformers", whose sections are cited here):
+    <https://arxiv.org/abs/2604.03815>`_. Section and equation numbers are those of the thesis "Bringing k-MIP Attention to
+    Graph Transformers" (here Sec. 4.1, Eq. 4.2 to 4.8):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad
         K_i = \underset{j}{\operatorname{argtop}_k} \, \mathbf{q}_i^{\top} \mathbf{k}_j, \qquad
         a_{ij} = \operatorname{softmax}_{j \in K_i} \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d}
 
-    Graphs of at most :math:`k` nodes get full attention. The search is exact and takes quadratic time, see
+    Graphs of at most :math:`k` nodes get full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
     :math:`k` scores, but not through the choice of keys. Second derivatives are not supported.
 
@@ -48,28 +48,29 @@ class KMIPAttention(ExplicitAttention):
             (default: :obj:`"linear"`)
         backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
-            :obj:`"distance"`, see :func:`~pyg_topomask.ops.similarity.inner_product_features`. (default: :obj:`"dot"`)
-        k_start (int, optional): Begin training with this :math:`k` and go to :obj:`k` geometrically in :obj:`k_steps` backward
-            passes, so that keys that are not among the best learn too (Sec. 7.1). (default: :obj:`None`)
-        k_steps (int): The length of that schedule; it is part of the state dictionary. (default: :obj:`10000`)
-        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` keys drawn uniformly, fewer where
-            they repeat. (default: :obj:`0.0`)
+            :obj:`"distance"`, which is minus half of the squared distance. (default: :obj:`"dot"`)
+        k_start (int, optional): Begin training with this :math:`k`, and go to :obj:`k` geometrically in :obj:`k_steps`
+            backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
+        k_steps (int): The length of this schedule in backward passes. The state dictionary holds the progress.
+            (default: :obj:`10000`)
+        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` keys drawn uniformly. Keys that
+            are drawn twice count once. (default: :obj:`0.0`)
         extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"`, or
             :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
         expander_degree (int): The number of neighbors in the expander, even. (default: :obj:`6`)
-        diversity (float): In training, the weight in the loss of the squared coefficient of variation of the attention that
-            the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters every backward
-            pass, so that no training loop has to add it. Gradient scalers and gradient accumulation do not scale it.
+        diversity (float): In training, the weight of a term in the loss: the squared coefficient of variation of the attention
+            that the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters every backward
+            pass, so your training loop does not add it. Gradient scalers and gradient accumulation do not scale it.
             (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
-        deterministic (bool): Of keys with equal scores choose those of the first nodes, whatever the backend.
+        deterministic (bool): Break ties between equal scores in favor of the first nodes, with every backend.
             (default: :obj:`False`)
         seed (int): The seed of the expander. (default: :obj:`0`)
-        flow (str): Along which edges of the input graph to attend: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to
-            :math:`j` where there is an edge :math:`(j, i)`; with :obj:`"target_to_source"` where there is an edge
+        flow (str): The direction of attention along the input graph. With :obj:`"source_to_target"`, as in PyG, :math:`i`
+            attends to :math:`j` if there is an edge :math:`(j, i)`. With :obj:`"target_to_source"` it does if there is an edge
             :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:

@@ -37,8 +37,10 @@ class MaskedLinearAttention(torch.nn.Module):
         heads (int): The number of heads. (default: :obj:`1`)
         mask (Mask, optional): The mask, with as many heads, or one that all share; :obj:`None` is unmasked linear attention
             within each graph. (default: :obj:`None`)
-        feature_map (str or FeatureMap): :math:`\phi`: a module, or a name such as :obj:`"relu"` or :obj:`"favor:64"`, see
-            :func:`~pyg_topomask.feature_maps.feature_map_of_name`. (default: :obj:`"relu"`)
+        feature_map (str or FeatureMap): :math:`\phi`: a :class:`~pyg_topomask.feature_maps.FeatureMap`, or one of
+            :obj:`"relu"`, :obj:`"elu"`, :obj:`"square"`, :obj:`"identity"`, :obj:`"focused"`, :obj:`"favor"`,
+            :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four may have a number of random features, as in
+            :obj:`"favor:64"`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
         route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.

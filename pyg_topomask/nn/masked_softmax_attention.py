@@ -28,7 +28,7 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads.
-        mask (Mask): A mask with sparse entries of which none is negative, or a sum or
+        mask (Mask): A mask with sparse entries that are not negative, or a sum or
             :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Entries that are zero neither attend nor learn.
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
@@ -81,6 +81,8 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
         \left( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} \right)
+
+    Time and memory are :math:`O(nnz)` in the number of entries of the mask.
 
     Args:
 

@@ -32,6 +32,8 @@ class RWGNKAttention(MaskedLinearAttention):
     The layer uses the walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored if it gets
     :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :meth:`resample` makes the kernel dynamic.
 
+    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most.
+
     Args:
 
     Raises:

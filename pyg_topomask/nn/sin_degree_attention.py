@@ -24,7 +24,7 @@ class SinDegreeAttention(MaskedLinearAttention):
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
 
-    It costs twice as much as the same attention without a mask.
+    Time and memory are :math:`O(N)`, twice those of the same attention without a mask.
 
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.

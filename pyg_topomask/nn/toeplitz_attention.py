@@ -22,6 +22,8 @@ class ToeplitzAttention(MaskedLinearAttention):
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = f(\mathbf{p}_i - \mathbf{p}_j)
 
+    Time is :math:`O(N \log N)`, and memory is :math:`O(N)`.
+
     Args:
         shape_dims (int): The number of dimensions of the grids. With :obj:`1`, nodes are on a line in their order, like the
             tokens of a sequence. Other grids need :obj:`graph=data` with its :obj:`grid_shape`. (default: :obj:`1`, and

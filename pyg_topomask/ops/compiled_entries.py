@@ -6,27 +6,21 @@ numbers for each entry pass between these sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.ops.entry_sums import backward_columns, backward_rows, forward_rows
-from pyg_topomask.ops.numba_backend import in_threads
+from pyg_topomask.ops.entry_sums import backward_columns, backward_rows, forward_rows, softmax_backward_rows, softmax_rows
+from pyg_topomask.ops.numba_backend import ALONE, Array, array_of, in_blocks, in_threads
 from pyg_topomask.sparse_pattern import SparsePattern
-
-Array = NDArray[Any]
 
 # Entries of all heads in graphs that the backward pass takes together: two numbers for each stay in cache.
 _TOGETHER = 2**17
 # Numbers of entries that the backward pass holds at a time. Of more, it takes some heads after the others.
 _PAIRS = 2**26
-# Multiplications that a thread does alone, and the blocks for each thread: one that starts late takes fewer.
-_ALONE, _SHARES = 2**22, 4
 
 
 def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,14 +34,14 @@ def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tenso
         mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
     """
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
-    rowptr, col, *arrays = map(_array, (pattern.rowptr, pattern.col, q, k, v, mask, out, inverse))
+    rowptr, col, *arrays = map(array_of, (pattern.rowptr, pattern.col, q, k, v, mask, out, inverse))
     most = int(np.diff(rowptr).max(initial=0))
     sizes = (q.size(1), q.size(2), v.size(2), _stride(mask))
 
     def run(first: int, last: int) -> None:
         forward_rows(first, last, most, *arrays[:4], rowptr, col, *arrays[4:], *sizes)
 
-    _in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)), 0, pattern.num_rows)
+    in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)), 0, pattern.num_rows)
     return out, inverse
 
 
@@ -82,19 +76,24 @@ def backward(
     return joined
 
 
-def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:
-    r"""Splits the nodes where no entry leads across, as between the graphs of a batch. A part is one large graph or a few small
-    ones. Returns the bounds of nodes and of entries of each.
-    """
-    rowptr, nodes = _array(pattern.rowptr), np.arange(pattern.num_rows)
+def closed_ends(pattern: SparsePattern) -> Array:
+    r"""Returns the nodes that no entry leads across, as between the graphs of a batch."""
+    nodes = np.arange(pattern.num_rows)
     reach = nodes
     for pointers, columns in ((pattern.rowptr, pattern.col), (pattern.rowptr_t, pattern.col_t)):
-        stop, array = _array(pointers)[1:], _array(columns)
-        filled = stop > _array(pointers)[:-1]
+        stop, array = array_of(pointers)[1:], array_of(columns)
+        filled = stop > array_of(pointers)[:-1]
         last = nodes.copy()
         last[filled] = array[stop[filled] - 1]
         reach = np.maximum(reach, last)
-    ends = np.flatnonzero(np.maximum.accumulate(reach) == nodes) + 1
+    return np.flatnonzero(np.maximum.accumulate(reach) == nodes) + 1
+
+
+def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:
+    r"""Splits the nodes where no entry leads across. A part is one large graph or a few small ones. Returns the bounds of nodes
+    and of entries of each.
+    """
+    rowptr, ends = array_of(pattern.rowptr), closed_ends(pattern)
     part = rowptr[ends] * heads // _TOGETHER
     ends = ends[np.append(part[1:] > part[:-1], True)] if ends.size > 0 else ends
     bounds = [0, *ends.tolist()]
@@ -107,9 +106,9 @@ def _backward(
     q, k, v, *_ = tensors
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
     grad_mask = mask.new_zeros(mask.shape if learned else 0)
-    query, key, value, upstream, shift, factors = map(_array, (*tensors, mask))
-    rowptr, col, rowptr_t, col_t, perm_t = map(_array, pattern.tensors)
-    grad_q, grad_k, grad_v, grad_factors = map(_array, (*grads, grad_mask))
+    query, key, value, upstream, shift, factors = map(array_of, (*tensors, mask))
+    rowptr, col, rowptr_t, col_t, perm_t = map(array_of, pattern.tensors)
+    grad_q, grad_k, grad_v, grad_factors = map(array_of, (*grads, grad_mask))
     sizes, stride = (q.size(1), q.size(2), v.size(2)), _stride(mask)
     work = q.size(1) * (q.size(2) + v.size(2))
 
@@ -123,12 +122,12 @@ def _backward(
         def columns(first: int, last: int) -> None:
             backward_columns(first, last, base, query, rowptr_t, col_t, perm_t, upstream, pairs, grad_k, grad_v, *sizes)
 
-        _in_blocks(rows, rowptr, 2 * work, first, last)
-        _in_blocks(columns, rowptr_t, work, first, last)
+        in_blocks(rows, rowptr, 2 * work, first, last)
+        in_blocks(columns, rowptr_t, work, first, last)
 
     small = []
     for part in parts:  # threads share a large one, and take the small ones in turn
-        if (part[3] - part[2]) * work < _ALONE:
+        if (part[3] - part[2]) * work < ALONE:
             small.append(part)
         else:
             differentiate(*part)
@@ -137,22 +136,68 @@ def _backward(
     return [*grads, grad_mask] if learned else grads
 
 
-def _array(tensor: Tensor) -> Array:
-    array: Array = tensor.detach().contiguous().view(-1).numpy()
-    return array
-
-
 def _stride(mask: Tensor) -> int:
     return mask.size(1) if mask.size(0) > 1 else 0
 
 
-def _in_blocks(function: Callable[[int, int], None], rowptr: Array, work: int, first: int, last: int) -> None:
-    r"""Calls a function with blocks of rows of about as many entries, in threads if there is much to do for each."""
-    start, stop, threads = int(rowptr[first]), int(rowptr[last]), torch.get_num_threads()
-    blocks = min(_SHARES * threads, (stop - start) * work // _ALONE) if threads > 1 else 1
-    if blocks < 2:
-        function(first, last)
-        return
-    middle = np.searchsorted(rowptr[first:last], np.linspace(start, stop, blocks + 1)[1:-1]) + first
-    bounds = [first, *middle.tolist(), last]
-    in_threads(function, bounds[:-1], bounds[1:])
+def softmax_forward(
+    pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the output of softmax attention, :obj:`[N, H, d]`, and its coefficients, :obj:`[H, nnz]`.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        q (torch.Tensor): Queries, scaled, :obj:`[N, H, m]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
+        keep (torch.Tensor, optional): Factors of the coefficients, :obj:`[H, nnz]`.
+    """
+    out, alpha, ones = v.new_empty(v.shape), q.new_empty(q.size(1), pattern.nnz), np.ones(pattern.nnz, array_of(q).dtype)
+    arrays, rowptr, col = _arrays(q, k, v, mask, keep), array_of(pattern.rowptr), array_of(pattern.col)
+    most, sizes = int(np.diff(rowptr).max(initial=0)), (q.size(1), q.size(2), v.size(2), _stride(mask))
+
+    def run(first: int, last: int) -> None:
+        softmax_rows(first, last, most, *arrays, ones, rowptr, col, array_of(out), array_of(alpha), *sizes)
+
+    in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
+    return out, alpha
+
+
+def softmax_backward(
+    pattern: SparsePattern,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    grad: Tensor,
+    alpha: Tensor,
+    grad_alpha: Tensor | None,
+    keep: Tensor | None,
+) -> tuple[list[Tensor], Tensor]:
+    r"""Returns the gradients of queries, keys and values, and of the scores, :obj:`[nnz, H]`."""
+    grads, ones = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)], np.ones(pattern.nnz, array_of(q).dtype)
+    arrays, (grad_q, grad_k, grad_v) = _arrays(k, v, grad, alpha, grad_alpha, keep), map(array_of, grads)
+    rowptr, col, rowptr_t, col_t, perm_t = map(array_of, pattern.tensors)
+    pairs = q.new_empty(pattern.nnz, 2, q.size(1))
+    most, sizes, query, both = (
+        int(np.diff(rowptr).max(initial=0)),
+        (q.size(1), q.size(2), v.size(2)),
+        array_of(q),
+        array_of(pairs),
+    )
+
+    def rows(first: int, last: int) -> None:
+        softmax_backward_rows(first, last, most, *arrays, ones, rowptr, col, both, grad_q, *sizes)
+
+    def columns(first: int, last: int) -> None:
+        backward_columns(first, last, 0, query, rowptr_t, col_t, perm_t, arrays[2], both, grad_k, grad_v, *sizes)
+
+    work = q.size(1) * (q.size(2) + v.size(2))
+    in_blocks(rows, rowptr, work)
+    in_blocks(columns, rowptr_t, work)
+    return grads, pairs[:, 1]
+
+
+def _arrays(*tensors: Tensor | None) -> list[Array]:
+    like = next(tensor for tensor in tensors if tensor is not None)
+    return [array_of(like.new_empty(0) if tensor is None else tensor) for tensor in tensors]

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.polynomial import polynomial_action
+from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
 
 
 def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
@@ -63,33 +62,22 @@ def _cut(series: Tensor, tolerance: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ExpActionStructure(MaskStructure):
-    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial, see
-    :func:`~pyg_topomask.ops.polynomial.polynomial_action`. Tensors: its coefficients,
-    :obj:`[H, K + 1]`, the entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`, their pattern, the graph of each node, and where
-    the nodes of each graph begin.
+class ExpActionStructure(PolynomialStructure):
+    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial. Two more tensors: the graph of each node, and where the nodes
+    of each graph begin.
     """
 
-    method: str
-    tolerance: float
-    transposed: bool = False
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *pattern, _, _ = tensors
-        return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
+    tolerance: float = 0.0
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        if self.method == 'powers':
+            return super().magnitude(tensors, x)
+        # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
         coefficients, value, *rest, index, ptr = tensors
         pattern = SparsePattern(*rest)
-        if self.method == 'powers':
-            return self.apply((coefficients, value.abs(), *pattern.tensors, index, ptr), x)
-        # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
         bound = torch.where(pattern.row == pattern.col, value, value.abs())
-        product = self.apply((coefficients, bound, *pattern.tensors, index, ptr), x).clamp(min=0.0)
+        product = self.apply((coefficients, bound, *rest), x).clamp(min=0.0)
         return product + chebyshev_error(self.tolerance, x, index, ptr.numel() - 1)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return ExpActionStructure(self.method, self.tolerance, not self.transposed), tuple(tensors)
 
 
 def chebyshev_error(tolerance: float, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:

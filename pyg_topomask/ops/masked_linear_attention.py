@@ -9,6 +9,7 @@ from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.combined import attend_combined
 from pyg_topomask.ops.routes.edges import attend_entries, multiplications_for_one
@@ -28,12 +29,13 @@ _CHOSEN = 2**27
 _FEW, _MOST = 2**24, 2**28
 # Numbers in the blocks that a mask is combined of, of all terms together, up to which they are prepared: 256 MB.
 _PREPARED = 2**26
-# How many multiplications with prepared blocks take as long as one of the features route, as measured.
-_DENSE = 4
+# How many multiplications with prepared blocks take as long as one of the features route, as measured: with machine code and
+# without.
+_DENSE_COMPILED, _DENSE = 7, 4
+# What a polynomial takes by machine code: of the multiplications of other masks, and for each product of features and values.
+_POLYNOMIAL, _SPREAD = 0.4, 2.5
 # How many multiplications of their preparation take as long as one of the features route in all passes of a step.
 _SHARED = 1.5
-# Nodes of a graph on average up to which scores of all pairs are computed one by one.
-_NARROW = 64
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
 # What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
@@ -149,8 +151,9 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
     :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
     is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
-    the mask has at most :obj:`2**27` entries in all heads. For all other masks the blocks route follows. It is
-    chosen if it takes fewer multiplications, and the blocks hold at most :obj:`2**24` numbers or no more than queries, keys
+    the mask has at most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route
+    count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
+    blocks hold at most :obj:`2**24` numbers or no more than queries, keys
     and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
     The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
     is never chosen.
@@ -182,12 +185,16 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         return chosen
     outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
     most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost
-    for_one = multiplications_for_one(segments.device or torch.device('cpu'))
-    sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * cost * outer
+    device = segments.device or torch.device('cpu')
+    compiled, for_one = uses_numba('auto', device), multiplications_for_one(device)
+    features = cost * outer
+    if compiled and isinstance(mask.product.structure, PolynomialStructure):
+        features = round((_POLYNOMIAL * cost + _SPREAD * segments.num_nodes) * outer)
+    sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * features
     if (blocks := _prepared(mask)) is not None:
         once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
-        dense = segments.num_pairs * (pair + blocks.count) / _DENSE
-        others = most * pair / for_one if sparse and most is not None else cost * outer
+        dense = segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if compiled else _DENSE)
+        others = most * pair / for_one if sparse and most is not None else features
         if once + dense <= others:
             return 'blocks'
     if sparse:
@@ -197,7 +204,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         if chosen == 'low_rank':
             cheaper = segments.num_pairs * pair < _SUMS * segments.num_nodes * outer
         else:
-            cheaper = cost * segments.largest + segments.num_pairs * pair < (cost + _OUTER * segments.num_nodes) * outer
+            cheaper = cost * segments.largest + segments.num_pairs * pair < features + _OUTER * segments.num_nodes * outer
         if small and cheaper:
             chosen = 'blocks'
     return chosen
@@ -215,11 +222,7 @@ def _prepared(mask: MaskOperator) -> Blocks | None:
 
 def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
-    if uses_numba('auto', q.device) and segments.num_pairs <= _NARROW * segments.num_nodes:
-        # Machine code is faster than products of small matrices.
-        out, inverse = attend_entries(q, k, v, [coefficients @ terms], list(blocks.pairs(segments).tensors))
-    else:
-        out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
+    out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
     if blocks.magnitude is None:
         return out
     with torch.no_grad():

@@ -14,6 +14,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -49,7 +50,7 @@ def masked_softmax_attention(
 
     Raises:
         ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or more than
-            :obj:`pyg_topomask.capabilities.MAX_ENTRIES` per head, or one of them is negative or not finite.
+            ``pyg_topomask.capabilities.MAX_ENTRIES`` per head, or one of them is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
@@ -119,6 +120,10 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = _pattern_and_keep(constants)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_entries import softmax_forward
+
+        return softmax_forward(pattern, q, k, v, mask, keep)
     row = pattern.row.long().expand(q.size(1), -1)
     score = sddmm(pattern, q, k).add_(mask.log())
     highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
@@ -141,6 +146,11 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = _pattern_and_keep(constants)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_entries import softmax_backward
+
+        grads_of_inputs, grad_entries = softmax_backward(pattern, q, k, v, grad, alpha, grad_alpha, keep)
+        return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
     row = pattern.row.long().expand(q.size(1), -1)
     grad_score = sddmm(pattern, grad, v)
     if keep is not None:
@@ -151,13 +161,15 @@ def _backward(
     per_row = grad_score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, grad_score)
     grad_score.addcmul_(alpha, per_row.gather(1, row), value=-1)
     del row
-    grad_mask: list[Tensor] = []
-    if learnable:
-        # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
-        per_head = grad_score / mask.masked_fill(mask == 0, 1.0)
-        grad_mask.append(per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head)
+    grad_mask = [_grad_of_mask(grad_score, mask) for _ in learnable]
     grad_v = spmm(pattern, alpha if keep is None else alpha * keep, grad, transpose=True)
     return [spmm(pattern, grad_score, k), spmm(pattern, grad_score, q, transpose=True), grad_v, *grad_mask]
+
+
+def _grad_of_mask(grad_score: Tensor, mask: Tensor) -> Tensor:
+    # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
+    per_head = grad_score / mask.masked_fill(mask == 0, 1.0)
+    return per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head
 
 
 _attend = attention_op('attend_softmax', _forward, _backward, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))

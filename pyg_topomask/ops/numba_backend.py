@@ -8,14 +8,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
 
 T = TypeVar('T')
+Array = NDArray[Any]
 
 BACKENDS = ('auto', 'torch', 'numba')
+# Multiplications that a thread does alone, and the blocks for each thread: one that starts late takes fewer.
+ALONE, _SHARES = 2**22, 4
 
 
 def uses_numba(backend: str, device: torch.device) -> bool:
@@ -40,7 +46,8 @@ def uses_numba(backend: str, device: torch.device) -> bool:
         if backend == 'auto':
             return False
         raise ImportError(f'backend="numba" needs Numba: install pyg_topomask with its extra [numba] ({error})') from error
-    _announce_compilation()
+    if not torch.compiler.is_compiling():  # which would read it as Python
+        _announce_compilation()
     return True
 
 
@@ -87,3 +94,30 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list
     for future in futures:
         future.result()
     return [results[place] for place in range(len(tasks))]
+
+
+def array_of(tensor: Tensor) -> Array:
+    r"""Returns the numbers of a tensor on the CPU one after the other, which machine code reads and writes."""
+    array: Array = tensor.detach().contiguous().view(-1).numpy()
+    return array
+
+
+def in_blocks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
+    r"""Calls a function with blocks of rows of about as many entries, in threads if there is much to do for each.
+
+    Args:
+        function (callable): Takes the first row and the one after the last. It runs without the interpreter's lock.
+        ptr (numpy.ndarray): Where the entries of each row begin.
+        work (int): Multiplications for each entry.
+        first (int): The first row. (default: :obj:`0`)
+        last (int, optional): The row after the last. (default: :obj:`None`, the number of rows)
+    """
+    last = len(ptr) - 1 if last is None else last
+    start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()
+    blocks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
+    if blocks < 2:
+        function(first, last)
+        return
+    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, blocks + 1)[1:-1]) + first
+    bounds = [first, *middle.tolist(), last]
+    in_threads(function, bounds[:-1], bounds[1:])

@@ -2,14 +2,17 @@ r"""The action of polynomials in a sparse matrix on dense blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
 
 # Numbers in a block of columns that stays in the cache of a core, and in that of all.
 _NEAR, _FAR = 200_000, 2**21
@@ -18,6 +21,31 @@ _WIDE, _FAST = 32, 16
 
 # Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
+
+
+@dataclass(frozen=True)
+class PolynomialStructure(MaskStructure):
+    r"""A polynomial of a sparse matrix, see :func:`polynomial_action`. Tensors: its coefficients, :obj:`[H or 1, K + 1]`, the
+    entries of the matrix, :obj:`[1, nnz]`, and their pattern.
+    """
+
+    method: str
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        coefficients, value, *pattern = tensors[:7]
+        return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
+
+    def parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
+        r"""Returns pattern and entries of the matrix, :obj:`[nnz]`, coefficients, and method."""
+        coefficients, value, *pattern = tensors[:7]
+        return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return replace(self, transposed=not self.transposed), tuple(tensors)
 
 
 def polynomial_action(
@@ -79,6 +107,12 @@ def polynomial_terms(
     return _terms(_raw_step(value.unsqueeze(0), pattern, transpose), x, count, method)
 
 
+def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[SparsePattern, Tensor]:
+    r"""Returns pattern and entries of a matrix, :obj:`[nnz]`, or of its transpose."""
+    matrix = SparsePattern(*pattern)
+    return (matrix.T, value[0].index_select(0, matrix.perm_t)) if transpose else (matrix, value[0])
+
+
 def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
     r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term is valid
     until two more have been drawn.
@@ -128,6 +162,10 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        if uses_numba('auto', x.device):
+            from pyg_topomask.ops.compiled_polynomial import apply
+
+            return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
         for block in _blocks(x):
@@ -144,6 +182,11 @@ class _Polynomial(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # Polynomials of the transpose applied to the gradient serve both: none of the forward pass has to be kept.
         x, coefficients, value, *pattern = ctx.saved_tensors
+        if uses_numba('auto', x.device):
+            from pyg_topomask.ops.compiled_polynomial import apply_backward
+
+            matrix = _matrix(value, pattern, ctx.transpose)
+            return (*apply_backward(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)

@@ -23,12 +23,12 @@ __all__ = ['AddGraphRandomFeatures']
 @functional_transform('add_graph_random_features')
 class AddGraphRandomFeatures(BaseTransform):
     r"""Walks from every node and stores the loads that the walks deposit, from `"Linear Transformer Topological Masking with
-    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10), for :class:`~pyg_topomask.masks.GRFMask`
+    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10). :class:`~pyg_topomask.masks.GRFMask` uses them
     (functional name: :obj:`add_graph_random_features`).
 
-    The walks are a function of the seed and the graph alone. Stored are :obj:`grf_index`, :obj:`grf_length`,
-    :obj:`grf_load` and :obj:`grf_sizes` (of the second ensemble :obj:`grf_key_*`). Run this after the transforms that change
-    nodes or edges; walks that do not fit the graph any more raise an error where they are used.
+    The walks depend only on the seed and the graph. They are stored as :obj:`grf_index`, :obj:`grf_length`, :obj:`grf_load`
+    and :obj:`grf_sizes`. A second ensemble has the prefix :obj:`grf_key_`. Run this transform after all transforms that change
+    nodes or edges. A mask raises an error if the stored walks no longer fit the graph.
 
     Args:
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
@@ -40,6 +40,12 @@ class AddGraphRandomFeatures(BaseTransform):
 
     Raises:
         ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** the graph, with :math:`M` visits of the walks in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
+          :math:`(M)` and :obj:`grf_load` :math:`(M)`
 
     Example:
         >>> import torch

@@ -16,13 +16,13 @@ __all__ = ['AddRandomWalkKernel']
 @options_of(WalkSettings, without=('normalization', 'importance'))
 @functional_transform('add_random_walk_kernel')
 class AddRandomWalkKernel(AddGraphRandomFeatures):
-    r"""Walks from every node and stores, for each number of hops, how often each node is visited, the weighted look-up tables
-    of `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2),
-    for :class:`~pyg_topomask.masks.RWGNKMask` (functional name: :obj:`add_random_walk_kernel`). Discount and normalisation
-    are applied by the mask, which learns them.
+    r"""Walks from every node and stores how often each node is visited after each number of hops. These are the weighted
+    look-up tables of `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_
+    (Sec. 4.2). :class:`~pyg_topomask.masks.RWGNKMask` uses them (functional name: :obj:`add_random_walk_kernel`). The mask
+    learns the discount and applies the normalization.
 
-    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with visits that are counted, not weighed. Both store
-    under the same names, so that data holds the walks of one of the two; a mask of the other kind refuses them.
+    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with visits that are counted instead of weighted. Both
+    store under the same names, so data holds the walks of only one of them. A mask of the other kind raises an error.
 
     Args:
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
@@ -34,6 +34,12 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
 
     Raises:
         ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** the graph, with :math:`M` visits of the walks in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
+          :math:`(M)` and :obj:`grf_load` :math:`(M)`
 
     Example:
         >>> import torch

@@ -29,45 +29,52 @@ _FLOW = 'target_to_source'
 
 @functional_transform('add_svd_encoding')
 class AddSVDEncoding(BaseTransform):
-    r"""Stores structural encodings of nodes from a truncated singular value decomposition as :obj:`svd_encoding` (functional
-    name: :obj:`add_svd_encoding`). What is decomposed, :math:`\mathbf{R} \approx \mathbf{U} \mathbf{\Sigma}
-    \mathbf{V}^{\top}`, depends on the graph:
+    r"""Stores structural encodings of the nodes from a truncated singular value decomposition, as :obj:`svd_encoding`
+    (functional name: :obj:`add_svd_encoding`). The matrix :math:`\mathbf{R} \approx \mathbf{U} \mathbf{\Sigma}
+    \mathbf{V}^{\top}` depends on the graph:
 
-    * Bipartite graphs of users and items, as `"Masked Graph Transformer for Large-Scale Recommendation"
-      <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3) has it: :math:`\mathbf{R}` is the user-item matrix, users take
-      their rows of :math:`\mathbf{U} \sqrt{\mathbf{\Sigma}}` and items theirs of :math:`\mathbf{V} \sqrt{\mathbf{\Sigma}}`,
-      :obj:`[N, rank]`. The users are the first :obj:`num_users` nodes, and edges may be given in either direction or in both;
-      repeated interactions and the two directions of one are averaged, so that :math:`\mathbf{R}` without weights is 0 or 1.
-    * :class:`~torch_geometric.data.HeteroData` with such edges between two types of nodes, likewise, stored at both types.
-    * Any other graph, directed or not: :math:`\mathbf{R}` is the adjacency matrix, whose parallel edges add up, and nodes take
-      both :math:`[\mathbf{U} \sqrt{\mathbf{\Sigma}}, \mathbf{V} \sqrt{\mathbf{\Sigma}}]`, what they are as sources and as
-      targets, :obj:`[N, 2 * rank]`, as in `"Global Self-Attention as a Replacement for Graph Convolution"
-      <https://arxiv.org/abs/2108.03348>`_. On undirected graphs the halves differ in the signs of eigenvalues.
+    * **Bipartite graphs of users and items**, as in `"Masked Graph Transformer for Large-Scale Recommendation"
+      <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3): :math:`\mathbf{R}` is the user-item matrix. Users get their rows of
+      :math:`\mathbf{U} \sqrt{\mathbf{\Sigma}}`, and items get their rows of :math:`\mathbf{V} \sqrt{\mathbf{\Sigma}}`. The
+      users are the first :obj:`num_users` nodes. Edges may have either direction or both. Repeated interactions, and the two
+      directions of one interaction, are averaged. Without weights, :math:`\mathbf{R}` is therefore 0 or 1.
+    * :class:`~torch_geometric.data.HeteroData` with such edges between two types of nodes: the same, stored for both types.
+    * **Any other graph**, directed or not: :math:`\mathbf{R}` is the adjacency matrix. Parallel edges add up. Nodes get both
+      parts, :math:`[\mathbf{U} \sqrt{\mathbf{\Sigma}}, \mathbf{V} \sqrt{\mathbf{\Sigma}}]`, as sources and as targets of
+      edges, as in `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_. On
+      undirected graphs the two parts differ only in the signs of eigenvalues.
 
-    Matrices of up to :math:`2^{18}` entries are decomposed exactly, larger ones by subspace iteration from a random start,
-    which always ends, in time linear in edges and nodes. Isolated nodes get zeros, as do columns whose singular value is zero.
+    Matrices with at most :math:`2^{18}` entries are decomposed exactly. Larger ones are decomposed by subspace iteration from
+    a random start, in time linear in the numbers of edges and nodes. Isolated nodes get zeros. Columns whose singular value is
+    zero are zero too.
 
-    Of each pair of singular vectors, that entry of :math:`\mathbf{U}` is positive whose magnitude is the largest, the first of
-    equal ones. The signs still mean nothing (see :obj:`topomask.svd.sign_flip` for training with random ones), and where
-    singular values repeat, as symmetric graphs have it, any rotation of their vectors is as good: then encodings depend on
-    the order of nodes. The decomposition has no gradient.
+    The sign of each pair of singular vectors is fixed: the entry of :math:`\mathbf{U}` with the largest magnitude (the first
+    of equal ones) is positive. The signs still have no meaning, and :obj:`topomask.svd.sign_flip` trains with random ones. If
+    singular values repeat, as in symmetric graphs, any rotation of their vectors is equally valid. The encodings then depend
+    on the order of the nodes. The decomposition has no gradient.
 
     Args:
         rank (int): The number of singular values. (default: :obj:`16`)
-        num_users (int, optional): The number of nodes that are users, of a bipartite graph.
-            (default: the attribute :obj:`num_users` of the data; without it, the graph is not taken as bipartite)
-        edge_type (tuple, optional): The type of the edges from users to items, for heterogeneous data.
-            (default: the only one, but for its reverse)
+        num_users (int, optional): The number of users in a bipartite graph.
+            (default: the attribute :obj:`num_users` of the data. Without it, the graph is not bipartite)
+        edge_type (tuple, optional): The type of the edges from users to items in heterogeneous data.
+            (default: the only type that is not the reverse of another)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{R} \mathbf{D}_{col}^{-1/2}`,
             :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{R}`, :obj:`None` for :math:`\mathbf{R}`, as in both papers.
             (default: :obj:`None`)
-        num_iterations (int): Iterations of the decomposition of large matrices; more are more accurate where singular values
-            are close to each other. (default: :obj:`8`)
+        num_iterations (int): The iterations for large matrices. More iterations are more accurate if singular values are close
+            to each other. (default: :obj:`8`)
         seed (int): The seed of the random start. (default: :obj:`0`)
 
     Raises:
-        ValueError: If an argument is outside its range or of no use to the data, the data is a batch, or users and items
+        ValueError: If an argument is outside its range or does not apply to the data, the data is a batch, or users and items
             cannot be told apart.
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** the graph, with :obj:`svd_encoding` :math:`(|\mathcal{V}|, \text{rank})` for users and items, or
+          :math:`(|\mathcal{V}|, 2 \, \text{rank})`
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 0, 1], [2, 3, 3]]), num_nodes=4, num_users=2)
@@ -236,7 +243,7 @@ class AddSVDEncoding(BaseTransform):
 
 
 def _signs(vectors: Tensor) -> Tensor:
-    r"""The sign of the entry of largest magnitude of each column, of the first one among those equal but for rounding."""
+    r"""The sign of the entry with the largest magnitude in each column. Ties, up to rounding, go to the first entry."""
     if vectors.size(0) == 0:
         return vectors.new_ones(vectors.size(1))
     size = vectors.abs()

@@ -18,12 +18,16 @@ class AddForest(BaseTransform):
     r"""Roots the trees of a forest, and orders and decomposes them by rake and compress, for
     :class:`~pyg_topomask.masks.TreeMask` (functional name: :obj:`add_forest`).
 
-    Edges count in both directions, however they are given; self-loops and repeated edges are no cycles. Stored are
-    :obj:`forest_index`, :obj:`forest_round` and :obj:`forest_sizes`. Run this after the transforms that change nodes or edges;
-    a forest that does not fit the graph any more raises an error where it is used.
+    Edges count in both directions, even if only one direction is given. Self-loops and repeated edges are no cycles. Run this
+    transform after all transforms that change nodes or edges. A mask raises an error if the stored forest no longer fits the
+    graph.
 
     Raises:
         ValueError: If the graph has a cycle, whose nodes the message names, or the data is heterogeneous or a batch.
+
+    Shapes:
+        - **input:** a forest with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **output:** the forest, with :obj:`forest_index`, :obj:`forest_round` and :obj:`forest_sizes`
 
     Example:
         >>> import torch

@@ -20,15 +20,19 @@ __all__ = ['AddGridShape', 'ToGridGraph']
 
 @functional_transform('add_grid_shape')
 class AddGridShape(BaseTransform):
-    r"""Stores the shape of the grid whose points are the nodes, the last dimension running fastest, as :obj:`grid_shape` of
-    shape :obj:`[1, d]`, for :class:`~pyg_topomask.masks.ToeplitzMask` (functional name: :obj:`add_grid_shape`).
+    r"""Stores the shape of a grid whose points are the nodes, as :obj:`grid_shape`, for
+    :class:`~pyg_topomask.masks.ToeplitzMask` (functional name: :obj:`add_grid_shape`). The last dimension runs fastest.
 
     Args:
         shape (sequence of int): The number of nodes in each dimension.
 
     Raises:
-        ValueError: If the shape is empty or has other than whole numbers from 0, its product is not the number of nodes, or
-            the data is heterogeneous or a batch.
+        ValueError: If the shape is empty, has numbers that are not whole or negative, or does not have as many points as there
+            are nodes, or if the data is heterogeneous or a batch.
+
+    Shapes:
+        - **input:** a graph with :math:`\prod_k n_k` nodes
+        - **output:** the graph, with :obj:`grid_shape` :math:`(1, d)`
 
     Example:
         >>> AddGridShape((2, 3))(Data(num_nodes=6)).grid_shape
@@ -61,15 +65,18 @@ class AddGridShape(BaseTransform):
 
 @functional_transform('to_grid_graph')
 class ToGridGraph(BaseTransform):
-    r"""Makes a grid graph of a sequence :obj:`[C, L]`, an image :obj:`[C, H, W]` or a video :obj:`[T, C, H, W]` (functional
-    name: :obj:`to_grid_graph`).
+    r"""Makes a grid graph of a sequence, an image or a video (functional name: :obj:`to_grid_graph`).
 
-    The graph has a node for each pixel with its channels as :obj:`x`, its position in pixels as :obj:`pos`, edges both ways
-    between neighbors along each dimension, and :obj:`grid_shape`, :obj:`[1, d]`: :obj:`(L,)`, :obj:`(H, W)` or
-    :obj:`(T, H, W)`.
+    The graph has a node for each pixel. The channels of the pixel are :obj:`x`, and its position is :obj:`pos`. Edges in both
+    directions join neighbors along each dimension. :obj:`grid_shape` is :obj:`(L,)`, :obj:`(H, W)` or :obj:`(T, H, W)`.
 
     Raises:
         ValueError: If the input is not a tensor of two to four dimensions.
+
+    Shapes:
+        - **input:** a sequence :math:`(C, L)`, an image :math:`(C, H, W)` or a video :math:`(T, C, H, W)`
+        - **output:** a graph with :obj:`x` :math:`(|\mathcal{V}|, C)`, :obj:`pos` :math:`(|\mathcal{V}|, d)`, edge indices
+          :math:`(2, |\mathcal{E}|)` and :obj:`grid_shape` :math:`(1, d)`, where :math:`d` is 1, 2 or 3
 
     Example:
         >>> ToGridGraph()(torch.rand(3, 4, 5))

@@ -17,21 +17,25 @@ __all__ = ['KNNGraph']
 
 @functional_transform('topo_knn_graph')
 class KNNGraph(BaseTransform):
-    r"""Sets :obj:`edge_index` to edges to each node from its nearest neighbors by :obj:`pos`, without torch-cluster
-    (functional name: :obj:`topo_knn_graph`).
+    r"""Replaces the edges by edges to each node from its nearest neighbors, by :obj:`pos` (functional name:
+    :obj:`topo_knn_graph`). It does not need torch-cluster.
 
-    Edges of before are replaced, and their :obj:`edge_attr` and :obj:`edge_weight` removed. The edges are directed, see
-    :func:`~pyg_topomask.ops.knn_graph`; :class:`torch_geometric.transforms.ToUndirected` adds those the other way.
+    The transform removes :obj:`edge_attr` and :obj:`edge_weight`. The edges are directed, see
+    :func:`~pyg_topomask.ops.knn_graph`. :class:`torch_geometric.transforms.ToUndirected` adds the opposite directions.
 
     Args:
-        k (int): The number of neighbors; nodes of graphs with fewer nodes are joined to all others. (default: :obj:`6`)
+        k (int): The number of neighbors. A node of a graph with fewer nodes is joined to all others. (default: :obj:`6`)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
         flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
             from the node to its neighbors. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, or the data is heterogeneous, or has no :obj:`pos` or one
-            that does not fit.
+        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, the data is heterogeneous, or :obj:`pos` is missing or does
+            not fit the nodes.
+
+    Shapes:
+        - **input:** positions :obj:`pos` :math:`(|\mathcal{V}|, D)`
+        - **output:** the graph, with edge indices :math:`(2, k |\mathcal{V}|)`, or fewer if there are at most :math:`k` nodes
 
     Example:
         >>> import torch

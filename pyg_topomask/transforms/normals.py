@@ -22,19 +22,26 @@ ORIENTATIONS = ('outward', 'up')
 
 @functional_transform('add_normals')
 class AddNormals(BaseTransform):
-    r"""Stores, as :obj:`normal`, the direction in which the nearest neighbors of a point vary least, of length 1: the normal of
-    a surface through them (`"Surface reconstruction from unorganized points" <https://doi.org/10.1145/133994.134011>`_,
-    Sec. 3.2; functional name: :obj:`add_normals`). Points whose neighbors lie on a line or in a point have none and get zeros.
+    r"""Stores the normal of the surface through the nearest neighbors of each point as :obj:`normal` (functional name:
+    :obj:`add_normals`), from `"Surface reconstruction from unorganized points" <https://doi.org/10.1145/133994.134011>`_ (Sec.
+    3.2). The normal is the direction in which these neighbors vary least. It has length 1. It is zero if the neighbors lie on
+    a line or in a point.
 
     Args:
-        k (int): The number of nearest points, itself included. (default: :obj:`16`)
-        orient (str): Which of the two directions to take: :obj:`"outward"`, away from the mean of the cloud, or :obj:`"up"`,
+        k (int): The number of nearest points, with the point itself. (default: :obj:`16`)
+        orient (str): The choice between the two directions: :obj:`"outward"`, away from the mean of the cloud, or :obj:`"up"`,
             along the last coordinate. (default: :obj:`"outward"`)
-        cat (bool): Append the normals to :obj:`x` as well, or to the positions where there is none. (default: :obj:`False`)
+        cat (bool): Also append the normals to :obj:`x`, or to the positions if there is no :obj:`x`. (default: :obj:`False`)
 
     Raises:
-        ValueError: If :obj:`k` is below 3, :obj:`orient` is unknown, or the data is heterogeneous, or has no :obj:`pos`, one
-            that does not fit, or one of a single dimension.
+        ValueError: If :obj:`k` is below 3, :obj:`orient` is unknown, the data is heterogeneous, or :obj:`pos` is missing, does
+            not fit the nodes, or has a single dimension.
+
+    Shapes:
+        - **input:** positions :obj:`pos` :math:`(|\mathcal{V}|, D)`, node features :obj:`x` :math:`(|\mathcal{V}|, F)`
+          *(optional)*
+        - **output:** the graph, with :obj:`normal` :math:`(|\mathcal{V}|, D)`, and with :obj:`cat=True` node features
+          :math:`(|\mathcal{V}|, F + D)`
 
     Example:
         >>> square = torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])

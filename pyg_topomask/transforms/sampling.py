@@ -17,7 +17,7 @@ __all__ = ['FarthestSampling', 'RandomSampling']
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
-    r"""Returns points each of which is the farthest one from those before it, from the `"PointNet++"
+    r"""Returns points by farthest point sampling: each is the farthest from the points before it, from the `"PointNet++"
     <https://arxiv.org/abs/1706.02413>`_ paper (Sec. 3.2), exactly and in :math:`O(N \cdot num)`. Of equally distant points
     the first one is taken.
 
@@ -73,16 +73,20 @@ class _Sampling(BaseTransform):
 
 @functional_transform('topo_random_sampling')
 class RandomSampling(_Sampling):
-    r"""Keeps nodes chosen at random, in their order, with what belongs to them and the edges between them (functional name:
-    :obj:`topo_random_sampling`). Unlike :class:`torch_geometric.transforms.FixedPoints` it is a function of the seed and the
-    number of nodes, and never takes a node twice.
+    r"""Keeps nodes chosen at random, with their attributes and the edges between them (functional name:
+    :obj:`topo_random_sampling`). The nodes keep their order. Unlike :class:`torch_geometric.transforms.FixedPoints`, the
+    choice depends only on the seed and the number of nodes, and no node is taken twice.
 
     Args:
-        num (int): The number of nodes to keep, or all if there are fewer.
+        num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
         seed (int): The seed. (default: :obj:`0`)
 
     Raises:
         ValueError: If :obj:`num` is below 1, or the data is heterogeneous or a batch.
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes
+        - **output:** a graph with :math:`\min(\text{num}, |\mathcal{V}|)` nodes
 
     Example:
         >>> RandomSampling(2)(Data(pos=torch.rand(5, 3)))
@@ -99,16 +103,21 @@ class RandomSampling(_Sampling):
 
 @functional_transform('topo_farthest_sampling')
 class FarthestSampling(_Sampling):
-    r"""Keeps nodes by exact farthest point sampling of :obj:`pos`, see :func:`farthest_points`, in their order, with what
-    belongs to them and the edges between them (functional name: :obj:`topo_farthest_sampling`). The first point is random.
+    r"""Keeps nodes by exact farthest point sampling of :obj:`pos`, with their attributes and the edges between them
+    (functional name: :obj:`topo_farthest_sampling`). Each point is the farthest one from the points before it, as in
+    `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2). The first point is random. The nodes keep their order.
 
     Args:
-        num (int): The number of nodes to keep, or all if there are fewer.
+        num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
         seed (int): The seed. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`num` is below 1, or the data is heterogeneous, a batch, or has no :obj:`pos` or one that does not
-            fit.
+        ValueError: If :obj:`num` is below 1, the data is heterogeneous or a batch, or :obj:`pos` is missing or does not fit
+            the nodes.
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes and positions :obj:`pos` :math:`(|\mathcal{V}|, D)`
+        - **output:** a graph with :math:`\min(\text{num}, |\mathcal{V}|)` nodes
 
     Example:
         >>> FarthestSampling(2)(Data(pos=torch.tensor([[0.0], [0.1], [0.2], [7.0]]))).pos[1]

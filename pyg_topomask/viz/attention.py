@@ -29,7 +29,7 @@ def plot_attention_graphs(
 ) -> Figure:
     r"""Draws the attention graph of each head (columns) of each layer (rows) over the positions of the nodes, as Fig. 6.9 of
     the thesis does: an edge is as opaque as its coefficient is large, relative to the largest one of its head, and a node is
-    coloured by its out-degree, see :func:`~pyg_topomask.diagnostics.attention.attention_degrees`.
+    coloured by its out-degree, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
 
     Args:
         attention (sequence of (torch.Tensor, torch.Tensor)): For each layer what :obj:`return_attention_weights` returns: the
@@ -122,7 +122,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
 
     Args:
         degrees (sequence of torch.Tensor): For each layer the out-degrees of the nodes of any number of graphs, see
-            :func:`~pyg_topomask.diagnostics.attention.attention_degrees`, :obj:`[N, H]`.
+            :func:`~pyg_topomask.diagnostics.attention_degrees`, :obj:`[N, H]`.
         bins (int): The largest number of bins. (default: :obj:`20`)
 
     Returns:
@@ -163,8 +163,8 @@ def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -
     Args:
         ks (sequence of int): The numbers :math:`k`.
         cumulative (sequence of torch.Tensor): For each layer what
-            :func:`~pyg_topomask.diagnostics.attention.cumulative_attention` or
-            :func:`~pyg_topomask.diagnostics.attention.cumulative_full_attention` returns, :obj:`[len(ks), H]`; columns of
+            :func:`~pyg_topomask.diagnostics.cumulative_attention` or
+            :func:`~pyg_topomask.diagnostics.cumulative_full_attention` returns, :obj:`[len(ks), H]`; columns of
             several graphs may stand side by side.
 
     Returns:
@@ -189,7 +189,7 @@ def plot_distance_to_full_attention(ks: Sequence[int], distance: Sequence[Tensor
     Args:
         ks (sequence of int): The numbers :math:`k`.
         distance (sequence of torch.Tensor): For each layer what
-            :func:`~pyg_topomask.diagnostics.attention.distance_to_full_attention` returns, :obj:`[len(ks), H]`; columns of
+            :func:`~pyg_topomask.diagnostics.distance_to_full_attention` returns, :obj:`[len(ks), H]`; columns of
             several graphs may stand side by side.
 
     Returns:

@@ -23,8 +23,8 @@ from pyg_topomask.walks.uniform import seed_offset
 # Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
 # piece of memory that is given back.
 _PAGE, _KEPT = 2**21, 2**25
-# Visits that one thread makes alone, and shares of more for every thread: one that starts late, for those of torch wait busily
-# for a while after its operations, takes fewer.
+# Visits that one thread makes alone, and the shares per thread if there are more. The threads of torch wait busily for a while
+# after its operations. A thread that starts late therefore takes fewer shares.
 _ALONE, _SHARES = 2**20, 4
 # Bytes that the cache of one core holds.
 _CACHE = 2**20
@@ -268,7 +268,7 @@ def _walk(  # type: ignore[no-untyped-def]
 
 
 def _move(column: np.ndarray, source: int, target: int, size: int) -> None:
-    # NumPy would copy what overlaps twice.
+    # NumPy would copy overlapping memory twice.
     begin, width = column.ctypes.data, column.itemsize
     memmove(begin + target * width, begin + source * width, size * width)
 
@@ -357,7 +357,7 @@ def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[i
 
 
 def _likely(num_walks: int, survival: np.ndarray) -> int:
-    r"""Returns how many hops walks make at most, but for one chance in a billion: six standard deviations above the mean."""
+    r"""Returns the mean number of hops plus six standard deviations. Walks are longer with a chance of one in a billion."""
     hops = np.arange(1, len(survival))
     mean, square = float(survival[1:].sum()), float(((2 * hops - 1) * survival[1:]).sum())
     return math.ceil(num_walks * mean + 6 * math.sqrt(num_walks * max(0.0, square - mean**2)))

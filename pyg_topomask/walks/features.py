@@ -8,15 +8,21 @@ from functools import cached_property
 from itertools import pairwise, starmap
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 # Meetings of walks that are sorted at a time: few enough for the cache of a CPU, and for the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
+# Those that machine code takes together, which sorts none, and combinations of hops up to which it serves.
+_MEETINGS_COMPILED, _KINDS = 2**22, 63
 
 
 @dataclass
@@ -97,6 +103,23 @@ class WalkFeatures:
         """
         return _combine(self._slots[1], self.load.to(modulation.dtype), modulation)
 
+    @cached_property
+    def squares(self) -> Tensor:
+        r"""The sums :math:`\sum_q \sum_{l + l' = s} P_{l,iq} P_{l',iq}` for all :math:`s`, :obj:`[N, 2L + 1]`, that the squared
+        norms of features with powers as modulation are made of.
+        """
+        with torch.inference_mode(False):
+            loads = self._slots[1]
+            count = loads.rowptr.diff()[loads.row]
+            total, each = int(count.sum()), torch.arange(self.nnz, device=self.load.device)
+            one = each.repeat_interleave(count, output_size=total)
+            start = loads.rowptr[:-1][loads.row] - (count.cumsum(0) - count)
+            other = torch.arange(total, device=one.device) + start[one]
+            place = self.start.long()[one] * (2 * self.max_walk_length + 1) + self.length[one] + self.length[other]
+            squares = self.load.new_zeros(self.num_nodes, 2 * self.max_walk_length + 1)
+            squares.view(-1).index_add_(0, place, self.load[one] * self.load[other])
+            return squares
+
     def truncate(self, max_walk_length: int) -> WalkFeatures:
         r"""Returns the features of the first :obj:`max_walk_length` hops."""
         if max_walk_length >= self.max_walk_length:
@@ -119,52 +142,103 @@ class PairLoads:
         query (WalkFeatures): The loads :math:`P` of the queries' walks.
         key (WalkFeatures): The loads :math:`P'` of the keys' walks.
         dtype (torch.dtype): The data type to compute in. (default: :obj:`torch.float32`)
-        shared (bool): Queries and keys have the same modulation, so that :math:`(l, l')` and :math:`(l', l)` count as one.
-            (default: :obj:`False`)
+        kinds (str): Which hops :math:`(l, l')` count as one: :obj:`"ordered"` for none; :obj:`"unordered"` for
+            :math:`(l, l')` and :math:`(l', l)`, where queries and keys have the same modulation; :obj:`"sums"` for those of
+            equal sums, where the modulations are powers. (default: :obj:`"ordered"`)
     """
 
     def __init__(
-        self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32, shared: bool = False
+        self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32, kinds: str = 'ordered'
     ) -> None:
-        num_nodes, lengths = query.num_nodes, (query.max_walk_length + 1, key.max_walk_length + 1)
-        size = lengths[0] * lengths[1]
-        # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
-        by_node = stable_argsort(key.visited, num_nodes)
-        of_keys = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
-        visits = torch.bincount(key.visited, minlength=num_nodes)
-        first, meetings = visits.cumsum(0) - visits, visits[query.visited]
-
-        def meet(block: slice) -> tuple[Tensor, Tensor]:
-            r"""Returns codes of start, other start and hops of either, ascending, and the loads of those meetings, added up."""
-            number = meetings[block]
-            total = int(number.sum())
-            skipped = first[query.visited[block]] - (number.cumsum(0) - number)
-            start = query.start[block].long() * (num_nodes * size)
-            skipped, code, hops, load = (
-                tensor.repeat_interleave(number, output_size=total)
-                for tensor in (skipped, start, query.length[block], query.load[block].to(dtype))
-            )
-            other = skipped.add_(torch.arange(total, device=skipped.device))
-            other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in of_keys)
-            if shared:
-                hops, other_hops = torch.minimum(hops, other_hops), torch.maximum(hops, other_hops)
-            code += other_start + (hops * lengths[1] + other_hops)
-            order = stable_argsort(code)
-            code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
-            load *= other_load
-            return code, load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
-
-        codes, loads = zip(*map(meet, _blocks(query.start, meetings)), strict=True)
-        pair, combination = _divide(torch.cat(codes), size)
-        pair, slot = torch.unique_consecutive(pair, return_inverse=True)
-        self.pattern = SparsePattern.from_sorted(*_divide(pair, num_nodes), num_nodes, num_nodes)
-        self._loads = SparsePattern.from_sorted(slot, combination, pair.numel(), size)
-        self._load = torch.cat(loads)
+        kind = _kinds(query.max_walk_length, key.max_walk_length, kinds)
+        #: Hops of each kind, as positions in the products of both modulations.
+        self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
+        self._hops = self._hops.to(query.load.device)
+        compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
+        meetings: tuple[Tensor, ...] = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
+        row, col, slot, of_load, self._load = meetings
+        # Formed at once: under torch.compile the entries may serve where the blocks did before.
+        self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
+        self._loads = SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
         outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1)
-        return _combine(self._loads, self._load, outer)
+        return _combine(self._loads, self._load, outer.index_select(1, self._hops))
+
+    def blocks(self, segments: Segments) -> Tensor:
+        r"""Returns the inner sums of each kind at all pairs of nodes of the same graph, by row, :obj:`[kinds, num_pairs]`."""
+        start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
+        place = (start.index_select(0, self.pattern.row) + self.pattern.col).index_select(0, self._loads.row)
+        blocks: Tensor = self._load.new_zeros(self._hops.numel(), segments.num_pairs)
+        blocks.view(-1)[place.add_(self._loads.col, alpha=segments.num_pairs)] = self._load
+        return blocks
+
+
+def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
+    r"""Returns the kind of a meeting after some hops of the query's and of the key's walk."""
+    hops, other = np.indices((query_hops + 1, key_hops + 1))
+    if kinds == 'sums':
+        return hops + other
+    if kinds == 'unordered':
+        hops, other = np.minimum(hops, other), np.maximum(hops, other)
+    return hops * (key_hops + 1) + other
+
+
+def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
+    r"""Returns the rows and columns of pairs whose walks meet, ascending, and the pair, kind and load of the meetings of each
+    kind.
+    """
+    num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
+    kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
+    # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
+    by_node = stable_argsort(key.visited, num_nodes)
+    of_keys = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
+    visits = torch.bincount(key.visited, minlength=num_nodes)
+    first, meetings = visits.cumsum(0) - visits, visits[query.visited]
+
+    def meet(block: slice) -> tuple[Tensor, Tensor]:
+        r"""Returns codes of start, other start and hops of either, ascending, and the loads of those meetings, added up."""
+        number = meetings[block]
+        total = int(number.sum())
+        skipped = first[query.visited[block]] - (number.cumsum(0) - number)
+        start = query.start[block].long() * (num_nodes * size)
+        skipped, code, hops, load = (
+            tensor.repeat_interleave(number, output_size=total)
+            for tensor in (skipped, start, query.length[block], query.load[block].to(dtype))
+        )
+        other = skipped.add_(torch.arange(total, device=skipped.device))
+        other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in of_keys)
+        code += other_start + kind_of_hops[hops * width + other_hops]
+        order = stable_argsort(code)
+        code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
+        load *= other_load
+        return code, load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
+
+    codes, loads = zip(*map(meet, _blocks(query.start, meetings)), strict=True)
+    pair, combination = _divide(torch.cat(codes), size)
+    pair, slot = torch.unique_consecutive(pair, return_inverse=True)
+    return *_divide(pair, num_nodes), slot, combination, torch.cat(loads)
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
+    from pyg_topomask.walks.compiled_pairs import meet
+
+    size = query.num_nodes
+    by_node = stable_argsort(key.visited, size)
+    arrays = [tensor.numpy() for tensor in (query.visited, query.length, query.load.to(dtype))]
+    of_keys = [tensor.index_select(0, by_node).numpy() for tensor in (key.start, key.length, key.load.to(dtype))]
+    rowptr, pointers = (F.pad(torch.bincount(x, minlength=size).cumsum(0), (1, 0)) for x in (query.start, key.visited))
+    total = F.pad(pointers.diff()[query.visited].cumsum(0), (1, 0))[rowptr]
+    blocks = torch.div(total[1:], _MEETINGS_COMPILED, rounding_mode='floor')
+    bounds = [0, *((blocks.diff() > 0).nonzero().squeeze(1) + 1).tolist(), size]
+    parts = [
+        meet(range(*bound), rowptr.numpy(), tuple(arrays), pointers.numpy(), tuple(of_keys), kind) for bound in pairwise(bounds)
+    ]
+    row, col, count, combination, load = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    slot = torch.arange(row.numel(), dtype=torch.int32).repeat_interleave(count, output_size=load.numel())
+    return row, col, slot, combination, load
 
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:

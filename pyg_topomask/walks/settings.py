@@ -30,25 +30,22 @@ class WalkSettings:
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: a name in :obj:`pyg_topomask.walks.samplers.SAMPLERS`.
-            (default: :obj:`"iid"`)
+        sampler (str): How walkers depend on each other: :obj:`"iid"`, :obj:`"antithetic"`, :obj:`"repelling"` or
+            :obj:`"repelling_antithetic"`. (default: :obj:`"iid"`)
         transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
             probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
-            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`, with which a mask warns where the
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a mask warns if the
             powers grow faster than its modulation falls. (default: :obj:`"sym"`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of
-            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
-            of :mod:`pyg_topomask.walks`.
-            Where it has a largest number of hops, :obj:`max_walk_length` is at least that, and warns if it is more.
-            (default: :obj:`None`)
-        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10); :obj:`False` counts visits, the
-            ad-hoc kernel of the ablation (App. C.2, Eq. 24), which estimates no function of :math:`\mathbf{W}`.
-            (default: :obj:`True`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` where
-            there is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges.
-            (default: :obj:`"source_to_target"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of :obj:`p_halt`:
+            :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object of
+            :mod:`pyg_topomask.walks`. If it has a largest number of hops, :obj:`max_walk_length` must be at least as large. A
+            warning says if it is larger. (default: :obj:`None`)
+        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10). :obj:`False` counts visits, as in
+            the ablation of App. C.2 (Eq. 24). Counts estimate no function of :math:`\mathbf{W}`. (default: :obj:`True`)
+        flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` if there
+            is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or arguments exclude each other.
@@ -101,7 +98,7 @@ class WalkSettings:
                 f'{self.max_walk_length}, which cuts walks of {self.walk_length}',
                 f'numbers of hops from {longest}',
             )
-        # Counted visits are those of the walks that there are, however short.
+        # Counted visits need no walks of all lengths.
         if self.importance and longest < self.max_walk_length:
             warnings.warn(
                 f'max_walk_length is {self.max_walk_length}, but no walk of {self.walk_length} makes more than '

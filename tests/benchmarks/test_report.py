@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from report_tables import BETTER, UNCLEAR, WORSE, claims, table, write
+from report_tables import BETTER, WORSE, claims, table, write
 
 from benchmarks import runner
 from benchmarks.harness import mean_error
@@ -15,7 +15,19 @@ from benchmarks.harness import verdict as verdict_of
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import PAGE, RESULTS
 from benchmarks.report.document import CHAPTERS, MARKERS, read_chapter, render_report, render_results
-from benchmarks.report.rules import NOT_REPRODUCED, NOT_RUN, REPRODUCED, TREND, all_better, factor, holds, trend
+from benchmarks.report.effects import EFFECTS, Comparison, Effect, compare
+from benchmarks.report.rules import (
+    MEASURED,
+    NOT_REPRODUCED,
+    NOT_RUN,
+    REPRODUCED,
+    TREND,
+    UNDECIDED,
+    agree,
+    factor,
+    holds,
+    trend,
+)
 from benchmarks.report.tables import Estimate, Missing, Table, each, form
 from benchmarks.report.templates import ReportError, Results
 
@@ -60,7 +72,7 @@ def test_what_is_not_reproduced_says_what_differs_and_why():
     for _, claim in CLAIMS:
         differs = re.search(r'^Differs: (.*)$', claim.text, re.MULTILINE)
         why = re.search(r'^Why: (.*)$', claim.text, re.MULTILINE)
-        assert differs or claim.verdict not in (TREND, NOT_REPRODUCED), claim.heading
+        assert differs or claim.verdict not in (TREND, NOT_REPRODUCED, UNDECIDED), claim.heading
         assert why or claim.verdict != NOT_REPRODUCED, claim.heading
         assert not why or 'probably' in why[1] or 'not known' in why[1], claim.heading
 
@@ -83,24 +95,156 @@ def test_no_claim_lacks_its_results():
 # --- Rules
 
 
+#: Differences beside an effect of 0.3, which is excluded below 0.15 by two standard errors of at most 0.1.
+SHOWN, NONE, OPPOSITE = Estimate(0.2, 0.01), Estimate(0.01, 0.01), Estimate(-0.2, 0.01)
+OPEN, OPEN_OPPOSITE = Estimate(0.1, 0.1), Estimate(-0.9, 0.2)
+
+
 @pytest.mark.parametrize(
     ('gaps', 'other_data', 'same_data'),
     [
-        ([BETTER, BETTER], TREND, REPRODUCED),
-        ([BETTER, BETTER, UNCLEAR], TREND, TREND),
-        ([BETTER, UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
-        ([UNCLEAR], NOT_REPRODUCED, NOT_REPRODUCED),
-        ([BETTER, BETTER, WORSE], NOT_REPRODUCED, NOT_REPRODUCED),
-        (['+0.000 ± 0.000'], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([SHOWN, SHOWN], TREND, REPRODUCED),
+        ([SHOWN, SHOWN, OPEN], TREND, TREND),
+        ([SHOWN, SHOWN, NONE], TREND, TREND),
+        ([SHOWN, NONE], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([SHOWN, OPEN], UNDECIDED, UNDECIDED),
+        ([OPEN], UNDECIDED, UNDECIDED),
+        ([NONE], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([SHOWN, SHOWN, OPPOSITE], NOT_REPRODUCED, NOT_REPRODUCED),
+        ([SHOWN, SHOWN, OPEN_OPPOSITE], UNDECIDED, UNDECIDED),
+        ([Estimate(0.0, 0.0)], NOT_REPRODUCED, NOT_REPRODUCED),
     ],
 )
-def test_gaps(gaps, other_data, same_data, tmp_path):
-    write(tmp_path, 'made', table('gap, paired', *((gap,) for gap in gaps)))
-    parsed = Table(tmp_path, 'made').column('gap, paired')
-    assert all_better(parsed) == other_data
-    assert all_better(parsed, same_data=True) == same_data
+def test_statements_on_accuracy(gaps, other_data, same_data):
+    compared = [Comparison('', gap, effect=0.3) for gap in gaps]
+    assert agree(compared) == other_data
+    assert agree(compared, same_data=True) == same_data
     with pytest.raises(Missing):
-        all_better([])
+        agree([])
+
+
+@pytest.mark.parametrize(
+    ('mean', 'error', 'outcome'),
+    [
+        (-0.06, 0.1, 'contradicted'),
+        (-0.04, 0.1, 'open'),
+        (-0.06, 0.101, 'open'),
+        (-0.9, 0.101, 'open, of the other sign'),
+        (0.13, 0.009, 'shown'),
+    ],
+)
+def test_an_effect_is_excluded_by_small_errors_alone(mean, error, outcome):
+    assert Comparison('', Estimate(mean, error), 0.3).outcome == outcome
+    # Nothing excludes an effect that is not printed.
+    assert Comparison('', Estimate(mean, error)).outcome != 'contradicted'
+
+
+@pytest.mark.parametrize(
+    ('gap', 'verdict'),
+    [
+        (Estimate(0.05, 0.04), TREND),
+        (Estimate(-0.9, 0.04), TREND),
+        (Estimate(0.05, 0.06), UNDECIDED),
+        (Estimate(0.2, 0.04), UNDECIDED),
+        (Estimate(0.9, 0.11), UNDECIDED),
+        (Estimate(0.25, 0.04), NOT_REPRODUCED),
+    ],
+)
+def test_statements_that_models_are_on_a_par(gap, verdict):
+    assert agree([Comparison('', gap, 0.3, on_par=True)]) == verdict
+
+
+def test_runs_to_decide():
+    assert Comparison('', Estimate(0.1, 0.1), 0.4, runs=3).runs_needed == 12
+    assert Comparison('', Estimate(0.1, 0.1), runs=3).runs_needed == 0
+    # With an eighth of the effect as the standard error, every difference is decided.
+    outcomes = {Comparison('', Estimate(mean / 1000, 0.1), 0.8).outcome for mean in range(-1000, 1000)}
+    assert outcomes == {'shown', 'contradicted'}
+
+
+# --- Effects of the papers
+
+
+def test_every_statement_on_accuracy_has_an_effect_and_its_source():
+    accuracy = {
+        'motifs',
+        'gkat_depth',
+        'gkat_equal_time',
+        'gkat_walk_length',
+        'tu',
+        'citation',
+        'images',
+        'video',
+        'interlacer',
+    }
+    accuracy |= {'recommend', 'kmip_accuracy', 'kmip_peptides', 'kmip_objects', 'kmip_influence'}
+    judged = [claim for path, claim in CLAIMS if path in CHAPTERS[:-2] and claim.verdict not in (MEASURED, NOT_RUN)]
+    claims = [claim for claim in judged if accuracy.intersection(claim.tables) and not claim.heading.startswith('Sec. 4.4')]
+    assert [claim.heading for claim in claims] == [claim.heading for claim in judged if claim.compared]
+    used = {one.printed for claim in claims for one in claim.compared}
+    assert set(EFFECTS) == used - {None}
+    assert all(effect.source for effect in EFFECTS)
+    # The only paper without a number prints a curve of another measure.
+    without = [claim.heading for claim in claims if not any(one.known for one in claim.compared)]
+    assert [heading[:7] for heading in without] == ['Fig. 4:']
+    assert all(one.runs >= 3 for claim in claims for one in claim.compared)
+    for claim in claims:
+        assert all(one.effect > 0 or one.printed is None for one in claim.compared) or claim.heading in without
+        assert ('To decide: ' in claim.text) == (claim.verdict == UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ('statement', 'name', 'column', 'unit'),
+    [
+        ('GKAT Fig. 6', 'motifs', 'paper', 1),
+        ('GKAT Fig. 7', 'motifs', 'paper', 1),
+        ('GKAT Table 4', 'gkat_equal_time', 'paper', 1),
+        ('GKAT Table 10', 'citation', 'paper, %', 100),
+        ('GRF Table 1', 'images', 'paper', 1),
+        ('GRF App. C.2', 'images', 'paper', 1),
+        ('GRF Table 3', 'images', 'paper', 1),
+        ('GRF Table 4', 'video', 'paper (Kinetics 400)', 1),
+        ('k-MIP Table 6.1', 'kmip_accuracy', 'thesis', 100),
+        ('k-MIP Peptides-func', 'kmip_peptides', 'thesis', 100),
+        ('k-MIP ModelNet10', 'kmip_objects', 'thesis', 100),
+    ],
+)
+def test_effects_are_those_that_the_tables_show(statement, name, column, unit):
+    printed = [getattr(cell, 'mean', cell) / unit for cell in Table(RESULTS, name).column(column)]
+    effects = [value for effect in EFFECTS if effect.statement == statement for value in (effect.higher, effect.lower)]
+    assert effects
+    assert all(any(value == pytest.approx(other) for other in printed) for value in effects)
+
+
+def test_effects_keep_their_odds_ratio_on_other_data():
+    effect = Effect('', '', 0.8, 0.5, '')
+    odds = [(accuracy + effect.at(accuracy)) / (1 - accuracy - effect.at(accuracy)) for accuracy in (0.5, 0.9)]
+    assert odds == pytest.approx([4, 36])
+
+
+def test_a_statement_without_effects_is_missing(tmp_path):
+    write(tmp_path, 'heat', table('gap, paired', (BETTER,)))
+    (row,) = Table(tmp_path, 'heat')
+    with pytest.raises(Missing, match="no statement 'Table 9'"):
+        compare('Table 9', 'GCN', row['gap, paired'], row)
+
+
+def test_an_undecided_statement_says_what_it_takes(tmp_path):
+    write(tmp_path, 'heat', table('gap, paired|seeds', ('+0.001 ± 0.002', '0.1 0.2 0.3')))
+    body = """{% do compared.append(compare('GRF Table 4', 'masks', heat.cell('gap, paired'), heat.row())) %}
+Verdict: {{ agree(compared) }}
+
+Differs: Size.
+
+Why: Probably luck."""
+    (claim,) = read_chapter(chapter(tmp_path, body), Results(tmp_path)).claims
+    assert claim.verdict == UNDECIDED
+    assert claim.differs == 'Size.'
+    assert 'luck' not in claim.text
+    assert (
+        'At these sizes it takes up to 48 runs in place of 3 (masks), or else the paper\'s scale: see "Differs".' in claim.text
+    )
+    assert claim.text.endswith('| masks | 0.004 | 0.004 | +0.001 ± 0.002 | 0.004 | 3 | open | Table 4 |')
 
 
 @pytest.mark.parametrize(
@@ -140,6 +284,19 @@ def test_differences_are_paired_by_seed(tmp_path):
     gap = first.minus_by_seed(second)
     assert gap.mean == pytest.approx(0.1)
     assert gap.error == pytest.approx(0.1 / 3**0.5)
+
+
+def test_rows_tell_their_number_of_runs(tmp_path):
+    write(
+        tmp_path,
+        'made',
+        table('data|seeds|epochs', ('DD', '0.1 0.2', ''), ('DD', '', '30 30 28'), ('DD', '', 90), ('x', '', '')),
+    )
+    assert [row.runs for row in Table(tmp_path, 'made')] == [2, 3, 0, 0]
+    (tmp_path / 'made.md').write_text(
+        '# Made\n\nOver 10 (NCI1), 7 (DD) folds, 3 seeds, not 15 seeds.\n\n| data |\n| 5 (DD) |\n'
+    )
+    assert [row.runs for row in Table(tmp_path, 'made')] == [2, 3, 7, 3]
 
 
 def test_what_a_table_knows_of_a_difference_stands_above_its_rounded_figures(tmp_path):
@@ -299,7 +456,8 @@ def test_a_report_shows_their_figures_beside_ours(tmp_path):
 def test_results_stand_between_the_markers():
     start, end = MARKERS
     written = render_results(RESULTS, f'a\n{start}\nold\n{end}\nb')
-    assert written.startswith(f'a\n{start}\n## Claims of the papers\n\nOf the claims of four papers, ')
+    number = sum(path in CHAPTERS[:-2] and claim.verdict != MEASURED for path, claim in CLAIMS)
+    assert written.startswith(f'a\n{start}\n## Claims of the papers\n\nOf the {number} claims of four papers, ')
     assert written.endswith(f'\n{end}\nb')
     assert 'old' not in written.split('\n')
     for broken in ('none', f'{end}{start}', f'{start}{start}{end}'):

@@ -13,7 +13,6 @@ from scipy.linalg import expm
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.capabilities import Blocks
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
 from pyg_topomask.ops import masked_linear_attention
@@ -85,8 +84,11 @@ def uneven() -> list[Data]:
 
 @pytest.fixture(params=['machine_code', 'products', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param != 'machine_code':
-        monkeypatch.setattr(attention, '_NARROW', 0)
+    if request.param == 'machine_code':
+        compiled = pytest.importorskip('pyg_topomask.ops.compiled_blocks', reason='Numba is not installed')
+        monkeypatch.setattr(compiled, '_TILE', 8)
+    else:
+        monkeypatch.setattr(combined, 'uses_numba', lambda *arguments: False)
     if request.param == 'small_tiles':
         monkeypatch.setattr(combined, '_TILE', 1)
         monkeypatch.setattr(combined, '_ROWS', 3)
@@ -150,17 +152,16 @@ def test_a_batch_is_its_graphs_one_by_one(name: str, form: str) -> None:
         start = nodes.stop
 
 
-def test_blocks_are_prepared_once_for_layers_heads_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, prepare = [], Blocks._prepare
-    monkeypatch.setattr(Blocks, '_prepare', lambda *arguments: calls.append(1) or prepare(*arguments))
+def test_blocks_are_prepared_once_for_layers_heads_and_steps() -> None:
     graph = Graph.from_data(Batch.from_data_list(uneven()))
     q, k, v = inputs(graph.num_nodes)
     for name, (make, _) in CASES.items():
-        calls.clear()
+        kept = set()
         for mask in (make(2), make(2)):
             for _ in range(2):
                 masked_linear_attention(q, k, v, mask(graph), 'blocks')
-        assert len(calls) == 1, name
+                kept.add(mask(graph).blocks.terms(graph.segments, torch.float64).data_ptr())
+        assert len(kept) == 1, name
 
 
 def test_a_kernel_that_grows_prepares_more_terms() -> None:

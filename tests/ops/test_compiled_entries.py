@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops import masked_linear_attention, numba_backend
 from pyg_topomask.ops.routes import edges
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -153,14 +153,15 @@ def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: py
     arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(operator_of, pattern, heads=8)
     expected = results(*arguments)
     blocks: list[int] = []
-    in_threads = compiled.in_threads
+    in_threads = numba_backend.in_threads
 
     def counted(function: object, *bounds: list[int]) -> list[None]:
         blocks.append(len(bounds[0]))
         return in_threads(function, *bounds)
 
-    monkeypatch.setattr(compiled, 'in_threads', counted)
-    monkeypatch.setattr(compiled, '_ALONE', 1)
+    monkeypatch.setattr(numba_backend, 'in_threads', counted)
+    monkeypatch.setattr(numba_backend, 'ALONE', 1)
+    monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)
         for actual, one in zip(results(*arguments), expected, strict=True):
@@ -206,7 +207,7 @@ def test_parts_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> N
     arguments = numbers(59, 4, 16, 16, torch.float32), torch.rand(4, pattern.nnz), partial(operator_of, pattern, heads=4)
     expected = results(*arguments)
     monkeypatch.setattr(compiled, '_TOGETHER', 1)
-    monkeypatch.setattr(compiled, '_ALONE', 100 * 4 * 32)  # one part is large
+    monkeypatch.setattr(compiled, 'ALONE', 100 * 4 * 32)  # one part is large
     try:
         torch.set_num_threads(threads)
         for actual, one in zip(results(*arguments), expected, strict=True):

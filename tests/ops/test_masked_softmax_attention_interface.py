@@ -126,5 +126,5 @@ def test_custom_operator_passes_the_checks_of_torch(shared: bool) -> None:
     entries = AdjacencyMask(1 if shared else 2).double()(graph).entries()
     q, k, v = (tensor.requires_grad_() for tensor in inputs(6))
     value = entries.value.detach().requires_grad_()
-    keep = torch.ones(1, 1, dtype=torch.float64)
+    keep = torch.ones(2, value.size(1), dtype=torch.float64)
     torch.library.opcheck(torch.ops.pyg_topomask.attend_softmax, (q, k, v, [value], [*entries.pattern.tensors, keep], '', 2))

@@ -57,7 +57,7 @@ def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> 
 @pytest.mark.parametrize('name', GRAPHS)
 def test_pair_loads_of_a_shared_modulation(name: str) -> None:
     query, key = walks(name)
-    pairs = PairLoads(query, key, torch.float64, shared=True)
+    pairs = PairLoads(query, key, torch.float64, 'unordered')
     matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
     matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, MODULATION)
     np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key).transpose(0, 2, 1), atol=1e-10)
@@ -66,6 +66,7 @@ def test_pair_loads_of_a_shared_modulation(name: str) -> None:
 @pytest.mark.parametrize('name', GRAPHS)
 @pytest.mark.parametrize('limit', [1, 40])
 def test_pair_loads_in_blocks(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(features_module, 'uses_numba', lambda *arguments: False)
     query, key = walks(name)
     whole = PairLoads(query, key, torch.float64)
     for constant in ('_MEETINGS', '_MEETINGS_GPU'):

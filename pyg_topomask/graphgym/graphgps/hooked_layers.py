@@ -154,7 +154,7 @@ class GPSLayerHook(Module):
         return out
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        # Theirs is added to the sum of the local and the global output, of which x holds the local one alone.
+        # GraphGPS adds the residual to the sum of the local and the global output. Here x holds only the local one.
         if self._attended is None:
             theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
             return theirs

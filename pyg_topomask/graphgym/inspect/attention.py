@@ -45,9 +45,9 @@ from pyg_topomask.viz import (
 PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
 #: Groups of options that a model, its masks and its inputs are made from.
 MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
-# Nodes up to which a graph without positions is laid out.
+# The largest graph without positions that is laid out.
 LAID_OUT = 2000
-# Nodes up to which the layout is a careful one.
+# The largest graph with the careful layout.
 SMALL = 200
 
 
@@ -325,7 +325,7 @@ def _positions(data: Data) -> Tensor:
     graph = networkx.Graph()
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(data.edge_index.t().tolist())
-    # Distances in the plane as in the graph, which take cubic time; then springs alone.
+    # Distances in the plane follow those in the graph, in cubic time. Larger graphs use springs.
     careful = 0 < data.num_nodes <= SMALL and networkx.is_connected(graph)
     layout = networkx.kamada_kawai_layout(graph) if careful else networkx.spring_layout(graph, seed=0)
     return torch.tensor([layout[node].tolist() for node in range(data.num_nodes)]).view(-1, 2)

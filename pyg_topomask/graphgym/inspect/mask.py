@@ -44,12 +44,12 @@ from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 DELTA = 0.05
-# Of the largest entry of the mask: the deviation that walks are suggested for.
+# The suggested number of walks allows this deviation, relative to the largest entry of the mask.
 TARGET = 0.1
-# Rows whose entries are counted, and visits that an ensemble for the picture may make.
+# The number of rows whose entries are counted, and the most visits of an ensemble for the picture.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
-# Numbers in the rows of a mask that are looked at, and the largest distance that is told apart.
+# The most numbers in the rows that are inspected, and the largest distance that is counted separately.
 ROWS = 2**24
 MAX_HOPS = 4
 
@@ -177,7 +177,7 @@ def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], dat
 
 def _first_graphs(count: int) -> list[Data]:
     dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
-    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    # The indices of the splits belong to the dataset and not to a graph. They would break the slicing into graphs.
     for key in SPLIT_KEYS:
         if key in dataset._data:
             del dataset._data[key]
@@ -253,7 +253,7 @@ def _some_nodes(graph: Graph, num_rows: int) -> Tensor:
 
 
 def _warm_up(mask: Mask) -> None:
-    # Where Numba is installed, the first walk compiles.
+    # With Numba, the first walk compiles.
     if isinstance(mask, GRFMask):
         sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
 

@@ -24,7 +24,7 @@ from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 
 
 def _build(model: Callable[..., Module], **sizes: Any) -> Any:
-    r"""Builds the model :obj:`cfg.model.type` with the arguments :obj:`cfg.topomask.model`, but for the sizes of the data."""
+    r"""Builds the model :obj:`cfg.model.type` with the arguments :obj:`cfg.topomask.model`, and the sizes of the data."""
     return construct('topomask.model', model, cfg.topomask.model, **sizes)
 
 

@@ -78,7 +78,7 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
         task_type (str): Not used.
 
     Raises:
-        ValueError: If there are not as many scores as labels, as of several classes.
+        ValueError: If the numbers of scores and labels differ, as with several classes.
     """
     from sklearn.metrics import average_precision_score
 

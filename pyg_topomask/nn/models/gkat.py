@@ -29,35 +29,38 @@ READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 @options_of(RWGNKMask, without=['heads'])
 class GKAT(torch.nn.Module):
     r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
-    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5): layers of
-    :class:`~pyg_topomask.nn.RWGNKAttention`, each after dropout and before an ELU, and a read-out. All layers share one
-    ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored. Edge weights count with
-    :obj:`transition="weight"` alone: the kernel of the paper knows none.
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5). It has layers of
+    :class:`~pyg_topomask.nn.RWGNKAttention`, each with dropout before it and an ELU after it, and a read-out. All layers share
+    one ensemble of walks. :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored them. The kernel of the paper
+    has no edge weights. They count only with :obj:`transition="weight"`.
 
     Args:
         in_channels (int): Size of each input sample.
         hidden_channels (int): The channels of a head.
         out_channels (int): Size of each output sample.
-        heads (tuple of int): The number of heads of each layer, and so of layers. (default: :obj:`(8, 1)`)
-        readout (str, optional): :obj:`None` for one output per node; for one per graph the :obj:`"sum"`, :obj:`"mean"` or
-            :obj:`"max"` of its nodes and a linear layer, :obj:`"mf"` for the sum and an MLP, as molecular fingerprints, or
-            :obj:`"dm"` for a ReLU layer before the sum as well, as deep multisets (Sec. 5.2). (default: :obj:`"sum"`)
-        readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`. (default: :obj:`None`, which
-            is 32)
+        heads (tuple of int): The number of heads of each layer. It also sets the number of layers. (default: :obj:`(8, 1)`)
+        readout (str, optional): :obj:`None` for one output per node. For one output per graph, the :obj:`"sum"`, :obj:`"mean"`
+            or :obj:`"max"` of its nodes and a linear layer; :obj:`"mf"` for the sum and an MLP, as in molecular fingerprints;
+            or :obj:`"dm"` for an additional ReLU layer before the sum, as in deep multisets (Sec. 5.2).
+            (default: :obj:`"sum"`)
+        readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`; :obj:`None` stands for 32.
+            (default: :obj:`None`)
         feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
         num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
         dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
         norm (bool): Normalise the input over the batch. (default: :obj:`False`)
-        lin_channels (int, optional): The channels of a ReLU layer before the attention. (default: :obj:`None`, no such layer)
-        explicit (bool): Form mask and attention of each graph as matrices: GKAT-0, the brute-force reference of Table 3, in
-            :math:`O(N^2)`, with equal parameters and outputs. (default: :obj:`False`)
-        dynamic (bool): Each layer has walks of its own, for :meth:`resample`. (default: :obj:`False`)
-        project (bool): Map what the heads of a layer attend to by a linear layer. :obj:`False` concatenates it, as GAT does and
-            as App. A.5.2 describes: without a read-out the last layer, of one head, then has :obj:`out_channels` channels, and
-            neither ELU nor linear layer follow. (default: :obj:`True`)
+        lin_channels (int, optional): The channels of a ReLU layer before the attention; :obj:`None` for no such layer.
+            (default: :obj:`None`)
+        explicit (bool): Form the mask and the attention of each graph as matrices, in :math:`O(N^2)`. This is GKAT-0, the
+            reference of Table 3. Parameters and outputs are the same. (default: :obj:`False`)
+        dynamic (bool): Give each layer separate walks, for :meth:`resample`. (default: :obj:`False`)
+        project (bool): Apply a linear layer to the outputs of the heads of a layer. :obj:`False` concatenates them, as GAT
+            does and as App. A.5.2 describes. Without a read-out, the last layer then has one head with :obj:`out_channels`
+            channels, and no ELU or linear layer follows it. (default: :obj:`True`)
 
     Raises:
-        ValueError: If an argument is outside its range or not used, a name is unknown, or several heads are to be the output.
+        ValueError: If an argument is outside its range or not used, a name is unknown, or the last layer has several heads
+            where its output is that of the model.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -21,25 +21,25 @@ __all__ = ['Interlacer']
 
 class Interlacer(Module):
     r"""The point cloud transformer of `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4, App. C.3), which predicts how particles move: transformer layers with
-    unmasked linear attention alternate with layers that act on the graph of :math:`k` nearest neighbors. All are residual,
-    with a norm first.
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4, App. C.3), which predicts how particles move. Transformer layers with
+    unmasked linear attention alternate with local layers on the graph of the :math:`k` nearest neighbors. All layers are
+    residual and begin with a norm.
 
-    Neighbors are searched anew in every forward pass, and shared by its layers. The local layers are:
+    Each forward pass searches for the neighbors once. The local layers are one of:
 
     - :obj:`"grf"`: attention masked by asymmetric graph random features (App. D) of repelling walks of :obj:`num_hops` hops,
-      walked anew in every forward pass in training mode, and by a fixed seed in evaluation. :math:`\mathbf{W} =
-      \mathbf{D}_{row}^{-1} \mathbf{A}`: all hops weigh :math:`1/k`. With :math:`k` to the power of :obj:`num_hops` walks, as
-      by default, each walk there is is walked once, and the mask has no variance (in graphs of more than :math:`k` particles);
-    - :obj:`"message_passing"`: an MLP of both particles' features and their offset, and the maximum of its outputs over the
-      neighbors. All particles are anchors, other than in the model that the paper compares with;
-    - :obj:`None`: nothing, transformer layers alone.
+      with :math:`\mathbf{W} = \mathbf{D}_{row}^{-1} \mathbf{A}`. Walks are drawn in every forward pass in training mode, and
+      from a fixed seed in evaluation. With the default of :math:`k` to the power of :obj:`num_hops` walks, every possible walk
+      is walked once. The mask then has no variance, in graphs of more than :math:`k` particles.
+    - :obj:`"message_passing"`: an MLP of the features of both particles and their offset, and the maximum of its outputs over
+      the neighbors. Unlike in the model that the paper compares with, all particles are anchors.
+    - :obj:`None`: no local layers.
 
-    A predicted step is :obj:`max_step * tanh(...)`, so that no particle moves further along any axis; a new model predicts that
-    nothing moves. Positions and steps have :obj:`out_channels` coordinates. Particles interact within their own graph only.
+    A predicted step is :obj:`max_step * tanh(...)`, so no particle moves further along any axis. A new model predicts that
+    nothing moves. Positions and steps have :obj:`out_channels` coordinates. Particles interact only within their graph.
 
     Args:
-        in_channels (int): Size of the features of each particle, beside its position.
+        in_channels (int): Size of the features of each particle, without its position.
         channels (int): Size of hidden features.
         out_channels (int): The number of coordinates of positions and steps. (default: :obj:`3`)
         num_layers (int): The number of transformer layers, each followed by a local layer. (default: :obj:`2`)
@@ -47,9 +47,9 @@ class Interlacer(Module):
         num_neighbors (int): The number of neighbors :math:`k`. (default: :obj:`3`)
         num_walks (int): Walks per particle. (default: :obj:`27`)
         num_hops (int): Hops per walk. (default: :obj:`3`)
-        heads (int): The number of attention heads of the transformer layers; masked attention has one. (default: :obj:`1`)
+        heads (int): The number of attention heads of the transformer layers. Masked attention has one. (default: :obj:`1`)
         max_step (float): The bound of a step along each axis. (default: :obj:`0.25`)
-        step_scale (float): The length of a usual step, by which :meth:`rollout` divides the steps that it takes as features.
+        step_scale (float): The length of a usual step. :meth:`rollout` divides the steps that it takes as features by it.
             (default: :obj:`0.025`)
 
     Raises:

@@ -26,20 +26,20 @@ __all__ = ['MGFormer']
 
 class MGFormer(torch.nn.Module):
     r"""The masked graph Transformer of `"Masked Graph Transformer for Large-Scale Recommendation"
-    <https://doi.org/10.1145/3626772.3657971>`_ (Sec. 3.2): every user and every item is a token that attends to all others, in
-    time and memory linear in their number,
+    <https://doi.org/10.1145/3626772.3657971>`_ (Sec. 3.2). Every user and every item is a token that attends to all others, in
+    time and memory linear in their number:
 
     .. math::
         \mathbf{X} = [\mathbf{E}, \mathbf{P}], \qquad \mathbf{h}_i =
         \frac{\sum_j M_{ij} \, \phi(\mathbf{W}_Q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_K \mathbf{x}_j) \, \mathbf{x}_j}
         {\sum_j M_{ij} \, \phi(\mathbf{W}_Q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_K \mathbf{x}_j)}
 
-    with learned embeddings :math:`\mathbf{E}` of the ids, the structural encodings :math:`\mathbf{P}` that
-    :class:`~pyg_topomask.transforms.AddSVDEncoding` stores, and a residual connection. Values are not projected (Eq. 5). Items
-    are ranked by inner products of the outputs.
+    The model learns an embedding :math:`\mathbf{E}` of each id. :class:`~pyg_topomask.transforms.AddSVDEncoding` stores the
+    structural encodings :math:`\mathbf{P}`. A residual connection follows. Values are not projected (Eq. 5). Items are ranked
+    by inner products of the outputs.
 
-    The graph holds the users as nodes 0 to :obj:`num_users - 1`, then the items, and training interactions as edges in both
-    directions.
+    The nodes 0 to :obj:`num_users - 1` of the graph are the users, and the items follow. The edges are the training
+    interactions, in both directions.
 
     Args:
         num_users (int): The number of users.
@@ -48,18 +48,18 @@ class MGFormer(torch.nn.Module):
         svd_dim (int, optional): Size of the structural encodings; :obj:`0` for none. (default: :obj:`embedding_dim`)
         heads (int): The number of heads; divides :obj:`embedding_dim + svd_dim`. (default: :obj:`1`)
         layers (int): The number of layers. (default: :obj:`1`)
-        feature_map (str or FeatureMap): :math:`\phi`, see :class:`~pyg_topomask.nn.MaskedLinearAttention`; a module is shared
-            by the layers. (default: :obj:`"simplex"`)
+        feature_map (str or FeatureMap): :math:`\phi`, see :class:`~pyg_topomask.nn.MaskedLinearAttention`. All layers share a
+            module. (default: :obj:`"simplex"`)
         mask (str or Mask, optional): :obj:`"sin_degree"`, :obj:`"adjacency"` (with learned self-loops), :obj:`None` for
-            unmasked attention, or any mask, which the layers share. (default: :obj:`"sin_degree"`)
-        max_degree (int): The largest degree with an embedding of its own, of the mask of that name. (default: :obj:`512`)
-        residual (bool): Add its input to the output of each layer. Eq. 12 has none; but without it, every output is an average
-            over all nodes, nearly the same for all until the scores differ, so that training is very slow.
+            unmasked attention, or any mask. All layers share a given mask. (default: :obj:`"sin_degree"`)
+        max_degree (int): The largest degree with a separate embedding in the mask :obj:`"sin_degree"`. (default: :obj:`512`)
+        residual (bool): Add the input of each layer to its output. Eq. 12 has no such connection. Without it, every output is
+            an average over all nodes, and nearly the same for all nodes until the scores differ. Training is then very slow.
             (default: :obj:`True`)
         dropout (float): Dropout probability of the input. (default: :obj:`0.0`)
-        sign_flip (bool): In each training step, multiply every pair of singular vectors in the structural encodings by a random
-            sign, as the signs mean nothing, from `"Global Self-Attention as a Replacement for Graph Convolution"
-            <https://arxiv.org/abs/2108.03348>`_. (default: :obj:`False`)
+        sign_flip (bool): In each training step, multiply every pair of singular vectors in the structural encodings by a
+            random sign, because the signs have no meaning, from `"Global Self-Attention as a Replacement for Graph
+            Convolution" <https://arxiv.org/abs/2108.03348>`_. (default: :obj:`False`)
         route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
 
@@ -67,6 +67,8 @@ class MGFormer(torch.nn.Module):
         ValueError: If an argument is outside its range, or the data does not fit the model.
 
     Shapes:
+        - **input:** a graph with :math:`U + I` nodes, edge indices :math:`(2, |\mathcal{E}|)`, and unless
+          :obj:`svd_dim` is 0 :obj:`svd_encoding` :math:`(U + I, \text{svd\_dim})`
         - **output:** users :math:`(U, F)` and items :math:`(I, F)` with :math:`F` = :obj:`embedding_dim + svd_dim`
 
     Example:

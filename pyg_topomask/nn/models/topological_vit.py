@@ -31,35 +31,37 @@ LayerMask = Callable[[int], Mask | None]
 class TopologicalViT(torch.nn.Module):
     r"""The vision Transformer of `"An Image is Worth 16x16 Words" <https://arxiv.org/abs/2010.11929>`_ with topologically
     masked attention, from `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1): patches are the nodes of a grid, joined to their neighbors in
-    x and y, with learned additive position embeddings. Blocks are pre-norm; the patches' mean goes to a linear head.
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1). Patches are the nodes of a grid and are joined to their
+    neighbors in x and y. They have learned additive position embeddings. Blocks are pre-norm. A linear head takes the mean of
+    the patches.
 
-    The grid is fixed: what masks prepare on it (walks) is computed once, or beyond :obj:`dense_limit` whenever the number of
-    images changes, and serves all images, and all layers whose masks have equal settings. Seeds that differ freeze walks of
-    its own for each layer. Given matrices and factors (:class:`~pyg_topomask.masks.DenseMask`,
-    :class:`~pyg_topomask.masks.LowRankMask`) are those of the patches of one image, and serve each.
+    The grid is fixed. What masks prepare on it (walks) is computed once and serves all images. Grids with more than
+    :obj:`dense_limit` patches prepare it again when the number of images changes. Layers whose masks have equal settings share
+    it. Masks with different seeds give each layer separate walks. Given matrices and factors
+    (:class:`~pyg_topomask.masks.DenseMask`, :class:`~pyg_topomask.masks.LowRankMask`) are those of the patches of one image,
+    and serve each image.
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
-        patch_size (int or (int, int)): Height and width of the patches; divides the images.
+        patch_size (int or (int, int)): Height and width of the patches. They divide those of the images.
         in_channels (int): The channels of the images.
         num_classes (int): The number of classes.
         channels (int): The hidden channels :math:`C`.
         depth (int): The number of layers.
         heads (int): The number of heads.
         mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Makes the mask of each layer: called with the layer's index, it returns a
-            :class:`~pyg_topomask.masks.Mask`, or :obj:`None` for a layer without. (default: :obj:`None`, all without)
+        mask (callable, optional): Makes the mask of each layer. It is called with the index of the layer, and returns a
+            :class:`~pyg_topomask.masks.Mask`, or :obj:`None` for a layer without a mask. (default: :obj:`None`, no masks)
         feature_map (str or callable): :math:`\phi` of linear attention: a name, see
-            :func:`~pyg_topomask.feature_maps.feature_map_of_name`, or a function that makes a
+            :class:`~pyg_topomask.nn.MaskedLinearAttention`, or a function that makes a
             :class:`~pyg_topomask.feature_maps.FeatureMap` from the channels of a head. (default: :obj:`"relu"`)
-        attention (str): :obj:`"linear"`, or :obj:`"softmax"`, where :math:`\log M_{ij}` is added to the scores. The mask is
-            then formed as a matrix, and must have no negative entries, also after training steps, as
-            :obj:`GRFMask(positive=True)` has none. (default: :obj:`"linear"`)
+        attention (str): :obj:`"linear"`, or :obj:`"softmax"` with :math:`\log M_{ij}` added to the scores. Softmax attention
+            forms the mask as a matrix. This matrix must never have negative entries, as with :obj:`GRFMask(positive=True)`.
+            (default: :obj:`"linear"`)
         dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
-        dense_limit (int): Up to so many patches, linear attention forms the mask as one matrix that all images share, the
-            fastest way for small grids; beyond, it costs as much as the mask on a graph of all images' grids. A mask whose
-            product costs as much as the matrix, as that of a :class:`~pyg_topomask.masks.DenseMask`, is always formed.
+        dense_limit (int): Up to this number of patches, linear attention forms the mask as one matrix for all images, which is
+            fastest on small grids. On larger grids it costs as much as the mask on a graph of the grids of all images. The
+            mask is always formed if its product costs as much as the matrix, as with :class:`~pyg_topomask.masks.DenseMask`.
             (default: :obj:`256`)
 
     Raises:
@@ -261,14 +263,14 @@ class GridAttention(torch.nn.Module):
         if mask is not None:
             if mask.heads not in (1, heads):
                 raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-            # What is prepared on the fixed grid stays.
+            # The states on the fixed grid are kept.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')
         self.heads = heads
         self.attention = attention
         self.dense_limit = dense_limit
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
-        # What is given for one grid does not fit a graph of copies.
+        # Matrices given for one grid do not fit a graph of copies.
         self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
         self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
@@ -313,7 +315,7 @@ class GridAttention(torch.nn.Module):
             return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
         with torch.autocast(v.device.type, enabled=False):
             matrix = self.mask(graph(1)).to_dense()
-        # Entries below the rounding of their row are as those that are not there.
+        # Entries below the rounding of their row count as 0.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
             raise ArgumentError(
@@ -323,7 +325,7 @@ class GridAttention(torch.nn.Module):
             )
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
-        # The fills keep log(0) and rows of -inf, whose gradients are NaN, out of the graph.
+        # The fills avoid log(0) and rows of -inf. Their gradients would be NaN.
         bias = matrix.masked_fill(absent, 1.0).log().masked_fill(absent & ~empty, -math.inf)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.unsqueeze(0).to(q.dtype))
         return out.masked_fill(empty, 0.0).transpose(1, 2)

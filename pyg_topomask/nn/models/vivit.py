@@ -18,13 +18,14 @@ __all__ = ['ViViT']
 
 
 class ViViT(torch.nn.Module):
-    r"""The factorised encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model
-    2) with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
+    r"""The factorised encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
+    with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4).
 
-    Tubelets, patches of several successive frames, are the tokens. The spatial encoder, that of
-    :class:`~pyg_topomask.nn.models.TopologicalViT`, turns those of each time index into one representation; the temporal
-    encoder, of the same architecture with fewer layers and no mask, attends between these; their mean goes to a linear head.
+    The tokens are tubelets, which are patches of several successive frames. The spatial encoder is that of
+    :class:`~pyg_topomask.nn.models.TopologicalViT`. It turns the tubelets of each time index into one representation. The
+    temporal encoder attends between these representations. It has the same architecture with fewer layers and no mask. A
+    linear head takes the mean of its outputs.
 
     Args:
         image_size (int or (int, int)): Height and width of the frames.
@@ -38,8 +39,8 @@ class ViViT(torch.nn.Module):
         temporal_depth (int): The number of temporal layers.
         heads (int): The number of heads.
         mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Makes the mask of each spatial layer from the layer's index; under softmax attention one
-            without negative entries. (default: :obj:`None`)
+        mask (callable, optional): Makes the mask of each spatial layer from the index of the layer. Softmax attention needs
+            masks without negative entries. (default: :obj:`None`)
         feature_map (str or callable): :math:`\phi` of linear attention. (default: :obj:`"relu"`)
         attention (str): :obj:`"softmax"` or :obj:`"linear"`, in both encoders. (default: :obj:`"softmax"`)
         dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)

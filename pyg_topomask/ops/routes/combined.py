@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
+from pyg_topomask.ops.numba_backend import uses_numba
 
 # Scores of all heads that are computed at a time: few enough for the cache of a core.
 _TILE = 2**18
@@ -51,6 +52,12 @@ class _Scratch:
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_blocks import forward
+
+        sums, *weights = forward(ptr, q, k, v, coefficients, terms)
+        inverse = inverse_weight(*weights)
+        return sums.mul_(inverse.unsqueeze(-1)), inverse
     query, key, value = (x.transpose(0, 1) for x in (q, k, with_ones(v)))
     total, size, scratch = torch.empty_like(value), q.new_empty(query.shape[:2]), _Scratch(q)
     for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
@@ -70,6 +77,10 @@ def _backward(
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_blocks import backward
+
+        return backward(ptr, q, k, v, coefficients, terms, upstream, bool(learnable))
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
     results = [x.new_zeros(x.shape) for x in (q, k, v)]
     grad_query, grad_key, grad_value = (x.transpose(0, 1) for x in results)

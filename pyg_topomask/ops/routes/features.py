@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
-from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
+from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
+from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.structures import replaced, structure_from_key
 
 # Numbers in the block of mask inputs that is held at a time.
@@ -40,6 +42,14 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
+    if isinstance(mask, PolynomialStructure) and uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_polynomial import forward
+
+        total, denominator = forward(*mask.parts(tensors, q.dtype), q, k, v), (q * mask.apply(tensors, k)).sum(-1)
+        positive = mask.method == 'powers' and known_positive(q, k, *tensors[:2])
+        magnitude = denominator if positive else (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
+        inverse = inverse_weight(denominator, magnitude)
+        return total.mul_(inverse.unsqueeze(-1)), inverse
     total = torch.zeros_like(values)
     for features in _slices(k, values, constants):
         product = mask.apply(tensors, outer(k[..., features], values)).unflatten(2, (-1, values.size(-1)))
@@ -55,12 +65,23 @@ def _backward(
     q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
-    grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
-    grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
 
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
         return mask.apply(replaced(tensors, learnable, learned), x)
+
+    # The gradients of the entries of the matrix take a block for each power.
+    if isinstance(mask, PolynomialStructure) and 1 not in learnable and uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_polynomial import backward
+
+        of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))
+        size, pull = of_sizes
+        grad_q, grad_k, grad_v, grad_coefficients = backward(*mask.parts(tensors, q.dtype), q, k, v, numerator)
+        grad_key, *grad_learned = pull(q * denominator.unsqueeze(-1))
+        learned = [each.add_(grad_coefficients.to(each.dtype)) for each in grad_learned]
+        return [grad_q.addcmul_(denominator.unsqueeze(-1), size), grad_k.add_(grad_key), grad_v, *learned]
+    grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
+    grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
+    grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
 
     for features in _slices(k, values, constants):
         x = outer(k[..., features], values)

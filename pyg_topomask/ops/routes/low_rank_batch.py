@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.low_rank import weigh
 from pyg_topomask.segments import groups_of_constants
 
@@ -24,10 +25,16 @@ def graphs_at_a_time(heads: int, num_features: int, num_channels: int) -> int:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, *_ = inputs
     # Without factors the mask is one of ones.
+    positive = known_positive(q, k, *tensors)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_low_rank import forward
+
+        total, size = forward(constants[0], q, k, v, tensors, not positive)
+        inverse = inverse_weight(total[..., -1], total[..., -1] if positive else size)
+        return total[..., :-1] * inverse.unsqueeze(-1), inverse
     values = with_ones(v)
     packed = torch.cat([q, k, values, *tensors], dim=-1)
     total = packed.new_empty(q.size(0) + 1, *values.shape[1:])
-    positive = known_positive(q, k, *tensors)
     size = packed.new_empty(q.size(0) + 1, q.size(1), 1)
     for group in groups_of_constants(constants, q.size(0), graphs_at_a_time(q.size(1), q.size(2), v.size(2))):
         query, key, value, *factors = _split(group.take(packed), q, k, values, *tensors)
@@ -63,7 +70,13 @@ def _backward(
 ) -> list[Tensor]:
     q, k, v, tensors, constants, *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
-    pieces = (q, k, with_ones(v), torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1), *tensors)
+    upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.compiled_low_rank import backward
+
+        grads_of_all = backward(constants[0], q, k, v, tensors, upstream)
+        return [*grads_of_all[:3], *(grads_of_all[3 + index] for index in learnable)]
+    pieces = (q, k, with_ones(v), upstream, *tensors)
     packed, differentiated = torch.cat(pieces, dim=-1), (q, k, v, *tensors)
     grad_packed = packed.new_empty(q.size(0) + 1, q.size(1), sum(each.size(-1) for each in differentiated))
     for group in groups_of_constants(constants, q.size(0), graphs_at_a_time(q.size(1), q.size(2), v.size(2))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.topk.select import select_top
 from pyg_topomask.segments import by_width
 
@@ -22,6 +23,11 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         memory (int): Bytes of scores held at a time.
         best (torch.Tensor): Takes the nodes found, the best first, :obj:`[H, N, num]`. Slots for which there are none are left.
     """
+    if uses_numba('auto', q.device):
+        from pyg_topomask.ops.topk.compiled import search as compiled_search
+
+        compiled_search(q, k, first, count, best)
+        return
     heads, num_nodes, _ = q.shape
     cells = max(1, memory // q.element_size())
     for width, graphs_of_width in by_width(count):

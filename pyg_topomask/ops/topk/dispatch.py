@@ -48,8 +48,7 @@ def topk_inner_product(
     and the Expressive Power of Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis of its author: Sec. 4.2).
 
     No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
-    choice: recompute the scores of the keys found. For cosines and distances, search with
-    :func:`~pyg_topomask.ops.similarity.inner_product_features`.
+    choice: recompute the scores of the keys found.
 
     .. list-table::
         :header-rows: 1

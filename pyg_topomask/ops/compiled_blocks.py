@@ -1,0 +1,231 @@
+r"""Attention under a mask whose blocks are combinations of prepared ones, graph by graph, as machine code."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from pyg_topomask.ops.normalize import with_ones
+from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks
+from pyg_topomask.ops.vectors import compiled, dot_rows, multiply, multiply_add
+
+VECTORS = '0a748ad38819'
+
+# Scores that are computed at a time: few enough for the nearest cache of a core.
+_TILE = 2**12
+
+
+@compiled
+def _transposed(x, first, number, head, heads, width, out):  # type: ignore[no-untyped-def]
+    for i in range(number):
+        start = ((first + i) * heads + head) * width
+        for place in range(width):
+            out[place * number + i] = x[start + place]
+
+
+@compiled
+def _shape(first_graph, last_graph, ptr, tile):  # type: ignore[no-untyped-def]
+    r"""Returns the nodes of the largest graph, and the rows that are computed at a time at most."""
+    most = 1
+    for graph in range(first_graph, last_graph):
+        most = max(most, ptr[graph + 1] - ptr[graph])
+    return most, min(most, max(8, tile // most // 8 * 8))
+
+
+@njit(nogil=True, cache=True, error_model='numpy', fastmath={'reassoc', 'contract', 'nsz'})
+def _weigh(score, mask, number, start, total, size):  # type: ignore[no-untyped-def]
+    r"""Multiplies scores by the mask, row by row, and sums them and their magnitudes up."""
+    for row in range(len(total)):
+        denominator, magnitude = score.dtype.type(0), score.dtype.type(0)
+        scores, factors = score[row * number : (row + 1) * number], mask[start + row * number : start + (row + 1) * number]
+        for place in range(number):
+            weight = scores[place] * factors[place]
+            scores[place] = weight
+            denominator += weight
+            magnitude += abs(weight)
+        total[row], size[row] = denominator, magnitude
+
+
+@compiled
+def _forward(  # type: ignore[no-untyped-def]
+    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, out, total, size, heads, features, channels, masks,
+    count, tile,
+):  # fmt: skip
+    most, rows = _shape(first_graph, last_graph, ptr, tile)
+    keys = np.empty(heads * features * most, q.dtype)
+    score, mask = np.empty(rows * most, q.dtype), np.empty(masks * rows * most, q.dtype)
+    sums, sizes = np.empty(rows, q.dtype), np.empty(rows, q.dtype)
+    every = terms.size // count
+    for graph in range(first_graph, last_graph):
+        first, number = ptr[graph], ptr[graph + 1] - ptr[graph]
+        for head in range(heads):
+            _transposed(k, first, number, head, heads, features, keys[head * features * number :])
+        for begin in range(0, number, rows):
+            tall = min(rows, number - begin)
+            cells, place = tall * number, pairs[graph] + begin * number
+            multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+            for head in range(heads):
+                node = (first + begin) * heads + head
+                start = head * features * number
+                multiply(q, keys, score, node * features, heads * features, 1, start, number, 0, number, tall, features, number)
+                _weigh(score, mask, number, 0 if masks == 1 else head * cells, sums[:tall], sizes[:tall])
+                values, row = (first * heads + head) * channels, heads * channels
+                multiply(score, v, out, 0, number, 1, values, row, node * channels, row, tall, number, channels)
+                for i in range(tall):
+                    total[node + i * heads], size[node + i * heads] = sums[i], sizes[i]
+
+
+@compiled
+def _backward(  # type: ignore[no-untyped-def]
+    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, upstream, grad_q, grad_k, grad_v, grad_coefficients,
+    heads, features, channels, masks, count, tile,
+):  # fmt: skip
+    most, rows = _shape(first_graph, last_graph, ptr, tile)
+    pitch, every, kind = channels + 1, terms.size // count, q.dtype
+    keys, values = np.empty(heads * features * most, kind), np.empty(heads * pitch * most, kind)
+    score, change, mask = np.empty(rows * most, kind), np.empty(rows * most, kind), np.empty(masks * rows * most, kind)
+    product, sums = np.empty(rows * most, kind), np.empty(count, kind)
+    for graph in range(first_graph, last_graph):
+        first, number = ptr[graph], ptr[graph + 1] - ptr[graph]
+        for head in range(heads):
+            _transposed(k, first, number, head, heads, features, keys[head * features * number :])
+            _transposed(v, first, number, head, heads, pitch, values[head * pitch * number :])
+        grad_k[first * heads * features : (first + number) * heads * features] = 0
+        grad_v[first * heads * channels : (first + number) * heads * channels] = 0
+        for begin in range(0, number, rows):
+            tall = min(rows, number - begin)
+            cells, place = tall * number, pairs[graph] + begin * number
+            multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+            for head in range(heads):
+                node, of_head = (first + begin) * heads + head, first * heads + head
+                multiply(
+                    q,
+                    keys,
+                    score,
+                    node * features,
+                    heads * features,
+                    1,
+                    head * features * number,
+                    number,
+                    0,
+                    number,
+                    tall,
+                    features,
+                    number,
+                )
+                multiply(
+                    upstream,
+                    values,
+                    change,
+                    node * pitch,
+                    heads * pitch,
+                    1,
+                    head * pitch * number,
+                    number,
+                    0,
+                    number,
+                    tall,
+                    pitch,
+                    number,
+                )
+                factors = mask[0 if masks == 1 else head * cells :]
+                if grad_coefficients.size > 0:
+                    for cell in range(cells):
+                        product[cell] = score[cell] * change[cell]
+                    dot_rows(terms, product, sums, place, every, 0, 0, 0, 1, count, cells)
+                    shared = 0 if masks == 1 else head * count
+                    for term in range(count):
+                        grad_coefficients[shared + term] += sums[term]
+                for cell in range(cells):
+                    score[cell] *= factors[cell]
+                    change[cell] *= factors[cell]
+                multiply(
+                    change,
+                    k,
+                    grad_q,
+                    0,
+                    number,
+                    1,
+                    of_head * features,
+                    heads * features,
+                    node * features,
+                    heads * features,
+                    tall,
+                    number,
+                    features,
+                )
+                multiply_add(
+                    change,
+                    q,
+                    grad_k,
+                    0,
+                    1,
+                    number,
+                    node * features,
+                    heads * features,
+                    of_head * features,
+                    heads * features,
+                    number,
+                    tall,
+                    features,
+                )
+                multiply_add(
+                    score,
+                    upstream,
+                    grad_v,
+                    0,
+                    1,
+                    number,
+                    node * pitch,
+                    heads * pitch,
+                    of_head * channels,
+                    heads * channels,
+                    number,
+                    tall,
+                    channels,
+                )
+
+
+def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns numerators, :obj:`[N, H, d]`, denominators and the sums of magnitudes, :obj:`[N, H]`.
+
+    Args:
+        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
+        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        coefficients (torch.Tensor): The coefficients of the blocks, :obj:`[H or 1, K]`.
+        terms (torch.Tensor): The entries of the blocks, :obj:`[K, num_pairs]`.
+    """
+    out, total, size = v.new_empty(v.shape), q.new_empty(q.shape[:2]), q.new_empty(q.shape[:2])
+    arrays, pairs = tuple(map(array_of, (q, k, v, coefficients, terms, out, total, size))), _pairs(ptr)
+    sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
+    work = q.size(1) * (q.size(2) + v.size(2) + coefficients.size(1))
+    in_blocks(lambda first, last: _forward(first, last, array_of(ptr), pairs, *arrays, *sizes), pairs, work)
+    return out, total, size
+
+
+def backward(
+    ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor, upstream: Tensor, learned: bool
+) -> list[Tensor]:
+    r"""Returns the gradients of queries, keys, values and, if they are learned, coefficients from those of numerators and
+    denominators, :obj:`[N, H, d + 1]`. Arguments are those of :func:`forward`.
+    """
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
+    arrays, pairs = tuple(map(array_of, (q, k, with_ones(v), coefficients, terms, upstream, *grads))), _pairs(ptr)
+    sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
+    totals: list[Tensor] = []
+
+    def run(first: int, last: int) -> None:
+        total = coefficients.new_zeros(coefficients.shape if learned else 0)
+        totals.append(total)
+        _backward(first, last, array_of(ptr), pairs, *arrays, array_of(total), *sizes)
+
+    in_blocks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + coefficients.size(1)))
+    return [*grads, torch.stack(totals).sum(0)] if learned else grads
+
+
+def _pairs(ptr: Tensor) -> Array:
+    return array_of(torch.nn.functional.pad(ptr.diff().square().cumsum(0), (1, 0)))

@@ -1,0 +1,155 @@
+"""Machine code beside the plain versions that it stands for: outputs and gradients, in threads, and what Numba keeps of it."""
+
+import hashlib
+import importlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from graphs import ring
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+
+import pyg_topomask.ops
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask
+from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
+from pyg_topomask.ops.topk.dispatch import topk_inner_product
+from pyg_topomask.walks.features import PairLoads
+
+pytest.importorskip('numba', reason='Numba is not installed')
+
+MODULES = [
+    f'pyg_topomask.{name}'
+    for name in (
+        'ops.masked_softmax_attention',
+        'ops.polynomial',
+        'ops.routes.combined',
+        'ops.routes.edges',
+        'ops.routes.features',
+        'ops.routes.low_rank_batch',
+        'ops.topk.dense',
+        'walks.features',
+    )
+]
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Turns machine code off."""
+
+    def turn_off() -> None:
+        for name in MODULES:
+            monkeypatch.setattr(importlib.import_module(name), 'uses_numba', lambda *arguments: False)
+
+    return turn_off
+
+
+def batch() -> Graph:
+    """Undirected graphs of several sizes, one of a node and one of none, and weights of both signs."""
+    torch.manual_seed(0)
+    graphs = [
+        Data(edge_index=ring(size) if size > 1 else torch.empty(2, 0).long(), num_nodes=size) for size in (3, 0, 40, 1, 17)
+    ]
+    return Graph.from_data(Batch.from_data_list(graphs))
+
+
+CASES: dict[str, tuple[Callable[[], Mask], str]] = {
+    'low rank': (lambda: SinDegreeMask(3), 'low_rank'),
+    'blocks': (lambda: PowerSeriesMask(3, order=5, positive=False), 'blocks'),
+    'blocks of walks': (lambda: RWGNKMask(3), 'blocks'),
+    'edges': (lambda: GRFMask(3), 'edges'),
+    'powers': (lambda: PowerSeriesMask(3, order=4, positive=False), 'features'),
+    'no power': (lambda: PowerSeriesMask(1, order=0), 'features'),
+    'chebyshev': (lambda: HeatKernelMask(1, lam=0.7), 'features'),
+    'directed powers': (lambda: HeatKernelMask(3, 'random_walk_laplacian'), 'features'),
+}
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize(('features', 'channels'), [(16, 16), (5, 19)])
+@pytest.mark.parametrize('name', CASES)
+def test_attention_is_that_of_the_plain_version(
+    name: str, features: int, channels: int, threads: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, route = CASES[name]
+    mask, before, results = make().double(), torch.get_num_threads(), []
+    generator = torch.Generator().manual_seed(0)
+    leaves = [
+        torch.randn(61, 3, width, dtype=torch.float64, generator=generator).requires_grad_()
+        for width in (features, features, channels)
+    ]
+    monkeypatch.setattr(numba_backend, 'ALONE', 1)
+    try:
+        torch.set_num_threads(threads)
+        for turn in (lambda: None, plain):
+            turn()
+            out = masked_linear_attention(*leaves, mask(batch()), route)
+            results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
+    finally:
+        torch.set_num_threads(before)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize('dropout', [0.0, 0.5])
+def test_softmax_is_that_of_the_plain_version(dropout: float, plain: Callable[[], None]) -> None:
+    mask, results = GRFMask(3, positive=True).double(), []
+    leaves = [torch.randn(61, 3, 7, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    for turn in (lambda: None, plain):
+        turn()
+        torch.manual_seed(1)
+        out = masked_softmax_attention(*leaves, mask(batch()), dropout)
+        results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize('kind', [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize('num', [1, 4, 50])
+def test_search_is_that_of_the_plain_version(num: int, kind: torch.dtype, plain: Callable[[], None]) -> None:
+    torch.manual_seed(num)
+    (q, k), graph = torch.randn(2, 61, 2, 5, dtype=kind), batch()
+    actual = topk_inner_product(q, k, num, graph.segments.ptr)
+    plain()
+    for one, other in zip(actual, topk_inner_product(q, k, num, graph.segments.ptr), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize('kinds', ['ordered', 'unordered', 'sums'])
+@pytest.mark.parametrize('together', [1, 2**22])
+def test_meetings_are_those_of_the_plain_version(
+    kinds: str, together: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('pyg_topomask.walks.features._MEETINGS_COMPILED', together)
+    graph = batch()
+    state = GRFMask(1, independent_ensembles=kinds == 'ordered').prepare(graph)
+    results = []
+    for turn in (lambda: None, plain):
+        turn()
+        pairs = PairLoads(state.query, state.key, torch.float64, kinds)
+        f = 0.5 ** torch.arange(5, dtype=torch.float64).unsqueeze(0)
+        results.append([*pairs.pattern.tensors, pairs.values(f, f), pairs.blocks(graph.segments)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
+
+
+def test_magnitudes_of_blocks_of_walks() -> None:
+    """Where walks of a node meet themselves, the squared norm of its features."""
+    graph, mask = batch(), RWGNKMask(1, alpha=0.0)
+    state = mask.prepare(graph)
+    powers: Tensor = mask.lam.detach() ** torch.arange(7)
+    diagonal = mask.bind(graph, state).to_dense()[0].diagonal().detach()
+    torch.testing.assert_close(state.key.squares @ powers, diagonal)
+
+
+def test_kernels_change_with_the_vectors_that_they_are_written_in() -> None:
+    """Numba compiles a kernel anew only when its own file changes."""
+    folder = Path(pyg_topomask.ops.__file__).parent
+    digest = hashlib.sha256((folder / 'vectors.py').read_bytes()).hexdigest()[:12]
+    importing = [path for path in folder.rglob('*.py') if 'ops.vectors import' in path.read_text()]
+    assert len(importing) >= 5
+    for path in importing:
+        assert re.findall(r"^VECTORS = '(.*)'", path.read_text(), re.MULTILINE) == [digest], path
