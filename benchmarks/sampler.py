@@ -50,11 +50,12 @@ def run(quick: bool, folder: Path) -> None:
 def _functions(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
     graph, settings = Graph.from_tensors(edge_index, size), WalkSettings(WALKS, 0.0, LENGTH)
     transitions = Transitions.of(graph, settings.normalization)
-    uniform = counter_uniform(0, graph.segments.position, WALKS)
+    position, nodes = graph.segments.position, range(size)
+    uniform = counter_uniform(0, position, WALKS)
     functions: dict[str, Callable[[], object]] = {
-        'walks, Numba': lambda: compiled_walk(graph, transitions, settings, 0, merge=False),
+        'walks, Numba': lambda: compiled_walk(nodes, position, transitions, settings, 0, merge=False),
         'features, Numba': lambda: sample_walks(graph, settings, 0, 'numba'),
-        'walks, torch': lambda: walk(graph, settings, uniform),
+        'walks, torch': lambda: walk(transitions, settings, uniform, nodes),
         'features, torch': lambda: sample_walks(graph, settings, 0, 'torch'),
     }
     try:

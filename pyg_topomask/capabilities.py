@@ -265,6 +265,14 @@ class SparseEntries:
                 f'up to {MAX_ENTRIES:,}: for walks, set asymmetric=True, or take fewer or shorter ones',
             )
 
+    def structure(self, product: MaskStructure) -> MaskStructure:
+        r"""Returns how the mask multiplies.
+
+        Args:
+            product (MaskStructure): How the entries multiply, as those of a matrix.
+        """
+        return product
+
     def transposed(self) -> SparseEntries:
         def make() -> Entries:
             entries = self()

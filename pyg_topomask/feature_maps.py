@@ -344,11 +344,7 @@ def _graph_max(x: Tensor, segments: Segments | None) -> Tensor:
     r"""The largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
     if x.numel() == 0:
         return x
-    if segments is None or segments.batch is None:
-        return x.amax(0, keepdim=True).expand_as(x)
-    graph = segments.index
-    largest = x.new_full((segments.num_graphs, x.size(1)), -math.inf)
-    return largest.scatter_reduce(0, graph.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, graph)
+    return x.amax(0, keepdim=True).expand_as(x) if segments is None else segments.maximum(x)
 
 
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {

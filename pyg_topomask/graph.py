@@ -74,7 +74,7 @@ class Graph:
         # The attributes that were read from the data, by name. None stands for a missing one.
         self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
-        _check(edge_index, num_nodes, edge_weight, batch)
+        check_edges(edge_index, num_nodes, edge_weight, batch)
         #: The division of the nodes into graphs.
         self.segments = Segments(num_nodes, batch, device=edge_index.device)
         named = self.segments.num_graphs
@@ -255,9 +255,13 @@ class Graph:
             scale = scale * self._inverse_degree(col, weight, normalization)
         return weight * scale
 
+    def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
+        r"""Returns the sums of the absolute weights over one end of the edges, :obj:`[N]`."""
+        return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
+
     def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
         r"""Returns the inverse degree of one end of each edge, or for "sym" its root; 0 where the degree is 0."""
-        degree = weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
+        degree = self._degree(end, weight)
         positive = degree > 0
         safe = degree.masked_fill(~positive, 1.0)
         inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
@@ -278,6 +282,42 @@ class Graph:
             self._states[settings] = prepare()
         state: State = self._states[settings]
         return state
+
+    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
+        r"""Prepares a mask on this graph. Graphs that hold only a part of their nodes do it in their own way.
+
+        Args:
+            mask (Mask): The mask.
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+        """
+        return mask.prepare(self, generator)
+
+    def bind_mask(self, mask: Any, state: Any) -> Any:
+        r"""Binds a mask to what :meth:`prepare_mask` returned, likewise.
+
+        Args:
+            mask (Mask): The mask.
+            state (Any): The prepared state.
+        """
+        return mask.bind(self, state)
+
+    def convolve(self, conv: Any, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
+        r"""Calls a convolution of PyG, likewise.
+
+        Args:
+            conv (MessagePassing): The convolution.
+            x (torch.Tensor): The node features, :obj:`[N, F]`.
+            edge_index (torch.Tensor or SparseTensor): The edge indices.
+            **kwargs (optional): Passed on to the convolution.
+        """
+        return conv(x, edge_index, **kwargs)
+
+    def check_layer(self, layer: torch.nn.Module) -> None:
+        r"""Raises an error for a layer that would not see all nodes, which graphs that hold only a part of theirs have.
+
+        Args:
+            layer (torch.nn.Module): The layer.
+        """
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
@@ -307,7 +347,8 @@ def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
         )
 
 
-def _check(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
+def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
+    r"""Raises a :class:`ValueError` unless these are edges, weights and graphs of so many nodes."""
     for name, given in (('edge_weight', weight), ('batch', batch)):
         if given is not None and not isinstance(given, Tensor):
             raise ArgumentError(name, type(given).__name__, 'a tensor, or None', verb='is')

@@ -82,6 +82,8 @@ class MaskOperator:
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""
+        if self.segments.shard is not None:
+            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
         eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self._device)
         return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
 
@@ -146,10 +148,9 @@ class MaskOperator:
     def _combined(self, operators: Sequence[MaskOperator], heads: int, combine: str, argument: Any) -> MaskOperator:
         r"""Returns the operator with the capabilities that all of several operators have, combined."""
         combined: list[Any] = []
-        kinds = {'product': Product, 'low_rank': LowRank, 'entries': SparseEntries, 'blocks': Blocks}
-        for name, kind in kinds.items():
+        for name in ('product', 'low_rank', 'entries', 'blocks'):
             terms = [getattr(operator, name) for operator in operators]
-            combined.append(None if None in terms else getattr(kind, combine)(terms, argument))
+            combined.append(None if None in terms else getattr(terms[0], combine)(terms, argument))
         return MaskOperator(self.segments, heads, *combined)
 
     def _common_heads(self, other: MaskOperator) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -86,6 +87,8 @@ class Segments:
         self._ptr: Tensor | None = None
         self._extent: tuple[int, int] | None = None
         self._groups: dict[int | None, tuple[Tensor, ...]] = {}
+        #: The shard whose nodes these are, if several processes hold the graph. It attends in place of the routes.
+        self.shard: Any = None
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
@@ -178,6 +181,13 @@ class Segments:
         :attr:`ptr` alone, and the operator groups the graphs itself: their sizes are not known while tracing.
         """
         return [self.ptr] if torch.compiler.is_compiling() else [self.ptr, *self.group_tensors(most)]
+
+    def maximum(self, x: Tensor) -> Tensor:
+        r"""Returns the largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
+        if self.batch is None:
+            return x.amax(0, keepdim=True).expand_as(x)
+        largest = x.new_full((self.num_graphs, x.size(1)), -torch.inf)
+        return largest.scatter_reduce(0, self.index.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, self.index)
 
     def equal(self, other: Segments) -> bool:
         r"""Whether two divisions are the same."""

@@ -84,7 +84,7 @@ def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
 
 
 @dataclass(frozen=True)
-class _Composition(MaskStructure):
+class Composition(MaskStructure):
     r"""Of several structures, with the tensors of one after those of the other. :obj:`lengths` are their numbers of tensors."""
 
     structures: tuple[MaskStructure, ...]
@@ -105,7 +105,7 @@ class _Composition(MaskStructure):
 
 
 @dataclass(frozen=True)
-class SumStructure(_Composition):
+class SumStructure(Composition):
     r""":math:`\sum_i \mathbf{M}_i`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class SumStructure(_Composition):
 
 
 @dataclass(frozen=True)
-class HeadsStructure(_Composition):
+class HeadsStructure(Composition):
     r"""Masks side by side: the first acts on the first :obj:`heads[0]` heads, the next on those that follow."""
 
     heads: tuple[int, ...]

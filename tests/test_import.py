@@ -25,6 +25,7 @@ BLOCKED = (
 )
 LIBRARY = [
     'pyg_topomask',
+    'pyg_topomask.distributed',
     'pyg_topomask.feature_maps',
     'pyg_topomask.masks',
     'pyg_topomask.nn',
@@ -52,7 +53,7 @@ ORDER = {
             ['walks'],
             ['feature_maps'],
             ['masks'],
-            ['transforms', 'nn'],
+            ['transforms', 'nn', 'distributed'],
             ['diagnostics', 'testing'],
             ['datasets', 'viz', 'runs'],
             ['graphgym', 'recommend'],
@@ -146,6 +147,15 @@ API = {
         'sample_walks',
     ],
     'pyg_topomask.ops': ['knn_graph', 'masked_linear_attention', 'masked_softmax_attention', 'topk_inner_product'],
+    'pyg_topomask.distributed': [
+        'GlobalBatchNorm',
+        'GlobalLayerNorm',
+        'ShardedGraph',
+        'check_parameters',
+        'convert_norms',
+        'mean_over_nodes',
+        'sum_gradients',
+    ],
     'pyg_topomask.operators': ['MaskOperator'],
     'pyg_topomask.capabilities': ['Blocks', 'LowRank', 'Product', 'SparseEntries'],
     'pyg_topomask.structures': ['MaskStructure'],

@@ -83,6 +83,7 @@ FREE_OPTIONS = (
     'tensorboard_agg',
     'tensorboard_each_run',
     'topomask.progress',
+    'topomask.shard',
     'train.auto_resume',
 )
 
@@ -121,6 +122,8 @@ def declare_config(node: CfgNode) -> None:
     * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
       where these take some ten milliseconds a graph, as :obj:`AddSVDEncoding` does, and not for walks;
     * :obj:`topomask.progress` shows progress bars;
+    * :obj:`topomask.shard` is what the processes that torchrun starts divide among them: the graphs of each batch
+      (:obj:`batch`), or the nodes of one graph (:obj:`graph`), see :class:`~pyg_topomask.distributed.ShardedGraph`;
     * :obj:`share.dim_edge` and :obj:`share.dim_history` are set by the loader to the sizes of the edge features and of the
       steps that led to where particles are.
 
@@ -139,6 +142,7 @@ def declare_config(node: CfgNode) -> None:
     node.topomask.redraw_period = 0
     node.topomask.num_workers = 0
     node.topomask.progress = True
+    node.topomask.shard = 'batch'
     node.share.dim_edge = 0
     node.share.dim_history = 0
     for declarer, options in GRAPHGPS_SCHEMA.items():

@@ -105,10 +105,10 @@ class Mask(torch.nn.Module, ABC):
         # A state may outlive the call. One made under inference mode could not be trained with later.
         with torch.inference_mode(False):
             if generator is not None or learned:
-                return self.prepare(graph, generator)
+                return graph.prepare_mask(self, generator)
             if self.fresh:
-                return graph.forward_pass.state(self.settings(), partial(self.prepare, graph))
-            return graph.prepared(self.settings(), partial(self.prepare, graph))
+                return graph.forward_pass.state(self.settings(), partial(graph.prepare_mask, self))
+            return graph.prepared(self.settings(), partial(graph.prepare_mask, self))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -154,7 +154,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     Raises:
         ValueError: If it is no operator.
     """
-    operator = mask.bind(graph, state)
+    operator = graph.bind_mask(mask, state)
     if not isinstance(operator, MaskOperator):
         raise ArgumentError(
             f'{type(mask).__name__}.bind',

@@ -17,7 +17,7 @@ from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
@@ -164,31 +164,39 @@ class HeatKernelMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # Every diagonal entry has a place in the pattern.
         state = AdjacencyMask(1, 1.0, None, self.flow).prepare(graph)
+        return self.prepare_on(state, NodeReductions(state.pattern))
+
+    def prepare_on(self, state: AdjacencyState, nodes: NodeReductions) -> HeatState:
+        r"""Prepares the mask on an adjacency matrix with a place for every diagonal entry.
+
+        Args:
+            state (AdjacencyState): The matrix.
+            nodes (NodeReductions): What is computed of all nodes.
+        """
         pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
-        row, col = pattern.row.long(), pattern.col.long()
-        asymmetric = _asymmetric(row, col, weight.detach(), graph.num_nodes)
-        if asymmetric is not None and self.kind in ('laplacian', 'normalized_laplacian'):
-            i, j = int(row[asymmetric]), int(col[asymmetric])
+        row, col = nodes.row, nodes.col
+        pair = nodes.asymmetric(weight.detach())
+        if pair is not None and self.kind in ('laplacian', 'normalized_laplacian'):
             raise ArgumentError(
                 'edge_index',
-                f'edges whose weights differ between ({i}, {j}) and ({j}, {i}) for kind={self.kind!r}',
+                f'edges whose weights differ between {pair} and {pair[::-1]} for kind={self.kind!r}',
                 'symmetric graphs (transforms.ToUndirected makes them), or the kinds "random_walk_laplacian" and "adjacency"',
             )
-        degree = weight.new_zeros(graph.num_nodes).index_add(0, col, weight.abs())
-        chebyshev = asymmetric is None and self.kind != 'random_walk_laplacian'
+        degree = nodes.degree(weight)
+        chebyshev = pair is None and self.kind != 'random_walk_laplacian'
         radius = growth = 1.0
         if self.kind == 'adjacency':
-            component, count = _components(pattern)
-            bound, condition = _spectral_bound(pattern, weight.detach().abs(), component, count)
+            component, count = nodes.components()
+            bound, condition = _spectral_bound(nodes, weight.detach().abs(), component, count)
             radius = float(bound.max()) if count > 0 else 0.0
             # Powers of symmetric matrices do not grow.
             growth = 1.0 if chebyshev else float(condition.max())
             weight = weight - loop * bound[component][row]
         elif self.kind == 'laplacian':
-            everything = torch.zeros_like(row[: graph.num_nodes])
+            everything = row.new_zeros(pattern.num_rows)
             # The largest eigenvalue of D - A is at most that of D + |A|.
             unsigned = (weight.abs() + loop * degree[row]).detach()
-            radius = float(_spectral_bound(pattern, unsigned, everything, 1)[0]) / 2
+            radius = float(_spectral_bound(nodes, unsigned, everything, 1)[0]) / 2
             weight = weight - loop * degree[row]
         else:
             used = degree > 0
@@ -200,18 +208,24 @@ class HeatKernelMask(Mask):
             weight = weight - loop * used[col]
         radius = radius or 1.0
         value = weight / radius + loop
-        # Only the kind "adjacency" has rows of very different sizes, for example with sparse and dense regions.
-        positive = self.kind == 'adjacency' and not bool((value < 0).any())
+        # Rows of very different sizes, as those of sparse parts beside dense ones, are those of the adjacency alone.
+        least = torch.nn.functional.pad(value.detach(), (0, 1)).amin()
+        positive = self.kind == 'adjacency' and float(nodes.smallest(least)) >= 0
         return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive)
 
-    def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
+    def coefficients(self, state: HeatState) -> tuple[Tensor, str]:
+        r"""Returns the coefficients of the polynomial, :obj:`[heads, K + 1]` in float64, and of which one."""
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
         if not bool((lam <= limit).all()):
             raise ArgumentError('lam', f'{lam.tolist()} on this graph', f'numbers up to {limit:.6g}')
         method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
         make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
-        coefficients = make(lam.double() * state.radius, self.tolerance / state.growth)
+        return make(lam.double() * state.radius, self.tolerance / state.growth), method
+
+    def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
+        lam = self.lam
+        coefficients, method = self.coefficients(state)
         value = state.value.to(lam.dtype).unsqueeze(0)
         product = Product(
             ExpActionStructure(method, tolerance=self.tolerance),
@@ -238,17 +252,56 @@ class HeatKernelMask(Mask):
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'
 
 
-def _asymmetric(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int) -> int | None:
-    r"""Returns an entry that differs from its mirror image by more than rounding, or :obj:`None` in a symmetric matrix."""
-    key, mirrored = row * num_nodes + col, col * num_nodes + row
-    place = torch.searchsorted(key, mirrored).clamp(max=max(key.numel() - 1, 0))
-    other = weight[place].masked_fill(key[place] != mirrored, 0.0)
-    differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
-    return int(differs.nonzero()[0]) if bool(differs.any()) else None
+class NodeReductions:
+    r"""What a heat kernel needs to know of all nodes of an adjacency matrix.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+    """
+
+    def __init__(self, pattern: SparsePattern) -> None:
+        self.pattern = pattern
+        self.row = pattern.row.long()
+        self.col = pattern.col.long()
+
+    def degree(self, weight: Tensor) -> Tensor:
+        r"""Returns the sums of absolute values over the columns."""
+        return weight.new_zeros(self.pattern.num_cols).index_add(0, self.col, weight.abs())
+
+    def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
+        r"""Returns an entry that differs from its mirror image by more than rounding, or :obj:`None` in a symmetric matrix."""
+        size = self.pattern.num_rows
+        found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
+        return None if found is None else (int(self.row[found]), int(self.col[found]))
+
+    @staticmethod
+    def _difference(key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
+        r"""Returns an entry whose mirror image, by its key among ascending ones, is not there or differs."""
+        place = torch.searchsorted(mirrored, key).clamp(max=max(mirrored.numel() - 1, 0))
+        other = mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0)
+        differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
+        return int(differs.nonzero()[0]) if bool(differs.any()) else None
+
+    def components(self) -> tuple[Tensor, int]:
+        r"""Returns the connected component of each node, and their number."""
+        found: tuple[Tensor, int] = components(self.pattern)
+        return found
+
+    def product(self, weight: Tensor, vector: Tensor) -> Tensor:
+        r"""Returns the product of a matrix of other entries with a vector, :obj:`[N, 1]`."""
+        return multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
+
+    def largest(self, x: Tensor) -> Tensor:
+        r"""Returns what is computed of some nodes for all, where it is a maximum."""
+        return x
+
+    def smallest(self, x: Tensor) -> Tensor:
+        r"""Returns what is computed of some nodes for all, where it is a minimum."""
+        return x
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
-def _components(pattern: SparsePattern) -> tuple[Tensor, int]:
+def components(pattern: SparsePattern) -> tuple[Tensor, int]:
     r"""Returns the connected component of each node, and their number."""
     rowptr, col = pattern.rowptr.cpu().numpy(), pattern.col.cpu().numpy()
     matrix = csr_array((torch.ones(pattern.nnz).numpy(), col, rowptr), shape=(pattern.num_rows, pattern.num_cols))
@@ -258,7 +311,7 @@ def _components(pattern: SparsePattern) -> tuple[Tensor, int]:
 
 @torch.no_grad()
 def _spectral_bound(
-    pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int = 32
+    nodes: NodeReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
 ) -> tuple[Tensor, Tensor]:
     r"""Returns an upper bound :math:`\rho` of the spectral radius of each component of a matrix of entries from 0, and by how
     much entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
@@ -267,14 +320,14 @@ def _spectral_bound(
     for the eigenvector that power iterations approach. By :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
     :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
     """
-    vector, bound = weight.new_ones(pattern.num_rows, 1), weight.new_full((count,), math.inf)
+    vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
     for _ in range(iterations):
-        product = multiply(pattern.rowptr, pattern.col, weight, vector)
+        product = nodes.product(weight, vector)
         ratio = (product / vector).squeeze(1)
-        bound = bound.minimum(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax'))
-        # Half of the old vector is added. Bipartite components then converge, and no entry vanishes.
+        bound = bound.minimum(nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax')))
+        # Half of the old vector: bipartite components converge, and no entry vanishes.
         scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
         vector = 0.5 * (vector + product / scale)
     vector = vector.squeeze(1)
-    least = bound.scatter_reduce(0, component, vector, 'amin', include_self=False)
-    return bound, bound.scatter_reduce(0, component, vector, 'amax', include_self=False) / least
+    least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector, 'amin'))
+    return bound, nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax')) / least

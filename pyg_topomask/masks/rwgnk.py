@@ -232,7 +232,9 @@ class RWGNKMask(Mask):
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
         hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
-        return ExpectedVisits(hops, _gram(hops, self.walk_settings.max_walk_length) if self.alpha > 0 else None)
+        return ExpectedVisits(
+            hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes) if self.alpha > 0 else None
+        )
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         if isinstance(state, ExpectedVisits):
@@ -240,8 +242,8 @@ class RWGNKMask(Mask):
         discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
 
         def tensors() -> tuple[Tensor, ...]:
-            query = self._normalized(state.query, discounts)
-            key = query if state.key is state.query else self._normalized(state.key, discounts)
+            query = self.normalized(state.query, discounts)
+            key = query if state.key is state.query else self.normalized(state.key, discounts)
             return (query, *query_pattern.tensors, key, *key_pattern.tensors)
 
         columns = self._scale(state.key, discounts) if self.alpha > 0 else None
@@ -273,14 +275,15 @@ class RWGNKMask(Mask):
         r"""Returns the powers of the discount that those of two walks multiply to, :obj:`[heads, 2L + 1]`."""
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
-    def _normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
+    def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`."""
         return walks.values(discounts) * self._scale(walks, discounts).t().index_select(1, walks.pattern.row)
 
     def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns what frequency vectors are multiplied by, :obj:`[N, H]`."""
         # Walks visit their start node, so no norm is below 1.
-        return (walks.squares.to(discounts.dtype) @ self._powers(discounts).t()) ** (-self.alpha / 2)
+        squares = walks.squares.to(discounts.dtype) @ self._powers(discounts).t()
+        return squares.clamp(min=1.0) ** (-self.alpha / 2)  # nodes that no walk starts from have none
 
     def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:
         pattern, discounts = state.hops.pattern, self.discounts
@@ -326,18 +329,20 @@ def _weighted(graph: Graph, weight: Tensor) -> Graph:
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
-def _gram(hops: AdjacencyState, max_walk_length: int) -> Tensor:
-    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`, :obj:`[N, L + 1, L + 1]`, in blocks of rows."""
+def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) -> Tensor:
+    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}` of the first rows, :obj:`[num_rows, L + 1, L + 1]`, in blocks
+    of rows.
+    """
     size, device = hops.pattern.num_rows, hops.weight.device
     rowptr, col, weight = (tensor.cpu().numpy() for tensor in (hops.pattern.rowptr, hops.pattern.col, hops.weight.double()))
     step = csr_array((weight, col, rowptr), shape=(size, size))
-    gram = np.empty((size, max_walk_length + 1, max_walk_length + 1))
+    gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
     # A row of a power has at most as many entries as there are nodes, or walks.
     walks, most = np.ones(size), np.zeros(size)
     for _ in range(max_walk_length + 1):
         most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
-    block = (most.cumsum() // _BLOCK).astype(np.int64)
-    for rows in np.split(np.arange(size), np.flatnonzero(np.diff(block)) + 1):
+    block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
+    for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
         powers = [csr_array((np.ones(len(rows)), rows, np.arange(len(rows) + 1)), shape=(len(rows), size))]
         for length in range(max_walk_length + 1):
             if length > 0:

@@ -68,5 +68,5 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
         return formed.value, *formed.pattern.tensors
 
     cost = left.segments.num_nodes if entries.most is None else entries.most
-    product = Product(SparseStructure(), tensors, cost=cost)
+    product = Product(entries.structure(SparseStructure()), tensors, cost=cost)
     return MaskOperator(left.segments, max(left.heads, right.heads), product, entries=entries)

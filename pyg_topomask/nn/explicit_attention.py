@@ -140,6 +140,8 @@ class ExplicitAttention(MessagePassing, ABC):
         if not looked_at:
             out = self.attend(q, k, v, graph, generator)
             return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
+        if graph.segments.shard is not None:
+            raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False', verb='is')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])
         # An explainer reads off what belongs to the edges in their order: they go first, the other pairs follow.

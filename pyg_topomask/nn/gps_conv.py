@@ -159,10 +159,15 @@ class TopoGPSConv(GPSConv):
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the updated edge
             features where :obj:`conv` updates them.
         """
+        if isinstance(graph, Graph):
+            graph.check_layer(self)
         hs, edge_attr = [], None
         if self.conv is not None:
             local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}
-            h = self.conv(x, edge_index, **local)
+            if isinstance(graph, Graph):
+                h = graph.convolve(self.conv, x, edge_index, **local)
+            else:
+                h = self.conv(x, edge_index, **local)
             if isinstance(h, tuple):
                 h, edge_attr = h
                 hs.append(self._norm(h, self.norm1, batch))

@@ -143,6 +143,8 @@ class KMIPAttention(ExplicitAttention):
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        if graph.segments.shard is not None:
+            return self._attend_on_shard(q, k, v, graph)
         q, k, entries = self._search(q, k, graph, generator)
         out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
         return self._with_diversity(out, alpha, entries, graph)
@@ -163,14 +165,33 @@ class KMIPAttention(ExplicitAttention):
         node = torch.div(key, size, rounding_mode='floor')
         return torch.stack([node, key - node * size]), shared
 
-    def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
-        r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
-        ptr, size = graph.segments.ptr, q.size(-1)
-        q, k = inner_product_features(q, k, ptr, self.similarity)
+    def _attend_on_shard(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph) -> Tensor:
+        others = {'similarity': 'distance', 'deterministic': True}
+        chosen = {name: value for name, value in others.items() if getattr(self, name) == value}
+        chosen |= {name: getattr(self, name) for name in ('random_fraction', 'extra_edges', 'diversity') if getattr(self, name)}
+        if chosen:
+            name, value = next(iter(chosen.items()))
+            raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default', verb='is')
+        q, k = self._features(q, k, graph)
+        if self.training and self.k_start is not None and k.requires_grad:
+            self._count(k)
+        dropout = self.attention_dropout if self.training else 0.0
+        out: Tensor = graph.segments.shard.topk_attention(q, k, v, self.current_k, dropout)
+        return out
+
+    def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        r"""Returns the queries and keys whose inner products are the scores."""
+        size = q.size(-1)
+        q, k = inner_product_features(q, k, graph.segments.ptr, self.similarity)
         if q.size(-1) != size:  # attention divides by the root of the size of what it is given
             q = q * (q.size(-1) / size) ** 0.5
+        return q, k
+
+    def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
+        r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
+        q, k = self._features(q, k, graph)
         num = min(self.current_k, max(graph.segments.largest, 1))
-        arguments = q.detach(), k.detach(), num, ptr, self.backend
+        arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not look at numbers
             index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
         else:

@@ -107,6 +107,9 @@ def masked_linear_attention(
         split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.operators, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route) for each in split], dim=1)
+    if mask.segments.shard is not None:
+        attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
+        return attended
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):

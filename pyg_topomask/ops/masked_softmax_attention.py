@@ -65,6 +65,9 @@ def masked_softmax_attention(
         return _attend_dense(q, k, v, mask, dropout)
     if route != 'entries':
         raise ArgumentError('route', repr(route), '"entries" and "dense"')
+    if mask.segments.shard is not None:
+        attended: Tensor = mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
+        return attended
     out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
     return out
 

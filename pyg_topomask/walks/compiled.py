@@ -14,7 +14,6 @@ from numpy.typing import DTypeLike
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import in_threads
 from pyg_topomask.walks.samplers import APART, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
@@ -187,7 +186,7 @@ def _fetch(edges):  # type: ignore[no-untyped-def]
 
 @_compile
 def _walk(  # type: ignore[no-untyped-def]
-    begin, end, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
+    begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
     offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
     # Where one of halting, ratio, cumulative, going and ranked is None, Numba compiles a version without what it is for:
@@ -205,7 +204,8 @@ def _walk(  # type: ignore[no-untyped-def]
     members = np.empty(num_walks, np.int64)
     numbers = np.empty(2 * num_walks, np.float64)
     used = np.uint64(opening)  # unsigned, as below: numba need not ask whether it counts from the end
-    for node in range(begin, end):
+    for place_of_start in range(begin, end):
+        node = base + place_of_start
         if np.int64(used) - opening + most_visits > room:
             return -1
         if ranked is None:
@@ -215,7 +215,7 @@ def _walk(  # type: ignore[no-untyped-def]
             keys[0], values[0] = np.int64(node) << (bits + places), 1
         size, most = 1, 0
         for walker in range(num_walks):
-            counter = local_id[node] * num_walks + walker
+            counter = local_id[place_of_start] * num_walks + walker
             key[walker] = _splitmix(np.uint64(counter) + offset)
             if halting is None:
                 hops[walker] = _hops(key[walker], survival)
@@ -274,13 +274,14 @@ def _move(column: np.ndarray, source: int, target: int, size: int) -> None:
 
 
 def walk(
-    graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
+    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Walks from every node of a graph on the CPU.
+    r"""Walks from some of the nodes on the CPU.
 
     Args:
-        graph (Graph): The graphs to walk on.
-        transitions (Transitions): Their transitions.
+        nodes (range): The nodes to start from.
+        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
+        transitions (Transitions): The transitions of all nodes.
         settings (WalkSettings): How to walk.
         seed (int): The seed.
         merge (bool): Add up the loads of visits to the same node after the same number of hops, and sort. (default:
@@ -295,16 +296,17 @@ def walk(
     longest = settings.max_walk_length
     width = 1 + settings.num_walks * longest
     bits, places = longest.bit_length(), width.bit_length()
-    if graph.num_nodes.bit_length() + bits + places > 63:
+    num_nodes = transitions.first.size(0)
+    if num_nodes.bit_length() + bits + places > 63:
         raise ArgumentError(
             'num_walks',
-            f'{settings.num_walks} of up to {longest} hops from {graph.num_nodes} nodes',
+            f'{settings.num_walks} of up to {longest} hops from {num_nodes} nodes',
             'numbers with fewer than 2**63 nodes times hops times visits of a node',
         )
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
     # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.
     edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
-    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, graph.segments.position)]
+    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, position)]
     probability = settings.survival
     survival, tiny = probability.numpy(), torch.finfo(probability.dtype).tiny
     halting = (1.0 - probability[1:] / probability[:-1].clamp(min=tiny)).numpy() if sampler.antithetic else None
@@ -312,8 +314,8 @@ def walk(
     cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
 
-    num_shares = _SHARES * torch.get_num_threads() if graph.num_nodes * width > _ALONE else 1
-    shares = list(pairwise(graph.num_nodes * share // num_shares for share in range(num_shares + 1)))
+    num_shares = _SHARES * torch.get_num_threads() if len(nodes) * width > _ALONE else 1
+    shares = list(pairwise(len(nodes) * share // num_shares for share in range(num_shares + 1)))
 
     def count(share: tuple[int, int]) -> int:
         return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, offset))
@@ -325,7 +327,9 @@ def walk(
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, ratio, cumulative, going, ranked
-            return int(_walk(*share, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns))
+            return int(
+                _walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns)
+            )
 
         columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)

@@ -14,14 +14,15 @@ from pyg_topomask.ops.splitmix import splitmix
 Uniform = Callable[['int | Tensor', Tensor], Tensor]
 
 
-def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
+def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0) -> Uniform:
     r"""Numbers that are a function of seed, position of the start node in its graph, walk and stream alone (splitmix64), so
     that a graph is walked alike alone, in any batch, and on any device.
 
     Args:
         seed (int): The seed.
-        local_id (torch.Tensor): The position of each node within its graph, :obj:`[N]`.
+        local_id (torch.Tensor): The position of each node within its graph, from the first start node on, :obj:`[N]`.
         num_walks (int): Walks per node; walker :obj:`w` starts at node :obj:`w // num_walks`.
+        first (int): The first start node. (default: :obj:`0`)
     """
     check_whole(1, num_walks=num_walks)
     offset = seed_offset(seed)
@@ -29,7 +30,7 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int) -> Uniform:
     def uniform(stream: int | Tensor, walkers: Tensor) -> Tensor:
         walkers = walkers.long()
         start = torch.div(walkers, num_walks, rounding_mode='floor')
-        counter = local_id.index_select(0, start) * num_walks + (walkers - start * num_walks)
+        counter = local_id.index_select(0, start - first) * num_walks + (walkers - start * num_walks)
         bits = splitmix(splitmix(counter + offset) + stream)
         return (bits >> 11).bitwise_and_((1 << 53) - 1).double().mul_(2.0**-53)
 

@@ -62,50 +62,65 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         >>> sample_walks(graph, WalkSettings(num_walks=4, p_halt=0.0, max_walk_length=1), seed=0).load
         tensor([1., 1., 1., 1.])
     """
-    compiled = uses_numba(backend, graph.device) and SAMPLERS[settings.sampler] in COMPILED
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
-    size, longest = graph.num_nodes, settings.max_walk_length
-    if compiled:
-        start, visited, length, load = _compiled(graph, transitions, settings, seed)
-        return WalkFeatures(start, visited, length, load, size, longest)
-    uniform = counter_uniform(seed, graph.segments.position, settings.num_walks)
+    start, visited, length, load = walks_from(
+        range(graph.num_nodes), graph.segments.position, transitions, settings, seed, backend
+    )
+    return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
+
+
+def walks_from(
+    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, backend: str = 'auto'
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Walks as :func:`sample_walks` does from some of the nodes. Returns start, visited node, hops and load of the visits, in
+    ascending order. Those to the same node after the same number of hops are one.
+
+    Args:
+        nodes (range): The nodes to start from.
+        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
+        transitions (Transitions): The transitions of all nodes.
+        settings (WalkSettings): How to walk.
+        seed (int): The seed.
+        backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
+    """
+    size, longest = transitions.first.size(0), settings.max_walk_length
+    if uses_numba(backend, transitions.first.device) and SAMPLERS[settings.sampler] in COMPILED:
+        visits: tuple[Tensor, Tensor, Tensor, Tensor] = _compiled(nodes, position, transitions, settings, seed)
+        return visits
+    uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
-    chunks = [
-        WalkFeatures.from_visits(*walk(graph, settings, uniform, range(first, min(first + rows, size))), size, longest)
-        for first in range(0, max(size, 1), rows)
-    ]
+    parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]
+    chunks = [WalkFeatures.from_visits(*walk(transitions, settings, uniform, part), size, longest) for part in parts]
     start, visited, length, load = (
         torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ('start', 'visited', 'length', 'load')
     )
-    return WalkFeatures(start, visited, length, load, size, longest)
+    return start, visited, length, load
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _compiled(
-    graph: Graph, transitions: Transitions, settings: WalkSettings, seed: int
+    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from pyg_topomask.walks.compiled import walk as compiled_walk
 
-    return compiled_walk(graph, transitions, settings, seed)
+    return compiled_walk(nodes, position, transitions, settings, seed)
 
 
 def walk(
-    graph: Graph, settings: WalkSettings, uniform: Uniform, nodes: range | None = None
+    transitions: Transitions, settings: WalkSettings, uniform: Uniform, nodes: range
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Walks as :func:`sample_walks` does, with the given random numbers, and returns every visit as it was made: start,
     visited node, hops made so far, and load divided by the number of walks.
 
     Args:
-        graph (Graph): The graphs to walk on.
+        transitions (Transitions): The transitions of all nodes.
         settings (WalkSettings): How to walk.
         uniform (callable): The source of random numbers.
-        nodes (range, optional): The start nodes. (default: all)
+        nodes (range): The start nodes.
     """
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
-    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
-    nodes = range(graph.num_nodes) if nodes is None else nodes
-    device, index = graph.device, transitions.first.dtype
-    wide = torch.int32 if graph.num_nodes * num_walks < 2**31 else torch.int64
+    device, index = transitions.first.device, transitions.first.dtype
+    wide = torch.int32 if transitions.first.size(0) * num_walks < 2**31 else torch.int64
     first = torch.arange(nodes.start, nodes.stop, device=device, dtype=index)
     walker = torch.arange(nodes.start * num_walks, nodes.stop * num_walks, device=device, dtype=wide)
     start = position = first.repeat_interleave(num_walks)

@@ -36,6 +36,7 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.walk import walk
 
 # The equations --------------------------------------------------------------------------------------------------------
@@ -98,7 +99,9 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
         layer.mask.modulation.copy_(torch.randn(HEADS, hops + 1))
     built_graph = Graph.from_data(data)
     settings = WalkSettings(walks_per_node, 0.4, hops, normalization=normalization)
-    visits = walk(built_graph, settings, lambda step, walkers: table[step].index_select(0, walkers.long()))
+    transitions = Transitions.of(built_graph, normalization)
+    uniform = lambda step, walkers: table[step].index_select(0, walkers.long())  # noqa: E731
+    visits = walk(transitions, settings, uniform, range(num_nodes))
     state = WalkFeatures.from_visits(*visits, num_nodes, hops)
     layer.mask.prepare = lambda graph, generator=None: GRFState(state, state)
 

@@ -18,8 +18,14 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.walks import SurvivalLength, WalkSettings, sample_walks
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.samplers import SAMPLERS, IIDSampler
-from pyg_topomask.walks.uniform import counter_uniform
-from pyg_topomask.walks.walk import walk as visits
+from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.uniform import Uniform, counter_uniform
+from pyg_topomask.walks.walk import walk as walk_from
+
+
+def visits(graph: Graph, settings: WalkSettings, uniform: Uniform) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
+    return walk_from(transitions, settings, uniform, range(graph.num_nodes))
 
 
 def dense(walks: WalkFeatures) -> NDArray[np.float64]:

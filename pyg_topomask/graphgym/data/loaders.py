@@ -89,6 +89,8 @@ class SharedBatches(BatchSampler):
 
 
 def _reproducible(loader: Any) -> Any:
+    if cfg.topomask.shard == 'graph':
+        return loader
     if type(loader) is not DataLoader:
         if num_processes() > 1:
             raise ArgumentError(

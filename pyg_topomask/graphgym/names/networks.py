@@ -148,7 +148,7 @@ class TopoGPSModel(Module):
         batch = self.pre_mp(self.encoder(batch))
         local = local_layer(self.local_name)
         conv_kwargs = local.edge_kwargs(batch, self.channels) if local else {}
-        graph = Graph.from_data(batch)
+        graph = batch.sharded if 'sharded' in batch else Graph.from_data(batch)
         x = batch.x
         for layer in self.layers:
             x = layer(x, batch.edge_index, batch.batch, graph=graph, **conv_kwargs)

@@ -68,6 +68,7 @@ def check_options() -> None:
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
         raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
     check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
+    check_choice(('batch', 'graph'), **{'topomask.shard': cfg.topomask.shard})
     for path in ('train.sampler', 'val.sampler'):
         if option(path) not in SAMPLERS:
             raise ArgumentError(str(path), repr(option(path)), ', '.join(SAMPLERS))

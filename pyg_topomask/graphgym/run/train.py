@@ -16,10 +16,12 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.distributed import convert_norms
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.data.shards import shard_loaders
 from pyg_topomask.graphgym.run.first_step import try_first_step
 from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features
@@ -141,6 +143,9 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     check_metric_best()
     trainer = _trainer(device)
     module = RunModule()
+    if cfg.topomask.shard == 'graph':
+        graph, loaders = shard_loaders(loaders)
+        module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
     try_first_step(module.model, loaders[0], trainer.strategy.root_device)  # what fails here leaves an earlier run as it is
     with run.open(checkpoint):
@@ -174,8 +179,9 @@ def train(
     :class:`torch.nn.parallel.DistributedDataParallel`, with files in a folder that all of them see. They share each batch, so
     that :obj:`train.batch_size` and the course of training do not depend on their number. The exceptions are what a process
     computes from its share of the batch: batch normalization, :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn
-    in the forward pass, for which each process has its own seed. A run may be resumed with another number of processes. One
-    process alone trains on a single graph, or on subgraphs that :obj:`train.sampler` samples.
+    in the forward pass, for which each process has its own seed. A run may be resumed with another number of processes.
+    With :obj:`topomask.shard: graph` they divide the nodes of a single graph among them, and train as one process does, but for
+    dropout. One process alone trains on subgraphs that :obj:`train.sampler` samples.
 
     Args:
         cfg_file (str or Path): The YAML.

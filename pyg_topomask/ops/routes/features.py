@@ -18,9 +18,19 @@ from pyg_topomask.structures import replaced, structure_from_key
 _BLOCK = 2**21
 
 
-def _slices(k: Tensor, v: Tensor) -> list[slice]:
-    r"""Cuts the features so that a block of outer products fits the cache, and small graphs take one step."""
-    width = max(1, _BLOCK // max(1, v.numel()))
+def features_at_a_time(numbers: int) -> int:
+    r"""Returns how many features are multiplied at a time, so that a block of outer products fits the cache, and small graphs
+    take one step.
+
+    Args:
+        numbers (int): The number of values.
+    """
+    return max(1, _BLOCK // max(1, numbers))
+
+
+def _slices(k: Tensor, v: Tensor, constants: Sequence[Tensor]) -> list[slice]:
+    r"""Cuts the features. The constant is their number at a time, where the shards of a graph have to agree on it."""
+    width = int(constants[0]) if constants else features_at_a_time(v.numel())
     return [slice(start, start + width) for start in range(0, k.size(-1), width)]
 
 
@@ -30,7 +40,7 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, tensors, _, structure, _ = inputs
+    q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
     if isinstance(mask, PolynomialStructure) and uses_numba('auto', q.device):
         from pyg_topomask.ops.compiled_polynomial import forward
@@ -41,7 +51,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         inverse = inverse_weight(denominator, magnitude)
         return total.mul_(inverse.unsqueeze(-1)), inverse
     total = torch.zeros_like(values)
-    for features in _slices(k, values):
+    for features in _slices(k, values, constants):
         product = mask.apply(tensors, outer(k[..., features], values)).unflatten(2, (-1, values.size(-1)))
         total += torch.einsum('nhs,nhsd->nhd', q[..., features], product)
     magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
@@ -52,7 +62,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, tensors, _, structure, _ = inputs
+    q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
 
@@ -73,7 +83,7 @@ def _backward(
     grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
 
-    for features in _slices(k, values):
+    for features in _slices(k, values, constants):
         x = outer(k[..., features], values)
         forward: Any = torch.func.vjp(apply, x, *(tensors[index] for index in learnable))
         product, pull = forward

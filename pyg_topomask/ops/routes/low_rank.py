@@ -27,9 +27,9 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tup
     r"""Returns numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`."""
     scale = scale_of_shared(left, right)
     if scale is not None:
-        total, size = scale.unsqueeze(-1) * _Sum.apply(k, v, None)[0], scale * k.sum(0)
+        total, size = scale.unsqueeze(-1) * SumOverNodes.apply(k, v, None)[0], scale * k.sum(0)
         return torch.einsum('nhm,hmd->nhd', q, total), torch.einsum('nhm,hm->nh', q, size)
-    numerator, denominator = _Read.apply(q, _Sum.apply(k, with_ones(v), right), left).split([v.size(-1), 1], -1)
+    numerator, denominator = ReadSums.apply(q, SumOverNodes.apply(k, with_ones(v), right), left).split([v.size(-1), 1], -1)
     return numerator, denominator.squeeze(-1)
 
 
@@ -42,7 +42,7 @@ def scale_of_shared(left: Tensor, right: Tensor) -> Tensor | None:
     return None
 
 
-class _Sum(torch.autograd.Function):
+class SumOverNodes(torch.autograd.Function):
     r"""Returns :math:`\sum_n w_{nr} \mathbf{k}_n \mathbf{v}_n^{\top}`, :obj:`[R, H, m, d]`, for weights :obj:`[N, H, R]`, or
     one rank of ones. Keys are weighed again in the backward pass, not kept, and their gradient lies in memory as they do;
     that of an einsum is transposed, and slow to multiply.
@@ -65,7 +65,7 @@ class _Sum(torch.autograd.Function):
         return grad_k, reduce(Tensor.add_, values), grad_weight
 
 
-class _Read(torch.autograd.Function):
+class ReadSums(torch.autograd.Function):
     r"""Returns :math:`\sum_r w_{nr} \mathbf{S}_r^{\top} \mathbf{q}_n`, :obj:`[N, H, d]`, for sums :obj:`[R, H, m, d]`."""
 
     @staticmethod

@@ -16,11 +16,11 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         nodes, num = slice(start, start + size), min(best.size(2), size)
         for head in range(q.size(0)):
-            _search_graph(q[head, nodes], k[head, nodes], memory, best[head, nodes, :num])
+            search_graph(q[head, nodes], k[head, nodes], memory, best[head, nodes, :num])
             best[head, nodes, :num] += start
 
 
-def _search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
+def search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
     num, cells = best.size(1), max(1, memory // q.element_size())
     # A block of keys is wide enough for what is found in it to be few of its scores.
     width = min(k.size(0), max(cells // _QUERIES, 4 * num, 1024))

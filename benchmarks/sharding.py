@@ -1,0 +1,218 @@
+r"""One graph in several processes: time, memory and bytes sent."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from tqdm import tqdm
+
+from benchmarks.harness import peak_memory, write_table
+from pyg_topomask.distributed import ShardedGraph, mean_over_nodes, sum_gradients
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, PackingMask, PowerSeriesMask
+from pyg_topomask.nn import MaskedLinearAttention
+
+__all__ = ['run']
+
+CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
+# Steps that are timed, after a first one.
+STEPS = 2
+# Bytes per second that a process sends in the computed table.
+BANDWIDTH = 25e9
+# Edges to each side of a node on the ring, and how many nodes have one edge to a far node among them.
+NEAR, FAR = 4, 20
+
+LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
+    'packing': lambda: MaskedLinearAttention(CHANNELS, HEADS, PackingMask(HEADS)),
+    'adjacency': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(HEADS)),
+    'power series': lambda: MaskedLinearAttention(CHANNELS, HEADS, PowerSeriesMask(HEADS, ORDER)),
+    'GRF': lambda: MaskedLinearAttention(CHANNELS, HEADS, GRFMask(HEADS, WALKS, max_walk_length=3)),
+    'causal': lambda: MaskedLinearAttention(CHANNELS, HEADS, CausalMask(HEADS)),
+}
+
+
+def run(quick: bool, folder: Path) -> None:
+    write_computed(folder)
+    write_measured(2_000 if quick else 60_000, folder)
+
+
+def together(function: Callable[..., Any], processes: int, *arguments: object) -> list[Any]:
+    r"""Calls a function in several processes that are connected, with their number and the arguments."""
+    with tempfile.TemporaryDirectory() as folder:
+        context = multiprocessing.get_context('spawn')
+        with ProcessPoolExecutor(processes, mp_context=context) as pool:
+            futures = [
+                pool.submit(_connected, function, f'file://{folder}/store', rank, processes, *arguments)
+                for rank in range(processes)
+            ]
+            return [future.result() for future in futures]
+
+
+def _connected(function: Callable[..., Any], store: str, rank: int, processes: int, *arguments: object) -> Any:
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=store, rank=rank, world_size=processes)
+    try:
+        return function(*arguments)
+    finally:
+        dist.destroy_process_group()
+
+
+def write_measured(size: int, folder: Path) -> None:
+    r"""Writes the table of what is measured here."""
+    by_processes = {count: together(measure_all, count, size) for count in tqdm((1, 2, 4), desc='sharding')}
+    rows: list[dict[str, object]] = []
+    for name in LAYERS:
+        alone = by_processes[1][0][name]
+        for processes, of_all in by_processes.items():
+            results = [of_one[name] for of_one in of_all]
+            grads, peak = results[0]['grads'], max(result['peak'] for result in results)
+            difference = max(float((grads[key] - grad).abs().max()) for key, grad in alone['grads'].items())
+            rows.append(
+                {
+                    'mask': name,
+                    'processes': processes,
+                    'seconds per step': max(result['seconds'] for result in results),
+                    'peak MB of a process': peak / 2**20,
+                    'peak / one process': peak / alone['peak'],
+                    'MB sent by a process and step': max(result['sent'] for result in results) / 1e6,
+                    'bytes sent / formula': max(result['ratio'] for result in results),
+                    'largest difference of gradients': difference / alone['largest'],
+                }
+            )
+    note = (
+        f'A training step of a layer of linear attention with {CHANNELS} channels and {HEADS} heads in float32, on a ring of '
+        f'{size} nodes with edges to {NEAR} nodes on each side, and of one in {FAR} to a far one. One thread a process, '
+        f'connected by gloo. One process has the whole graph and no processes to talk to. Memory is what graph and training '
+        f'take beyond the libraries. Gradients are those of all parameters, compared with one process and relative to the '
+        f'largest. Four processes share the cores of the machine, so their times say little.'
+    )
+    write_table('sharding', 'One graph in several processes', note, rows, folder)
+
+
+def ring_edges(first: int, after: int, size: int) -> Tensor:
+    r"""Returns the edges to some of the nodes, a function of these alone, :obj:`[2, E]`."""
+    targets = torch.arange(first, after)
+    steps = torch.tensor([step for step in range(-NEAR, NEAR + 1) if step != 0])
+    near = (targets.unsqueeze(1) + steps) % size
+    reached = targets[targets % FAR == 0]
+    sources = torch.cat([near.flatten(), reached * 7919 % size])
+    return torch.stack([sources, torch.cat([targets.repeat_interleave(len(steps)), reached])])
+
+
+def features_of(nodes: Tensor) -> Tensor:
+    r"""Returns features that are a function of the nodes alone."""
+    return torch.sin(nodes.unsqueeze(1) * torch.arange(1, CHANNELS + 1) * 0.37).float()
+
+
+def measure_all(size: int) -> dict[str, dict[str, Any]]:
+    r"""Trains every layer on the share of a process, one after the other."""
+    results = {}
+    for name in LAYERS:
+        measure(name, 1_000)  # libraries are loaded at their first use
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what the last one has freed would not count for this one
+        results[name] = measure(name, size)
+    return results
+
+
+def measure(name: str, size: int) -> dict[str, Any]:
+    r"""Trains on the share of a process, and returns what it took."""
+    rank, processes = dist.get_rank(), dist.get_world_size()
+    result: dict[str, Any] = {}
+
+    def train() -> None:
+        torch.manual_seed(0)
+        layer = LAYERS[name]()
+        first, after = size * rank // processes, size * (rank + 1) // processes
+        edges = ring_edges(first, after, size)
+        graph = Graph(edges, size) if processes == 1 else ShardedGraph.from_parts(edges, size)
+        del edges
+        x = features_of(torch.arange(first, after)).requires_grad_()
+        seconds, sent = [], 0
+        for _ in range(1 + STEPS):
+            layer.zero_grad()
+            begin, before = time.perf_counter(), _sent(graph)
+            out = layer(x, graph=graph).square().sum(1)
+            sent = _sent(graph) - before
+            if isinstance(graph, ShardedGraph):
+                loss = mean_over_nodes(out, graph)
+                before = graph.bytes_sent
+                loss.backward()
+                sent += graph.bytes_sent - before
+                sum_gradients(layer, graph)
+            else:
+                out.mean().backward()
+            seconds.append(time.perf_counter() - begin)
+        grads = {key: parameter.grad for key, parameter in layer.named_parameters() if parameter.grad is not None}
+        largest = max(float(grad.abs().max()) for grad in grads.values())
+        result.update(seconds=median(seconds[1:]), grads=grads, largest=largest, sent=sent, ratio=float('nan'))
+        if isinstance(graph, ShardedGraph):
+            result['ratio'] = sent / measured_formula(name, graph, layer)
+
+    result['peak'] = peak_memory(train)
+    return result
+
+
+def _sent(graph: Graph) -> int:
+    return graph.bytes_sent if isinstance(graph, ShardedGraph) else 0
+
+
+#: Numbers that a process sends in a training step, forward and backward, by the docstring of ShardedGraph: of the number of
+#: processes P, the nodes of the process n, those it sends S and receives R, heads H, features m and channels d, terms K.
+FORMULAS: dict[str, Callable[..., float]] = {
+    'packing': lambda P, n, S, R, H, m, d, K: 2 * (2 * (P - 1) / P) * H * m * (d + 2),
+    'adjacency': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
+    'power series': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
+    'heat kernel': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
+    'GRF': lambda P, n, S, R, H, m, d, K: H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
+    'RWGNK, exact': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
+    'causal': lambda P, n, S, R, H, m, d, K: (P - 1) * H * m * ((d + 2) + 2 * (d + 1)),
+    'Toeplitz': lambda P, n, S, R, H, m, d, K: 2 * n * (P - 1) / P * H * m * ((d + 2) + 2 * (d + 1)),
+    'softmax over edges': lambda P, n, S, R, H, m, d, K: 2 * H * d * (S + R),
+    'k-MIP': lambda P, n, S, R, H, m, d, K: (P - 1) * n * H * d + 2 * H * d * (S + R),
+}
+
+
+def measured_formula(name: str, graph: ShardedGraph, layer: Any) -> float:
+    r"""Returns the bytes of a step by :obj:`FORMULAS`, with the halo that the mask has."""
+    halo, size = graph.halo, CHANNELS // HEADS
+    if name == 'GRF':
+        halo = layer.mask.prepared(graph)[0].halo
+    numbers = FORMULAS[name](graph.group.size, graph.num_nodes, halo.send.numel(), halo.nodes.numel(), HEADS, size, size, ORDER)
+    return 4 * numbers
+
+
+def write_computed(folder: Path) -> None:
+    r"""Writes the table of what the formulas say of larger graphs and more processes. Nothing in it is measured."""
+    rows: list[dict[str, object]] = []
+    for name, numbers in FORMULAS.items():
+        row: dict[str, object] = {'mask': name}
+        for share, where in ((0.1, 'mesh'), (4.0, 'random')):
+            row[f'bytes per node, {where}'] = 4 * numbers(8, 1e7, 1e7 * share, 1e7 * share, 4, 16, 16, 4) / 1e7
+        for nodes, processes in ((1e8, 8), (1e8, 64), (1e9, 64), (1e9, 512)):
+            local = nodes / processes
+            sent = 4 * numbers(processes, local, 0.1 * local, 0.1 * local, 4, 16, 16, 4)
+            row[f'seconds, {nodes:.0e} nodes, {processes} processes'] = sent / BANDWIDTH
+        rows.append(row)
+    note = (
+        'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph; no graph of this size was trained on. The '
+        'table "sharding" confirms the formulas of packing, adjacency, power series, GRF and causal for two and four '
+        'processes. Bytes that a process sends in a step, forward and backward, with 4 heads of 16 features and 16 '
+        'channels in float32 and series of 4 terms. A halo is 0.1 nodes of other processes for each node (mesh: a '
+        'partition that cuts few edges) or 4 (random: a graph without one, of mean degree 8 or so). That of GRF is of the '
+        'nodes that walks visit, and that of k-MIP of the keys chosen. Seconds are the bytes with the halo of a mesh at '
+        f'{BANDWIDTH / 1e9:.0f} GB/s a process (a link of 200 Gbit/s), without latency, overlap or computation.'
+    )
+    write_table('sharding_bytes', 'Bytes that masks send, computed', note, rows, folder)

@@ -1,0 +1,21 @@
+r"""One graph in many processes: the nodes are divided among them, and attention is that of the whole graph."""
+
+from pyg_topomask.distributed.sharded_graph import ShardedGraph
+from pyg_topomask.distributed.training import (
+    GlobalBatchNorm,
+    GlobalLayerNorm,
+    check_parameters,
+    convert_norms,
+    mean_over_nodes,
+    sum_gradients,
+)
+
+__all__ = [
+    'GlobalBatchNorm',
+    'GlobalLayerNorm',
+    'ShardedGraph',
+    'check_parameters',
+    'convert_norms',
+    'mean_over_nodes',
+    'sum_gradients',
+]

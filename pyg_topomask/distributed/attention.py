@@ -1,0 +1,150 @@
+r"""Attention on a graph that several processes hold: what the capabilities of a mask let the processes send.
+
+- A mask of low rank: one sum over all nodes.
+- Entries: the keys and the values of the halo.
+- Any other mask: its product, which communicates by itself.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.capabilities import Entries, LowRank
+from pyg_topomask.distributed.communication import sum_over_processes
+from pyg_topomask.distributed.entries import ShardEntries
+from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.normalize import quotient, with_ones
+from pyg_topomask.ops.routes.edges import attend_entries
+from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
+from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
+from pyg_topomask.ops.topk.chunked import search_graph
+from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
+
+
+def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
+    r"""Masked linear attention of the nodes of this process to all, :obj:`[n, H, d]`. The arguments are those of
+    :func:`~pyg_topomask.ops.masked_linear_attention`.
+
+    Raises:
+        ValueError: If the mask does not offer the route.
+    """
+    offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.low_rank is not None}
+    names = [name for name, offers in offered.items() if offers]
+    chosen = names[-1] if route == 'auto' else route
+    if chosen not in names:
+        raise ArgumentError('route', f'{route!r} for this mask on a sharded graph', ['auto', *names])
+    graph.check_call(f'attention of {q.size(1)} heads, {q.size(2)} features, {v.size(2)} channels by {chosen}, {v.dtype}')
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
+        if chosen == 'low_rank':
+            assert mask.low_rank is not None
+            out = _attend_low_rank(q, k, values, mask.low_rank, graph)
+        elif chosen == 'edges':
+            entries, halo = _entries_of(mask)
+            extended = halo.gather(torch.cat([k, values], dim=-1))
+            k, values = extended.split([k.size(-1), values.size(-1)], dim=-1)
+            arguments = (halo.pad(q), k.contiguous(), values.contiguous(), [entries.value.to(dtype)])
+            out = attend_entries(*arguments, list(entries.pattern.tensors))[0][: q.size(0)]
+        else:
+            # As many at a time in all processes, which then communicate as often.
+            width = torch.tensor(features_at_a_time(max(graph.sizes) * v.size(1) * (v.size(2) + 1)))
+            product = mask.product
+            out = attend_features(q, k, values, list(product.tensors), [width], product.structure.key)[0]
+        return out.to(v.dtype)
+
+
+def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: LowRank, graph: Shard) -> Tensor:
+    left, right = (factor.to(q.dtype).expand(-1, q.size(1), -1) for factor in (factors.left, factors.right))
+    sums = SumOverNodes.apply(k, with_ones(v), right)
+    with torch.no_grad():
+        sizes = torch.einsum('nhm,nhr->rhm', k.abs(), right.abs()).unsqueeze(-1)
+    sums, sizes = sum_over_processes(torch.cat([sums, sizes], dim=-1), graph.group).split([v.size(-1) + 1, 1], dim=-1)
+    numerator, denominator = ReadSums.apply(q, sums, left).split([v.size(-1), 1], dim=-1)
+    with torch.no_grad():
+        magnitude = torch.einsum('nhm,rhm,nhr->nh', q.abs(), sizes.squeeze(-1), left.abs()).unsqueeze(-1)
+    return quotient(numerator, denominator, magnitude)
+
+
+def _entries_of(mask: MaskOperator) -> tuple[Entries, Halo]:
+    assert isinstance(mask.entries, ShardEntries)
+    return mask.entries(), mask.entries.halo
+
+
+def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard) -> Tensor:
+    r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`. The arguments are those of
+    :func:`~pyg_topomask.ops.masked_softmax_attention`.
+
+    Raises:
+        ValueError: If the rows of the mask have no entries in this process.
+    """
+    if mask.entries is None:
+        raise ArgumentError(
+            'mask',
+            f'{mask!r}, whose entries no process has, for softmax attention on a sharded graph',
+            'AdjacencyMask, ExpanderMask, HopMask, GRFMask(asymmetric=True), and sums and products of these',
+        )
+    graph.check_call(f'softmax attention of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
+    entries, halo = _entries_of(mask)
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        extended = halo.gather(torch.cat([k.to(dtype), v.to(dtype)], dim=-1))
+        key, value = extended.split([k.size(-1), v.size(-1)], dim=-1)
+        out, _ = attend_softmax(halo.pad(q.to(dtype)), key.contiguous(), value.contiguous(), entries, dropout)
+        return out[: q.size(0)].to(v.dtype)
+
+
+def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:
+    r"""Softmax attention of the nodes of this process to the keys of all with the largest inner products, :obj:`[n, H, d]`. The
+    keys go from process to process, and each keeps the best that it has seen.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[n, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[n, H, d]`.
+        v (torch.Tensor): Values, :obj:`[n, H, d_v]`.
+        num (int): The number of keys.
+        dropout (float): Dropout probability of the coefficients.
+        graph (Shard): The graph.
+    """
+    graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
+    bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))
+    if bool(bad.any()):
+        raise ArgumentError('x', f'features with {bad.tolist()} numbers that are not finite in queries and keys', 'finite ones')
+    nodes = _search(q.detach(), k.detach(), min(num, graph.total_nodes), graph)
+    halo, extended = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
+    dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
+    keys, values = halo.gather(torch.cat([k.to(dtype), v.to(dtype)], dim=-1)).split([k.size(-1), v.size(-1)], dim=-1)
+    index = halo.pad(extended.view_as(nodes))
+    chosen = torch.zeros_like(index, dtype=torch.bool)
+    chosen[: q.size(0)] = True
+    out, _ = attend_pairs(
+        halo.pad(q.to(dtype)), keys.contiguous(), values.contiguous(), pattern_of_slots(index, chosen), dropout
+    )
+    return out[: q.size(0)].to(v.dtype)
+
+
+def _search(q: Tensor, k: Tensor, num: int, graph: Shard) -> Tensor:
+    r"""Returns the ids of the best keys of each query, :obj:`[n, H, num]`, whose order is that of the scores."""
+    group = graph.group
+    dtype = torch.promote_types(q.dtype, torch.float32)
+    q, keys = q.to(dtype).transpose(0, 1).contiguous(), k.to(dtype).transpose(0, 1).contiguous()
+    shapes = [(q.size(0), size, q.size(2)) for size in graph.sizes]
+    score = q.new_empty(*q.shape[:2], 0)
+    node = torch.empty(score.shape, dtype=torch.long, device=q.device)
+    for round_ in range(group.size):
+        source = (group.rank - round_) % group.size
+        found = torch.zeros(*q.shape[:2], min(num, keys.size(1)), dtype=torch.long, device=q.device)
+        for head in range(q.size(0)):
+            search_graph(q[head], keys[head], 2**22, found[head])
+        of_found = torch.stack([(q[head].unsqueeze(1) * keys[head][found[head]]).sum(-1) for head in range(q.size(0))])
+        score, node = torch.cat([score, of_found], -1), torch.cat([node, found + int(graph.offsets[source])], -1)
+        score, order = score.topk(min(num, score.size(-1)), dim=-1)
+        node = node.gather(-1, order)
+        if round_ + 1 < group.size:
+            keys = group.shift(keys, shapes, round_)
+    return node.transpose(0, 1)

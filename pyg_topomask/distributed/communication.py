@@ -1,0 +1,275 @@
+r"""What the processes that hold a graph together send to each other, and the gradients of it.
+
+The backward pass of every function sends the transpose of what its forward pass sent. Processes call the same functions in the
+same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pyg_topomask.checks import check_above_zero
+from pyg_topomask.errors import ArgumentError
+
+Value = TypeVar('Value')
+
+
+class Processes:
+    r"""The processes that hold a graph together: one alone, where :mod:`torch.distributed` is not initialized.
+
+    Args:
+        timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
+    """
+
+    def __init__(self, timeout: float = 600.0) -> None:
+        check_above_zero(timeout=timeout)
+        self.timeout = timeout
+        self.group: Any = None
+        self.rank, self.size = 0, 1
+        #: Bytes that this process has sent. A reduction over :math:`P` processes counts :math:`2 (P - 1) / P` times its size,
+        #: what a ring sends.
+        self.bytes_sent = 0
+        if dist.is_available() and dist.is_initialized():
+            # A group of its own: its timeout, and its order beside what other code sends.
+            self.group = dist.new_group(timeout=timedelta(seconds=timeout))
+            self.rank, self.size = dist.get_rank(), dist.get_world_size()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            raise RuntimeError(
+                f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
+                f'{self.timeout:g} seconds'
+            ) from error
+
+    def gather(self, value: Value) -> list[Value]:
+        r"""Returns the values of all processes, which must be picklable, in the order of the processes."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with self._waiting():
+            dist.all_gather_object(values, value, group=self.group)
+        return values
+
+    def together(self, compute: Callable[[], Value]) -> Value:
+        r"""Returns what :obj:`compute` returns, or raises in all processes the first error that it raised in any.
+
+        Args:
+            compute (callable): Computes without communication.
+        """
+        result, failure = None, None
+        try:
+            result = compute()
+        except Exception as error:  # whatever it is, the others would wait for this process
+            failure = error
+        failures = self.gather(failure)
+        for rank, each in enumerate(failures):
+            if each is not None:
+                if failure is not None and rank == self.rank:
+                    raise failure
+                raise each
+        return result  # type: ignore[return-value]
+
+    def check_equal(self, argument: str, value: object) -> None:
+        r"""Raises an error in all processes unless all of them have the same value.
+
+        Args:
+            argument (str): The name of the argument.
+            value (object): The value of this process, which is compared as text.
+        """
+        values = self.gather(str(value))
+        if len(set(values)) > 1:
+            given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
+            raise ArgumentError(argument, given, 'equal in all processes')
+
+    def sum(self, x: Tensor) -> Tensor:
+        r"""Returns the sum over the processes, without a gradient."""
+        return self._reduce(x, dist.ReduceOp.SUM) if self.size > 1 else x.clone()
+
+    def maximum(self, x: Tensor) -> Tensor:
+        r"""Returns the maximum over the processes, without a gradient."""
+        return self._reduce(x, dist.ReduceOp.MAX) if self.size > 1 else x.clone()
+
+    def minimum(self, x: Tensor) -> Tensor:
+        r"""Returns the minimum over the processes, without a gradient."""
+        return self._reduce(x, dist.ReduceOp.MIN) if self.size > 1 else x.clone()
+
+    def _reduce(self, x: Tensor, operation: Any) -> Tensor:
+        x = x.detach().clone(memory_format=torch.contiguous_format)
+        with self._waiting():
+            dist.all_reduce(x, operation, group=self.group)
+        self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
+        return x
+
+    def stack(self, x: Tensor) -> Tensor:
+        r"""Returns the tensors of all processes, of one shape, :obj:`[P, ...]`, without a gradient."""
+        if self.size == 1:
+            return x.detach().unsqueeze(0)
+        x = x.detach().contiguous()
+        parts = [torch.empty_like(x) for _ in range(self.size)]
+        with self._waiting():
+            dist.all_gather(parts, x, group=self.group)
+        self.bytes_sent += (self.size - 1) * x.numel() * x.element_size()
+        return torch.stack(parts)
+
+    def concatenate(self, rows: Tensor) -> Tensor:
+        r"""Returns the rows of all processes one after the other, without a gradient."""
+        counts = self.gather(rows.size(0))
+        sent = rows.repeat(self.size, *[1] * (rows.dim() - 1))
+        return self.exchange(sent, [rows.size(0)] * self.size, counts)
+
+    def exchange(self, rows: Tensor, sent: Sequence[int], received: Sequence[int]) -> Tensor:
+        r"""Sends the first :obj:`sent[0]` rows to process 0, the next to process 1 and so on, and returns the rows received, in
+        the order of the processes, without a gradient.
+
+        Args:
+            rows (torch.Tensor): The rows, :obj:`[sum(sent), ...]`.
+            sent (sequence of int): How many rows each process is sent.
+            received (sequence of int): How many rows each process sends to this one.
+        """
+        rows = rows.detach().contiguous()
+        if self.size == 1:
+            return rows
+        out = rows.new_empty(sum(received), *rows.shape[1:])
+        with self._waiting():
+            dist.all_to_all_single(out, rows, list(received), list(sent), group=self.group)
+        width = rows[:1].numel() if rows.size(0) > 0 else 0
+        self.bytes_sent += (sum(sent) - sent[self.rank]) * width * rows.element_size()
+        return out
+
+    def exchange_any(self, rows: Sequence[Tensor], owner: Tensor) -> list[Tensor]:
+        r"""Sends each row of some tensors to a process, and returns the rows received, in the order of the processes.
+
+        Args:
+            rows (sequence of torch.Tensor): The tensors, of as many rows, :obj:`[n, ...]`.
+            owner (torch.Tensor): The process that each row is sent to, :obj:`[n]`.
+        """
+        order = torch.argsort(owner, stable=True)
+        sent = torch.bincount(owner, minlength=self.size).tolist()
+        received = [counts[self.rank] for counts in self.gather(sent)]
+        return [self.exchange(tensor.index_select(0, order), sent, received) for tensor in rows]
+
+    def shift(self, x: Tensor, shapes: Sequence[Sequence[int]], round_: int) -> Tensor:
+        r"""Passes what this process holds in a round to the next process, and returns what the process before it held, without
+        a gradient.
+
+        Args:
+            x (torch.Tensor): The tensor of the process :obj:`rank - round_`.
+            shapes (sequence of shapes): The shape of each process's tensor.
+            round_ (int): The number of the round, from 0.
+        """
+        out = x.new_empty(list(shapes[(self.rank - round_ - 1) % self.size]))
+        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        with self._waiting():
+            operations = [
+                dist.P2POp(dist.isend, x.contiguous(), after, self.group),
+                dist.P2POp(dist.irecv, out, before, self.group),
+            ]
+            for request in dist.batch_isend_irecv(operations):
+                request.wait()
+        self.bytes_sent += x.numel() * x.element_size()
+        return out
+
+
+_PROCESSES: dict[float, tuple[Any, Processes]] = {}
+
+
+def processes(timeout: float) -> Processes:
+    r"""Returns the processes that :mod:`torch.distributed` has connected: one group for all graphs with one timeout."""
+    world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
+    known, group = _PROCESSES.get(timeout, (None, None))
+    if group is None or known is not world:
+        group = Processes(timeout)
+        _PROCESSES[timeout] = world, group
+    return group
+
+
+class _Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, group: Processes) -> Tensor:
+        return group.sum(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.group = inputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _Sum.apply(grads[0], ctx.group), None
+
+
+def sum_over_processes(x: Tensor, group: Processes) -> Tensor:
+    r"""Returns the sum over the processes. It is differentiable: the gradient is summed too."""
+    result: Tensor = _Sum.apply(x, group)
+    return result
+
+
+class _Before(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, group: Processes, after: bool) -> Tensor:
+        parts = group.stack(x)
+        return (parts[group.rank + 1 :] if after else parts[: group.rank]).sum(0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, ctx.group, ctx.after = inputs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        return _Before.apply(grads[0], ctx.group, not ctx.after), None, None
+
+
+def sum_before(x: Tensor, group: Processes, after: bool = False) -> Tensor:
+    r"""Returns the sum over the processes before this one, or over those after it. Differentiable."""
+    result: Tensor = _Before.apply(x, group, after)
+    return result
+
+
+class _Columns(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor, group: Processes, sizes: tuple[int, ...], back: bool) -> Tensor:
+        if back:
+            width = x.size(2)
+            blocks = group.exchange(x, sizes, [sizes[group.rank]] * group.size)
+            return torch.cat(blocks.split(sizes[group.rank]), dim=2) if group.size > 1 else blocks.view(-1, x.size(1), width)
+        width = -(-x.size(2) // group.size)
+        padded = torch.nn.functional.pad(x, (0, width * group.size - x.size(2)))
+        return group.exchange(torch.cat(padded.split(width, dim=2)), [x.size(0)] * group.size, sizes)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, ctx.group, ctx.sizes, ctx.back = inputs
+        ctx.width = x.size(2)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        grad = _Columns.apply(grads[0], ctx.group, ctx.sizes, not ctx.back)
+        return grad[..., : ctx.width], None, None, None
+
+
+def all_rows(x: Tensor, group: Processes, sizes: tuple[int, ...]) -> Tensor:
+    r"""Gives each process all rows of some columns, :obj:`[N, H, ceil(c / P)]`, for some rows of all columns,
+    :obj:`[n, H, c]`. Columns are padded by zeros. Differentiable.
+
+    Args:
+        x (torch.Tensor): The rows of this process.
+        group (Processes): The processes.
+        sizes (tuple of int): The number of rows of each process.
+    """
+    result: Tensor = _Columns.apply(x, group, sizes, False)
+    return result
+
+
+def some_rows(x: Tensor, group: Processes, sizes: tuple[int, ...], columns: int) -> Tensor:
+    r"""Undoes :func:`all_rows` of so many columns. Differentiable."""
+    result: Tensor = _Columns.apply(x, group, sizes, True)
+    return result[..., :columns]

@@ -1,0 +1,98 @@
+r"""Heat kernels on a graph that several processes hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from pyg_topomask.capabilities import Product
+from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.structures import HaloStructure, PolynomialStructure
+from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState, NodeReductions, components
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
+from pyg_topomask.sparse_pattern import SparsePattern
+
+
+class ShardReductions(NodeReductions):
+    r"""What a heat kernel needs of all nodes, from the rows of this process.
+
+    Args:
+        graph (Shard): The graph.
+        halo (Halo): The halo of the rows.
+        pattern (SparsePattern): The positions of the entries on the extended nodes.
+    """
+
+    def __init__(self, graph: Shard, halo: Halo, pattern: SparsePattern) -> None:
+        super().__init__(pattern)
+        self.graph = graph
+        self.halo = halo
+
+    def _shared(self, x: Tensor) -> Tensor:
+        r"""Sums what the processes have at the extended nodes, and returns the sums at all of these."""
+        return self.halo.gather(self.halo.scatter(x))
+
+    def degree(self, weight: Tensor) -> Tensor:
+        return self._shared(super().degree(weight))
+
+    def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
+        ids, num_nodes = self.halo.ids(), self.graph.total_nodes
+        local = self.row < self.graph.num_nodes
+        row, col, value = ids[self.row[local]], ids[self.col[local]], weight[local]
+        owner = torch.searchsorted(self.graph.offsets, col, right=True) - 1
+        mirrored_row, mirrored_col, mirrored = self.graph.group.exchange_any([col, row, value], owner)
+        # Every process has its diagonal entries, so that there are some.
+        keys, order = (mirrored_row * num_nodes + mirrored_col).sort()
+        found = self._difference(row * num_nodes + col, value, keys, mirrored[order])
+        pair = None if found is None else tuple(self.graph.original(torch.stack([row[found], col[found]])).tolist())
+        return next((each for each in self.graph.group.gather(pair) if each is not None), None)
+
+    def components(self) -> tuple[Tensor, int]:
+        # Components of each shard, then of what edges between shards join.
+        group, size = self.graph.group, self.graph.num_nodes
+        local, count = components(self.pattern)
+        counts = group.gather(count)
+        offset = sum(counts[: group.rank])
+        # The halo nodes of a process are extended nodes of its components, and nodes of another.
+        label = local + offset
+        of_owner = self.halo.gather(label[:size])
+        pairs = torch.stack([label, of_owner])[:, size:].unique(dim=1)
+        joined = group.concatenate(pairs.t().contiguous()).numpy()
+        total = sum(counts)
+        matrix = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(total, total))
+        number, component = connected_components(matrix, directed=False)
+        return torch.from_numpy(component).long()[label], int(number)
+
+    def product(self, weight: Tensor, vector: Tensor) -> Tensor:
+        rows = multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
+        return self.halo.gather(rows[: self.graph.num_nodes])
+
+    def largest(self, x: Tensor) -> Tensor:
+        return self.graph.group.maximum(x)
+
+    def smallest(self, x: Tensor) -> Tensor:
+        return self.graph.group.minimum(x)
+
+
+def prepare_heat(mask: HeatKernelMask, graph: Shard, generator: torch.Generator | None) -> tuple[Halo, HeatState]:
+    extended = graph.extended(mask.flow)
+    adjacency = AdjacencyMask(1, 1.0, None, mask.flow).prepare(extended)
+    state = mask.prepare_on(adjacency, ShardReductions(graph, extended.halo, adjacency.pattern))
+    return extended.halo, state
+
+
+def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
+    halo, heat = state
+    coefficients, method = mask.coefficients(heat)
+    value = heat.value.to(mask.lam.dtype).unsqueeze(0)
+    matrix = HaloStructure(SparseStructure(), halo.number)
+    structure = PolynomialStructure(matrix, method == 'chebyshev', mask.tolerance, graph.number)
+    tensors = (coefficients.to(mask.lam.dtype), value, *heat.pattern.tensors)
+    return MaskOperator(graph.segments, mask.heads, Product(structure, tensors, coefficients.size(1) * heat.pattern.nnz))

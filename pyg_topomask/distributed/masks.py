@@ -1,0 +1,332 @@
+r"""How each mask is prepared and bound on a graph that several processes hold.
+
+A mask on a :class:`~pyg_topomask.distributed.ShardedGraph` is a :class:`~pyg_topomask.operators.MaskOperator` whose
+capabilities communicate. Its algebra and every layer then work as on one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.capabilities import LowRank, Product
+from pyg_topomask.distributed.entries import ShardEntries
+from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.heat import bind_heat, prepare_heat
+from pyg_topomask.distributed.neighborhood import neighborhood
+from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.structures import (
+    ChainStructure,
+    ColumnsStructure,
+    HaloStructure,
+    PolynomialStructure,
+    ScanStructure,
+    SummedStructure,
+)
+from pyg_topomask.distributed.walks import ShardWalks, shard_ensembles
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.flow import row_and_col
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    GRFMask,
+    HadamardMask,
+    HeatKernelMask,
+    HopMask,
+    LearnedFeaturesMask,
+    LowRankMask,
+    Mask,
+    MultiHeadMask,
+    PackingMask,
+    PaddingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    ScaledMask,
+    SinDegreeMask,
+    StochasticRPEMask,
+    SumMask,
+    ToeplitzMask,
+    TransposedMask,
+)
+from pyg_topomask.masks.adjacency import AdjacencyState
+from pyg_topomask.masks.expander import ExpanderState, expander_edges
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.masks.rwgnk import gram_of_powers
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import SparseStructure
+from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import MaskStructure
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.uniform import draw_seed
+
+Generator = torch.Generator | None
+
+
+@dataclass(frozen=True)
+class HaloState:
+    r"""What a mask has prepared on a graph of the extended nodes."""
+
+    graph: Graph
+    halo: Halo
+    state: Any
+
+
+class _Steps(NamedTuple):
+    prepare: Callable[[Any, Shard, Generator], Any]
+    bind: Callable[[Any, Shard, Any], MaskOperator]
+
+
+def prepare_mask(mask: Mask, graph: Shard, generator: Generator) -> Any:
+    r"""Prepares a mask in all processes, which have equal ones.
+
+    Raises:
+        ValueError: In all processes, if they have different masks, or masks that no sharded graph supports.
+    """
+    graph.group.check_equal('mask', f'{mask} {mask.settings() if mask.settings() is not mask else ""}')
+    return _steps(mask).prepare(mask, graph, generator)
+
+
+def bind_mask(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
+    r"""Binds a mask to what :func:`prepare_mask` returned."""
+    return mask.bind(graph, state) if isinstance(mask, _COMPOSED) else _steps(mask).bind(mask, graph, state)
+
+
+def _steps(mask: Mask) -> _Steps:
+    if type(mask) not in _STEPS:
+        names = ', '.join(sorted(kind.__name__ for kind in [*_STEPS, *_COMPOSED]))
+        raise ArgumentError('mask', f'{type(mask).__name__} on a sharded graph', names)
+    return _STEPS[type(mask)]
+
+
+# Masks of low rank: their factors are those of the nodes of this process.
+
+
+def _prepare_as_is(mask: Mask, graph: Shard, generator: Generator) -> Any:
+    return graph.group.together(lambda: mask.prepare(graph, generator))
+
+
+def _bind_low_rank(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
+    low_rank = mask.bind(graph, state).low_rank
+    assert low_rank is not None
+    product = Product(SummedStructure(graph.number), (low_rank.left, low_rank.right), graph.num_nodes)
+    return MaskOperator(graph.segments, mask.heads, product, low_rank)
+
+
+def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
+    if mask.degree_attr is not None:
+        return graph.group.together(lambda: mask.prepare(graph, generator))
+    flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
+    rows = [graph.extended(flow).row_and_col(flow)[0] for flow in flows]
+    return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)
+
+
+# Sparse masks: the mask of a graph of the extended nodes, of which the rows of this process are right.
+
+
+def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
+    r"""Returns the rows of this process of an operator on the extended nodes."""
+    inner, entries = operator.product, operator.entries
+    product = Product(HaloStructure(inner.structure, halo.number), lambda: inner.tensors, inner.cost)
+    shown = None if entries is None else ShardEntries(entries.make, entries.most, halo=halo, union=graph.union)
+    return MaskOperator(graph.segments, operator.heads, product, entries=shown)
+
+
+def _prepare_adjacency(mask: AdjacencyMask, graph: Shard, generator: Generator) -> HaloState:
+    extended = graph.extended(mask.flow)
+    return HaloState(extended, extended.halo, mask.prepare(extended))
+
+
+def _bind_on_halo(mask: Mask, graph: Shard, state: HaloState) -> MaskOperator:
+    return _on_shard(graph, state.halo, mask.bind(state.graph, state.state))
+
+
+def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
+    # The random graph is a function of all nodes: each process draws it, and keeps its rows.
+    whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes)
+    row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
+    kept = (row >= graph.first) & (row < graph.first + graph.num_nodes)
+    nodes = torch.arange(graph.num_nodes, device=graph.device)
+    rows, cols = [nodes, row[kept] - graph.first], [nodes + graph.first, col[kept]]
+    if mask.input_edges:
+        extended = graph.extended(mask.flow)
+        row, col = extended.row_and_col(mask.flow)
+        rows.append(row)
+        cols.append(extended.halo.ids()[col])
+    halo, col = Halo.of_columns(graph.group, graph.offsets, torch.cat(cols))
+    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), col, halo.size, halo.size)
+    return HaloState(_without_edges(halo), halo, ExpanderState(pattern))
+
+
+def _prepare_hops(mask: HopMask, graph: Shard, generator: Generator) -> HaloState:
+    # All shortest paths of a node lie within its neighborhood.
+    halo, row, col, _ = neighborhood(graph, mask.flow, mask.max_hops)
+    subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
+    pairs: WalkFeatures = graph.group.together(lambda: mask.prepare(subgraph))
+    kept = pairs.start < graph.num_nodes
+    start, visited, length, load = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
+    return HaloState(_without_edges(halo), halo, WalkFeatures(start, visited, length, load, halo.size, mask.max_hops))
+
+
+def _without_edges(halo: Halo) -> Graph:
+    return Graph(torch.empty(2, 0, dtype=torch.long, device=halo.nodes.device), halo.size)
+
+
+# Series of sparse masks.
+
+
+def _prepare_series(mask: PowerSeriesMask, graph: Shard, generator: Generator) -> Any:
+    return mask.prepare(graph, generator)  # that of the adjacency matrix, which is prepared as above
+
+
+def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+    adjacency: AdjacencyState = state.state
+    value = adjacency.weight.to(dtype).unsqueeze(0)
+    return HaloStructure(SparseStructure(), state.halo.number), (value, *adjacency.pattern.tensors)
+
+
+def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
+    alpha = mask.alpha
+    matrix, tensors = _matrix(state, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
+    product = Product(PolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
+    return MaskOperator(graph.segments, mask.heads, product)
+
+
+# Masks of random walks.
+
+
+def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
+    r"""Returns the seed of the walks, where they are drawn anew that of process 0."""
+    return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
+
+
+def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> tuple[ShardWalks, ShardWalks]:
+    return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+
+
+def _chain(query: tuple[Tensor, ShardWalks], key: tuple[Tensor, ShardWalks]) -> Product:
+    r"""Returns the product with :math:`\Phi \Psi^{\top}`: features of the nodes of this process are collected at the nodes that
+    walks visit, and read from there.
+    """
+    halves, tensors = [], []
+    for index, (value, walks) in enumerate((query, key)):
+        transposed = index == 1
+        halves.append(HaloStructure(SparseStructure(transposed), walks.halo.number, transposed))
+        tensors.append((value, *walks.features.pattern.tensors))
+    structure = ChainStructure(tuple(halves), tuple(map(len, tensors)))
+    return Product(structure, [tensor for group in tensors for tensor in group], tensors[0][0].size(1) + tensors[1][0].size(1))
+
+
+def _bind_walks(mask: GRFMask, graph: Shard, state: tuple[ShardWalks, ShardWalks]) -> MaskOperator:
+    query, key = state
+    f = mask.f
+    if mask.asymmetric is True:
+        operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
+        return _on_shard(graph, query.halo, operator)
+    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
+    value = query.features.values(f)
+    key_value = value if key is query and key_f is f else key.features.values(key_f)
+    return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+
+
+def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
+    if not mask.exact:
+        return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+    flow, hops = mask.flow, mask.walk_settings.max_walk_length
+    weighted = mask.walk_settings.transition == 'weight'
+    extended = graph.extended(flow)
+    weight = extended.weight.abs() if weighted else torch.ones_like(extended.weight)
+    graph_of_hops = extended.weighted(weight)
+    steps = AdjacencyMask(1, None, 'rw', flow)
+    state = HaloState(graph_of_hops, extended.halo, steps.prepare(graph_of_hops))
+    if mask.alpha == 0:
+        return state, None
+    # Norms of rows of the powers: all walks of a node lie within its neighborhood.
+    halo, row, col, weight = neighborhood(graph, flow, hops)
+    weight = weight.abs() if weighted else torch.ones_like(weight)
+    subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), flow)), halo.size, weight)
+    return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)
+
+
+def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
+    discounts = mask.discounts
+    if not mask.exact:
+        query, key = state
+        value = mask.normalized(query.features, discounts)
+        key_value = value if key is query else mask.normalized(key.features, discounts)
+        return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+    hops, gram = state
+    series = discounts * mask.walk_settings.survival.to(discounts)
+    matrix, tensors = _matrix(hops, discounts.dtype)
+    forward = Product(PolynomialStructure(matrix), (series, *tensors), series.size(1) * hops.state.pattern.nnz)
+    backward = forward.transposed()
+    chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
+    product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
+    if gram is not None:
+        scale = torch.einsum('hl,nlk,hk->nh', series, gram.to(series), series) ** (-mask.alpha / 2)
+        product = product.weighted(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
+    return MaskOperator(graph.segments, mask.heads, product)
+
+
+# Masks of an order or a grid.
+
+
+def _prepare_causal(mask: CausalMask, graph: Shard, generator: Generator) -> tuple[Tensor, ...]:
+    local = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.num_nodes, data=graph.data)
+    layouts: tuple[Tensor, ...] = graph.group.together(lambda: mask.prepare(local))
+    value = graph.nodes if mask.order is None else graph.attribute(mask.order, 'order').view(-1)
+    bounds = graph.group.gather((value.min().item(), value.max().item()))
+    for rank, (before, after) in enumerate(pairwise(bounds)):
+        if not before[1] < after[0]:
+            raise ArgumentError(
+                'order',
+                f'{before[1]} in process {rank} and {after[0]} in process {rank + 1}',
+                'shards in ascending order, without equal numbers in two of them',
+            )
+    return layouts
+
+
+def _bind_causal(mask: CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
+    product = mask.bind(graph, state).product
+    structure = ScanStructure(product.structure, graph.number)
+    return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
+
+
+def _prepare_grid(mask: ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
+    whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes, data=graph.data)
+    return whole, graph.group.together(lambda: mask.prepare(whole))
+
+
+def _bind_grid(mask: ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
+    product = mask.bind(*state).product
+    structure = ColumnsStructure(product.structure, graph.number)
+    return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
+
+
+_LOW_RANK = _Steps(_prepare_as_is, _bind_low_rank)
+
+#: Masks that a sharded graph supports, each as itself: a subclass may prepare something else.
+_STEPS: dict[type[Mask], _Steps] = {
+    PackingMask: _LOW_RANK,
+    LowRankMask: _LOW_RANK,
+    LearnedFeaturesMask: _LOW_RANK,
+    PaddingMask: _LOW_RANK,
+    StochasticRPEMask: _LOW_RANK,
+    SinDegreeMask: _Steps(_prepare_degrees, _bind_low_rank),
+    AdjacencyMask: _Steps(_prepare_adjacency, _bind_on_halo),
+    ExpanderMask: _Steps(_prepare_expander, _bind_on_halo),
+    HopMask: _Steps(_prepare_hops, _bind_on_halo),
+    PowerSeriesMask: _Steps(_prepare_series, _bind_series),
+    HeatKernelMask: _Steps(prepare_heat, bind_heat),
+    GRFMask: _Steps(_prepare_walks, _bind_walks),
+    RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
+    CausalMask: _Steps(_prepare_causal, _bind_causal),
+    ToeplitzMask: _Steps(_prepare_grid, _bind_grid),
+}
+_COMPOSED: tuple[type[Mask], ...] = (SumMask, ScaledMask, TransposedMask, HadamardMask, MultiHeadMask)

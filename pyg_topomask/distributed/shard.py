@@ -1,0 +1,151 @@
+r"""What one process holds of a graph that several processes hold together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.distributed.communication import Processes
+from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.forward_pass import ForwardPass
+from pyg_topomask.graph import Graph
+from pyg_topomask.segments import Segments
+
+
+class ShardSegments(Segments):
+    r"""The nodes of one process, as a part of one graph."""
+
+    def __init__(self, graph: Shard, num_nodes: int, device: torch.device) -> None:
+        super().__init__(num_nodes, device=device)
+        self.shard = graph
+
+    @property
+    def position(self) -> Tensor:
+        nodes: Tensor = self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
+        return nodes
+
+    def _measured(self) -> tuple[int, int]:
+        return self.shard.total_nodes, self.shard.total_nodes**2
+
+    def maximum(self, x: Tensor) -> Tensor:
+        largest: Tensor = self.shard.group.maximum(x.amax(0, keepdim=True))
+        return largest.expand_as(x)
+
+
+class Shard(Graph, Numbered):
+    r"""The nodes of this process, the edges that they receive, and what the processes tell each other of the others. The nodes
+    of each process have consecutive ids, which are their numbers in the whole graph if these follow each other too.
+
+    Args:
+        group (Processes): The processes.
+        offsets (torch.Tensor): Where the ids of each process begin, and :math:`N`, :obj:`[P + 1]`.
+        edges (tuple): Rows, which are targets counted from the first node of this process, columns, which are ids of sources,
+            weights, and numbers of the edges in the whole graph, :obj:`[E]` each; weights and numbers may be :obj:`None`.
+        new_of_original (torch.Tensor, optional): The id of each node, if it is not its number, :obj:`[N]`.
+        folder (Path, optional): Where tables of all edges lie, rather than in memory.
+    """
+
+    def __init__(
+        self,
+        group: Processes,
+        offsets: Tensor,
+        edges: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
+        new_of_original: Tensor | None,
+        folder: Path | None,
+    ) -> None:
+        # Not that of the base class, which checks edges between nodes of this process.
+        Numbered.__init__(self)
+        row, col, weight, self.edge_ids = edges
+        self.group = group
+        self.offsets = offsets
+        self.folder = folder
+        self.new_of_original = new_of_original
+        self.original_of_new = None if new_of_original is None else torch.argsort(new_of_original)
+        self.first = int(offsets[group.rank])
+        num_nodes = int(offsets[group.rank + 1]) - self.first
+        self.segments = ShardSegments(self, num_nodes, row.device)
+        self.forward_pass = ForwardPass()
+        self.data = None
+        self._states = {}
+        self._read = {}
+        self._calls: set[str] = set()
+        halo, extended = Halo.of_columns(group, offsets, col)
+        self.halo = halo
+        self.edge_weight = weight
+        self._extended = {'source_to_target': ExtendedGraph(halo, row, extended, weight, 'source_to_target')}
+        self.edge_index = self._extended['source_to_target'].edge_index
+        self.total_edges = sum(group.gather(row.numel()))
+
+    @property
+    def total_nodes(self) -> int:
+        r"""The number of nodes of all processes :math:`N`."""
+        return int(self.offsets[-1])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        r"""The number of nodes of each process."""
+        return tuple(self.offsets.diff().tolist())
+
+    @property
+    def bytes_sent(self) -> int:
+        r"""The bytes that this process has sent for all graphs of this :obj:`timeout`."""
+        return self.group.bytes_sent
+
+    @property
+    def nodes(self) -> Tensor:
+        r"""The nodes of this process, by their numbers in the whole graph, :obj:`[n]`: :obj:`x[sharded.nodes]` are their
+        features.
+        """
+        return self.segments.position
+
+    def original(self, nodes: Tensor) -> Tensor:
+        r"""Returns the numbers in the whole graph of ids, in which the nodes of each process follow each other."""
+        return nodes if self.original_of_new is None else self.original_of_new[nodes]
+
+    def ids(self, nodes: Tensor) -> Tensor:
+        r"""Returns the ids of nodes by their numbers in the whole graph."""
+        return nodes if self.new_of_original is None else self.new_of_original[nodes]
+
+    def union(self, first: Halo, second: Halo) -> Halo:
+        r"""Returns the halo of the nodes of two, which the graph keeps. All processes call this."""
+        key = 'halo', first.number, second.number
+        return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
+
+    def check_call(self, signature: str) -> None:
+        r"""Raises an error in all processes unless all of them call layers of the same sizes, when one is called first.
+
+        Args:
+            signature (str): What the processes have to agree on.
+        """
+        if signature not in self._calls:
+            self.group.check_equal('layer', signature)
+            self._calls.add(signature)
+
+    def extended(self, flow: str) -> ExtendedGraph:
+        r"""Returns the rows of the adjacency matrix of a flow at the nodes of this process. All processes call this."""
+        if flow not in self._extended:
+            given = self._extended['source_to_target']
+            source, target = self.halo.ids()[given.edge_index]
+            owner = torch.searchsorted(self.offsets, source, right=True) - 1
+            weights = [] if self.edge_weight is None else [self.edge_weight]
+            row, col, *weight = self.group.exchange_any([source, target, *weights], owner)
+            halo, extended = Halo.of_columns(self.group, self.offsets, col)
+            self._extended[flow] = ExtendedGraph(halo, row - self.first, extended, weight[0] if weight else None, flow)
+        return self._extended[flow]
+
+    def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
+        raise ArgumentError('graph', 'the rows of a whole graph', 'ShardedGraph.extended(flow)', verb='is')
+
+    def to(self, device: torch.device | str) -> Graph:
+        if torch.empty(0, device=device).device == self.device:
+            return self
+        raise ArgumentError('device', str(device), f'{self.device}, where the graph was made', verb='is')
+
+    def __repr__(self) -> str:
+        return (
+            f'{type(self).__name__}(num_nodes={self.num_nodes} of {self.total_nodes}, num_edges={self.num_edges} of '
+            f'{self.total_edges}, process {self.group.rank} of {self.group.size})'
+        )

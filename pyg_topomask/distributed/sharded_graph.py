@@ -1,0 +1,331 @@
+r"""A graph that several processes hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+import pyg_topomask.distributed.attention as attention
+from pyg_topomask.distributed.communication import Processes, processes
+from pyg_topomask.distributed.convolution import check_nodes, convolve
+from pyg_topomask.distributed.masks import bind_mask, prepare_mask
+from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph, check_edges
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.splitmix import splitmix
+
+__all__ = ['ShardedGraph']
+
+# Edges that are read of a file at a time.
+_BLOCK = 2**21
+
+
+class ShardedGraph(Shard):
+    r"""A graph whose nodes are divided among the processes that :obj:`torchrun` has started. Layers are called with the
+    features of the nodes of this process, :obj:`layer(x, graph=sharded)`, and return their rows of the output for the whole
+    graph. Their gradients are exact as well, if every process calls :obj:`backward`: what counts is the sum of the losses of
+    all processes, see :func:`~pyg_topomask.distributed.mean_over_nodes`. Gradients of parameters are then summed by
+    :func:`~pyg_topomask.distributed.sum_gradients`.
+
+    A process holds the edges that its nodes receive, and lists of the nodes of other processes that these come from (the halo).
+    Make the graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes.
+    Without processes it is a graph of one shard.
+
+    What layers send follows from what masks can do. The table counts the numbers (of 4 bytes in float32) that a process sends
+    for a layer with :math:`H` heads, :math:`m` features and :math:`d` channels of a head. :math:`S` is the number of its nodes
+    that other processes have in their halos, each as often as in how many, and :math:`R` that of the nodes in its halo.
+    :math:`P` is the number of processes. :attr:`bytes_sent` counts the bytes; a sum over the processes counts as that of a
+    ring.
+
+    .. list-table::
+        :header-rows: 1
+
+        * - mask
+          - forward
+          - backward
+        * - packing, and others of rank :math:`r`
+          - :math:`2 \frac{P - 1}{P} r H m (d + 2)`
+          - as forward
+        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also with softmax
+          - :math:`S H (m + d)`
+          - :math:`R H (m + d)`
+        * - power series and heat kernels of degree :math:`K`
+          - :math:`S K H m (d + 2)`
+          - :math:`(S + R) K H m (d + 1)`
+        * - exact RWGNK of :math:`K` hops
+          - :math:`(S + R) K H m (d + 2)`
+          - :math:`2 (S + R) K H m (d + 1)`
+        * - GRF, sampled RWGNK; the halo is that of the walks
+          - :math:`(S + R) H m (d + 2)`
+          - :math:`2 (S + R) H m (d + 1)`
+        * - causal
+          - :math:`(P - 1) H m (d + 2)`
+          - :math:`2 (P - 1) H m (d + 1)`
+        * - Toeplitz, for :math:`n` nodes of each process
+          - :math:`2 \frac{P - 1}{P} n H m (d + 2)`
+          - :math:`4 \frac{P - 1}{P} n H m (d + 1)`
+        * - k-MIP; the halo is that of the keys chosen
+          - :math:`(P - 1) n H d + S H (m + d)`, and :math:`R` ids
+          - :math:`R H (m + d)`
+
+    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R`.
+    """
+
+    @classmethod
+    def from_graph(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        partition: Tensor | None = None,
+        timeout: float = 600.0,
+        folder: str | PathLike[str] | None = None,
+    ) -> ShardedGraph:
+        r"""Makes the shards of a graph that every process has.
+
+        Args:
+            edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`.
+            num_nodes (int): The number of nodes :math:`N`.
+            edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
+            partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, as METIS finds one; :obj:`None` divides
+                the nodes in their order into equal parts. (default: :obj:`None`)
+            timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
+            folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see
+                and map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
+
+        Raises:
+            ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have
+                different graphs, or a process would have no node.
+
+        Example:
+            >>> sharded = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+            >>> sharded.num_nodes, sharded.total_nodes
+            (2, 2)
+        """
+        group = processes(timeout)
+        group.together(lambda: check_edges(edge_index, num_nodes, edge_weight, None))
+        group.check_equal('edge_index, edge_weight', _fingerprint(edge_index, edge_weight))
+        size = edge_index.size(1)
+        part = torch.arange(size * group.rank // group.size, size * (group.rank + 1) // group.size, device=edge_index.device)
+        weight = None if edge_weight is None else edge_weight[part]
+        return cls._of_parts([(edge_index[:, part], weight, part)], num_nodes, partition, group, folder)
+
+    @classmethod
+    def from_parts(
+        cls,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        partition: Tensor | None = None,
+        timeout: float = 600.0,
+        folder: str | PathLike[str] | None = None,
+    ) -> ShardedGraph:
+        r"""Makes the shards of a graph of which each process has some of the edges, each edge in one process, whichever. The
+        arguments are those of :meth:`from_graph`.
+        """
+        return cls._of_parts([(edge_index, edge_weight, None)], num_nodes, partition, processes(timeout), folder)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        num_nodes: int,
+        weight_path: str | PathLike[str] | None = None,
+        partition: Tensor | None = None,
+        timeout: float = 600.0,
+        folder: str | PathLike[str] | None = None,
+    ) -> ShardedGraph:
+        r"""Makes the shards of a graph in a file of NumPy, which no process reads as a whole.
+
+        Args:
+            path (str or path): The edges, int32 or int64 of shape :obj:`[2, E]`, as :func:`numpy.save` writes them.
+            num_nodes (int): The number of nodes :math:`N`.
+            weight_path (str or path, optional): The weights, floating point numbers :obj:`[E]`. (default: :obj:`None`)
+            partition, timeout, folder: See :meth:`from_graph`.
+        """
+        group = processes(timeout)
+        parts = group.together(lambda: _FileParts(Path(path), None if weight_path is None else Path(weight_path), group))
+        group.check_equal('path', f'{parts.size} edges')
+        return cls._of_parts(parts, num_nodes, partition, group, folder)
+
+    @classmethod
+    def from_data(
+        cls,
+        data: Data,
+        partition: Tensor | None = None,
+        timeout: float = 600.0,
+        folder: str | PathLike[str] | None = None,
+    ) -> ShardedGraph:
+        r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process
+        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
+
+        Args:
+            data (torch_geometric.data.Data): One graph.
+            partition, timeout, folder: See :meth:`from_graph`.
+        """
+        whole = Graph.from_data(data)
+        if whole.num_graphs != 1:
+            raise ArgumentError('data', f'a batch of {whole.num_graphs} graphs', 'one graph', verb='is')
+        graph = cls.from_graph(whole.edge_index, whole.num_nodes, whole.edge_weight, partition, timeout, folder)
+        local = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+        nodes = graph.segments.position
+        for name, value in data.to_dict().items():
+            if name in ('edge_index', 'adj_t', 'num_nodes', 'batch', 'ptr') or name.startswith(('grf_', 'rwgnk_')):
+                continue
+            if isinstance(value, Tensor) and value.dim() > 0 and data.is_edge_attr(name):
+                value = value[graph.edge_ids]
+            elif isinstance(value, Tensor) and value.dim() > 0 and data.is_node_attr(name):
+                value = value[nodes]
+            local[name] = value
+        graph.data = local
+        return graph
+
+    @classmethod
+    def _of_parts(
+        cls,
+        parts: Any,
+        num_nodes: int,
+        partition: Tensor | None,
+        group: Processes,
+        folder: str | PathLike[str] | None,
+    ) -> ShardedGraph:
+        r"""Sends every edge to the process of its target, block by block; all processes have as many blocks."""
+        group.check_equal('num_nodes', num_nodes)
+        group.check_equal('folder', folder)
+        offsets, new = _divide(num_nodes, partition, group)
+        received: list[list[Tensor]] = []
+        for edge_index, weight, ids in parts:
+
+            def check(edge_index: Tensor = edge_index, weight: Tensor | None = weight) -> None:
+                check_edges(edge_index, num_nodes, weight, None)
+                if weight is not None and weight.requires_grad:
+                    raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
+
+            group.together(check)
+            offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
+            source, target = (end if new is None else new[end] for end in edge_index.long())
+            owner = torch.searchsorted(offsets, target, right=True) - 1
+            tensors = [target, source, *(each for each in (weight, ids) if each is not None)]
+            group.check_equal('edge_weight', None if weight is None else weight.dtype)
+            received.append(group.exchange_any(tensors, owner))
+            has_weight, has_ids = weight is not None, ids is not None
+        columns: list[Tensor] = []
+        while received[0]:  # one after the other: there are many edges
+            columns.append(torch.cat([block.pop(0) for block in received]))
+        order = torch.argsort(columns[0], stable=True)
+        row, col, *rest = [columns.pop(0).index_select(0, order) for _ in range(len(columns))]
+        weight = rest.pop(0) if has_weight else None
+        edges = row - int(offsets[group.rank]), col, weight, rest.pop(0) if has_ids else None
+        return cls(group, offsets, edges, new, None if folder is None else Path(folder))
+
+    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
+        return prepare_mask(mask, self, generator)
+
+    def bind_mask(self, mask: Any, state: Any) -> MaskOperator:
+        return bind_mask(mask, self, state)
+
+    def convolve(self, conv: Any, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
+        return convolve(conv, x, self, **kwargs)
+
+    def check_layer(self, layer: torch.nn.Module) -> None:
+        check_nodes(layer)
+
+    def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
+        return attention.linear_attention(q, k, v, mask, route, self)
+
+    def softmax_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+        return attention.softmax_attention(q, k, v, mask, dropout, self)
+
+    def topk_attention(self, q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float) -> Tensor:
+        return attention.topk_attention(q, k, v, num, dropout, self)
+
+
+class _FileParts:
+    r"""The share of this process of the edges in a file, in blocks; all processes have as many."""
+
+    def __init__(self, path: Path, weight_path: Path | None, group: Processes) -> None:
+        self.edges, shape = _opened(path, 2, np.integer, 'path')
+        self.weights = None
+        if weight_path is not None:
+            self.weights, weight_shape = _opened(weight_path, 1, np.floating, 'weight_path')
+            if weight_shape != shape[1:]:
+                raise ArgumentError('weight_path', f'{weight_shape[0]} weights', f'{shape[1]}, one for each edge')
+        self.size = shape[1]
+        share = range(self.size * group.rank // group.size, self.size * (group.rank + 1) // group.size)
+        rounds = max(1, -(-(self.size // group.size + 1) // _BLOCK))
+        self.bounds = [share.start + len(share) * index // rounds for index in range(rounds + 1)]
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None, None]]:
+        for begin, end in zip(self.bounds[:-1], self.bounds[1:], strict=True):
+            edge_index = torch.stack([self.edges(row * self.size + begin, end - begin) for row in range(2)])
+            yield edge_index, None if self.weights is None else self.weights(begin, end - begin), None
+
+
+def _opened(path: Path, dims: int, kind: type, argument: str) -> tuple[Callable[[int, int], Tensor], tuple[int, ...]]:
+    r"""Returns a function that reads numbers of a file, by where they begin and how many there are, and the shape."""
+    with path.open('rb') as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(file)
+        start = file.tell()
+    if len(shape) != dims or (dims == 2 and shape[0] != 2) or fortran or not np.issubdtype(dtype, kind):
+        kinds = 'int32 and int64 of shape [2, E]' if dims == 2 else 'floating point numbers of shape [E]'
+        raise ArgumentError(argument, f'{path} of shape {shape} of {dtype}', f'{kinds}, in C order')
+
+    def numbers(begin: int, count: int) -> Tensor:
+        return torch.from_numpy(np.fromfile(path, dtype, count, offset=start + begin * dtype.itemsize))
+
+    return numbers, shape
+
+
+def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple[Tensor, Tensor | None]:
+    r"""Returns where the nodes of each process begin, and the id of each node if it is not its number."""
+
+    def check() -> None:
+        accepted = f'a tensor [{num_nodes}] of whole numbers from 0 to {group.size - 1}'
+        if partition is None:
+            return
+        if not isinstance(partition, Tensor) or partition.shape != (num_nodes,) or partition.is_floating_point():
+            got = tuple(partition.shape) if isinstance(partition, Tensor) else type(partition).__name__
+            raise ArgumentError('partition', got, accepted, verb='is')
+        if num_nodes > 0 and (int(partition.min()) < 0 or int(partition.max()) >= group.size):
+            raise ArgumentError('partition', f'{int(partition.min())} to {int(partition.max())}', accepted, verb='is')
+
+    group.together(check)
+    new = None
+    if partition is None:
+        offsets = torch.tensor([num_nodes * rank // group.size for rank in range(group.size + 1)])
+    else:
+        group.check_equal('partition', int(splitmix(torch.arange(num_nodes) * group.size + partition).sum()))
+        count = torch.bincount(partition, minlength=group.size)
+        offsets = torch.nn.functional.pad(count.cumsum(0), (1, 0))
+        order = torch.argsort(partition, stable=True)
+        new = torch.empty_like(order)
+        new[order] = torch.arange(num_nodes)
+    empty = (offsets.diff() == 0).nonzero().flatten().tolist()
+    if empty:
+        raise ArgumentError(
+            'num_nodes' if partition is None else 'partition',
+            f'{num_nodes} nodes for {group.size} processes, of which process {empty[0]} has none',
+            'at least one node for each process',
+            verb='is',
+        )
+    return offsets, new
+
+
+def _fingerprint(edge_index: Tensor, weight: Tensor | None) -> tuple[int, int, int | None]:
+    source, target = edge_index.long()
+    edges = splitmix((source << 32) ^ target)
+    return (
+        edge_index.size(1),
+        int(edges.sum()),
+        None if weight is None else int((edges * weight.float().view(torch.int32)).sum()),
+    )

@@ -1,0 +1,201 @@
+r"""How masks multiply on a graph that several processes hold: structures whose products communicate.
+
+They take and return the rows of this process, :obj:`[n, H, c]`. Those that stand for other masks wrap the structure of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
+from pyg_topomask.distributed.halo import BY_NUMBER, Halo
+from pyg_topomask.structures import Composition, MaskStructure
+
+
+@dataclass(frozen=True)
+class SummedStructure(MaskStructure):
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}`: a sum over all nodes, then factors of each. Tensors: the factors of the nodes of
+    this process, :obj:`[n, H or 1, r]`.
+
+    Args:
+        shard (int): The number of the graph.
+    """
+
+    shard: int
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        left, right = (factor.to(x.dtype) for factor in tensors)
+        sums = torch.stack([(right[..., rank, None] * x).sum(0) for rank in range(right.size(-1))])
+        sums = sum_over_processes(sums, BY_NUMBER[self.shard].group)
+        terms = [left[..., rank, None] * each for rank, each in enumerate(sums)]
+        total: Tensor = sum(terms[1:], start=terms[0])
+        return total
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply([factor.abs() for factor in tensors], x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        left, right = tensors
+        return self, (right, left)
+
+
+@dataclass(frozen=True)
+class HaloStructure(MaskStructure):
+    r"""The rows of this process of a mask that is given on the extended nodes, or the rows of its transpose.
+
+    Args:
+        inner (MaskStructure): How it multiplies on the extended nodes.
+        halo (int): The number of their halo.
+        transposed (bool): The product of every process with its rows is sent to the nodes that it belongs to.
+            (default: :obj:`False`)
+    """
+
+    inner: MaskStructure
+    halo: int
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        halo: Halo = BY_NUMBER[self.halo]
+        if self.transposed:
+            return halo.scatter(self.inner.apply(tensors, halo.pad(x)))
+        return self.inner.apply(tensors, halo.gather(x))[: halo.num_nodes]
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        halo: Halo = BY_NUMBER[self.halo]
+        if self.transposed:
+            return halo.scatter(self.inner.magnitude(tensors, halo.pad(x)))
+        return self.inner.magnitude(tensors, halo.gather(x))[: halo.num_nodes]
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, transposed = self.inner.transpose(tensors)
+        return HaloStructure(inner, self.halo, not self.transposed), transposed
+
+
+@dataclass(frozen=True)
+class ChainStructure(Composition):
+    r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        for structure, group in reversed(self._split(tensors)):
+            x = structure.apply(group, x)
+        return x
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        for structure, group in reversed(self._split(tensors)):
+            x = structure.magnitude(group, x)
+        return x
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        transposes = [structure.transpose(group) for structure, group in reversed(self._split(tensors))]
+        structures, groups = zip(*transposes, strict=True)
+        chain = replace(self, structures=structures, lengths=tuple(map(len, groups)))
+        return chain, tuple(tensor for group in groups for tensor in group)
+
+
+@dataclass(frozen=True)
+class PolynomialStructure(MaskStructure):
+    r""":math:`\sum_k c_k \mathbf{B}^k` or, with Chebyshev polynomials, :math:`\sum_k c_k T_k(\mathbf{B})`, a product after the
+    other. Tensors: the coefficients, :obj:`[H or 1, K + 1]`, and those of :math:`\mathbf{B}`, whose entries come first.
+
+    Args:
+        inner (MaskStructure): How :math:`\mathbf{B}` multiplies.
+        chebyshev (bool): Whether the polynomials are those of Chebyshev. (default: :obj:`False`)
+        error (float): What is added to the magnitude, times the largest entry of the graph. (default: :obj:`0.0`)
+        shard (int): The number of the graph. (default: :obj:`-1`)
+    """
+
+    inner: MaskStructure
+    chebyshev: bool = False
+    error: float = 0.0
+    shard: int = -1
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        coefficients, *matrix = tensors
+        coefficients = coefficients.to(x.dtype).unsqueeze(-1)
+        before = current = x
+        out = coefficients[:, 0] * x
+        for k in range(1, coefficients.size(1)):
+            product = self.inner.apply(matrix, current)
+            before, current = current, 2.0 * product - before if self.chebyshev and k > 1 else product
+            out = out + coefficients[:, k] * current
+        return out
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        coefficients, value, *pattern = tensors
+        if not self.chebyshev:
+            return self.apply((coefficients.abs(), value.abs(), *pattern), x)
+        # Pattern and entries are those of a square matrix on the extended nodes, whose diagonal keeps its sign.
+        rowptr, col = pattern[0], pattern[1]
+        rows = torch.arange(rowptr.numel() - 1, device=col.device, dtype=col.dtype)
+        row = rows.repeat_interleave(rowptr.diff(), output_size=col.numel())
+        bound = torch.where(row == col, value, value.abs())
+        product = self.apply((coefficients, bound, *pattern), x).clamp(min=0.0)
+        largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
+        bounded: Tensor = product + max(1.0, self.error / (16 * torch.finfo(x.dtype).eps)) * largest
+        return bounded
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, matrix = self.inner.transpose(tensors[1:])
+        return replace(self, inner=inner), (tensors[0], *matrix)
+
+
+@dataclass(frozen=True)
+class ScanStructure(MaskStructure):
+    r"""Prefix sums over the nodes of all processes: those of this process, and what the processes before it hold.
+
+    Args:
+        inner (MaskStructure): The prefix sums of the nodes of this process.
+        shard (int): The number of the graph.
+        after (bool): Suffix sums. (default: :obj:`False`)
+    """
+
+    inner: MaskStructure
+    shard: int
+    after: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.inner.apply(tensors, x) + sum_before(x.sum(0), BY_NUMBER[self.shard].group, self.after)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self.apply(tensors, x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, transposed = self.inner.transpose(tensors)
+        return ScanStructure(inner, self.shard, not self.after), transposed
+
+
+@dataclass(frozen=True)
+class ColumnsStructure(MaskStructure):
+    r"""A mask on all nodes, multiplied by some of the columns in each process.
+
+    Args:
+        inner (MaskStructure): How it multiplies on all nodes.
+        shard (int): The number of the graph.
+    """
+
+    inner: MaskStructure
+    shard: int
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._on_columns(tensors, x, self.inner.apply)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._on_columns(tensors, x, self.inner.magnitude)
+
+    def _on_columns(self, tensors: Sequence[Tensor], x: Tensor, product: object) -> Tensor:
+        shard = BY_NUMBER[self.shard]
+        columns = all_rows(x, shard.group, shard.sizes)
+        if shard.new_of_original is not None:
+            columns = columns.index_select(0, shard.new_of_original)
+        columns = product(tensors, columns)  # type: ignore[operator]
+        if shard.original_of_new is not None:
+            columns = columns.index_select(0, shard.original_of_new)
+        return some_rows(columns, shard.group, shard.sizes, x.size(2))
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, transposed = self.inner.transpose(tensors)
+        return ColumnsStructure(inner, self.shard), transposed

@@ -1,0 +1,207 @@
+r"""What training on a sharded graph needs beside the layers: a loss, gradients and norms of all nodes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.nn import LayerNorm
+
+from pyg_topomask.distributed.communication import Processes, sum_over_processes
+from pyg_topomask.distributed.convolution import check_nodes
+from pyg_topomask.distributed.sharded_graph import ShardedGraph
+from pyg_topomask.errors import ArgumentError
+
+__all__ = ['GlobalBatchNorm', 'GlobalLayerNorm', 'check_parameters', 'convert_norms', 'mean_over_nodes', 'sum_gradients']
+
+
+class _Shared(torch.autograd.Function):
+    r"""The sum over the processes, one number that all have. As a loss it counts once, so that nothing is sent backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Processes) -> Tensor:
+        return group.sum(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0], None
+
+
+def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
+    r"""Returns the mean over the nodes of all processes, the same number in each. It is a loss: after :obj:`backward` in all
+    processes, features have its gradient, and parameters the share of the process in it, see :func:`sum_gradients`.
+
+    Args:
+        values (torch.Tensor): A number for each node that counts, such as the cross-entropy of the labelled nodes of this
+            process, :obj:`[n]`.
+        graph (ShardedGraph): The graph.
+
+    Example:
+        >>> graph = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> mean_over_nodes(torch.tensor([1.0, 2.0]), graph)
+        tensor(1.5000)
+    """
+    number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
+    count = graph.group.sum(number).clamp(min=1.0)
+    total: Tensor = _Shared.apply(values.sum() / count.to(values), graph.group)
+    return total
+
+
+def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
+    r"""Sums the gradients of the parameters over the processes, in one piece for each data type. Call it between
+    :obj:`loss.backward()` and :obj:`optimizer.step()`. (:class:`torch.nn.parallel.DistributedDataParallel` averages them: there
+    multiply the loss by the number of processes, and leave out this call.)
+
+    Args:
+        module (torch.nn.Module): The model.
+        graph (ShardedGraph): The graph.
+    """
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    for dtype in dict.fromkeys(parameter.dtype for parameter in parameters):
+        group = [parameter for parameter in parameters if parameter.dtype == dtype]
+        # A parameter that one process has not used has a gradient of zero there.
+        grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in group]
+        total = graph.group.sum(torch.cat([grad.flatten() for grad in grads]))
+        for parameter, grad in zip(group, total.split([grad.numel() for grad in grads]), strict=True):
+            parameter.grad = grad.view_as(parameter).clone()
+
+
+def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
+    r"""Raises an error in all processes unless they have the same model, such as one made with the same seed.
+
+    Args:
+        module (torch.nn.Module): The model.
+        graph (ShardedGraph): The graph.
+
+    Raises:
+        ValueError: If parameters or buffers differ; the message names the first of them.
+    """
+    state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
+    graph.group.check_equal('module', [(name, tuple(value.shape), value.dtype) for name, value in state.items()])
+    sums = graph.group.gather([float(value.double().sum() + value.double().square().sum()) for value in state.values()])
+    for name, *values in zip(state, *sums, strict=True):
+        if len(set(map(repr, values))) > 1:
+            raise ArgumentError('module', f'{name} of different numbers in the processes', 'a model with the same seed in all')
+
+
+class GlobalBatchNorm(torch.nn.BatchNorm1d):
+    r"""Batch normalization with the mean and the variance of the nodes of all processes. Its parameters and buffers are those
+    of :class:`torch.nn.BatchNorm1d`. It sends :math:`2 C + 1` numbers, and in the backward pass :math:`2 C + 1`.
+
+    Args:
+        norm (torch.nn.BatchNorm1d): The normalization that it takes the parameters and buffers of.
+        graph (ShardedGraph): The graph.
+    """
+
+    def __init__(self, norm: torch.nn.BatchNorm1d, graph: ShardedGraph) -> None:
+        super().__init__(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
+        self._parameters = norm._parameters
+        self._buffers = norm._buffers
+        self.group = graph.group
+        self.train(norm.training)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training and self.running_mean is not None:
+            return super().forward(input)
+        x, mean, variance, count = _moments(input, self.group, 0)
+        if self.training and self.running_mean is not None and self.running_var is not None:
+            self._update(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1.0))
+        out = (x - mean) * (variance + self.eps).rsqrt()
+        if self.weight is not None:
+            out = out * self.weight + self.bias
+        return out.to(input.dtype)
+
+    @torch.no_grad()
+    def _update(self, mean: Tensor, variance: Tensor) -> None:
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        assert self.num_batches_tracked is not None
+        self.num_batches_tracked.add_(1)
+        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
+        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
+        self.running_var.lerp_(variance.to(self.running_var.dtype), share)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalBatchNorm:
+        return _copied(self, memo)
+
+
+class GlobalLayerNorm(LayerNorm):
+    r"""Layer normalization of PyG in the mode :obj:`"graph"`: with the mean and the deviation of all features of the nodes of
+    all processes. Its parameters are those of :class:`torch_geometric.nn.LayerNorm`. It sends 3 numbers, also in the backward
+    pass.
+
+    Args:
+        norm (torch_geometric.nn.LayerNorm): The normalization that it takes the parameters of.
+        graph (ShardedGraph): The graph.
+    """
+
+    def __init__(self, norm: LayerNorm, graph: ShardedGraph) -> None:
+        super().__init__(norm.in_channels, norm.eps, norm.affine, norm.mode)
+        self._parameters = norm._parameters
+        self.group = graph.group
+        self.train(norm.training)
+
+    def forward(self, x: Tensor, batch: Tensor | None = None, batch_size: int | None = None) -> Tensor:
+        centered, mean, variance, _ = _moments(x, self.group, None)
+        # The root has no gradient at 0, where every feature is the mean.
+        deviation = variance.masked_fill(variance == 0, 1.0).sqrt().masked_fill(variance == 0, 0.0)
+        out: Tensor = (centered - mean) / (deviation + self.eps)
+        if self.weight is not None:
+            out = out * self.weight + self.bias
+        return out.to(x.dtype)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalLayerNorm:
+        return _copied(self, memo)
+
+
+Norm = TypeVar('Norm', GlobalBatchNorm, GlobalLayerNorm)
+
+
+def _copied(norm: Norm, memo: dict[int, Any]) -> Norm:
+    r"""Copies a normalization, but for its processes, which all copies share."""
+    copied = norm.__new__(type(norm))
+    memo[id(norm)] = copied
+    memo[id(norm.group)] = norm.group
+    copied.__dict__.update({name: copy.deepcopy(value, memo) for name, value in norm.__dict__.items()})
+    return copied
+
+
+def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    r"""Returns the features in float32 or better, and their mean, variance and number over all processes."""
+    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    count = x.new_full((1,), float(x.numel() if dim is None else x.size(0)))
+    sums = sum_over_processes(torch.cat([x.sum(dim).view(-1), count]), group)
+    count = sums[-1].detach()
+    mean = sums[:-1] / count
+    variance = sum_over_processes((x - mean).square().sum(dim).view(-1), group) / count
+    return x, mean, variance, count
+
+
+def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Module:
+    r"""Replaces every normalization over nodes in a model by one over the nodes of all processes, in place, and returns the
+    model: :class:`torch.nn.BatchNorm1d`, also within :class:`torch_geometric.nn.BatchNorm`, by :class:`GlobalBatchNorm`, and
+    :class:`torch_geometric.nn.LayerNorm` in its mode :obj:`"graph"` by :class:`GlobalLayerNorm`. The state dictionary stays the
+    same.
+
+    Args:
+        module (torch.nn.Module): The model.
+        graph (ShardedGraph): The graph.
+
+    Raises:
+        ValueError: If the model has another normalization over nodes.
+
+    Example:
+        >>> graph = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> convert_norms(torch.nn.BatchNorm1d(4), graph)
+        GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+    """
+    check_nodes(module, converted=False)
+    if type(module) is torch.nn.BatchNorm1d:
+        return GlobalBatchNorm(module, graph)
+    if type(module) is LayerNorm and module.mode == 'graph':
+        return GlobalLayerNorm(module, graph)
+    for name, child in module.named_children():
+        module.add_module(name, convert_norms(child, graph))
+    return module

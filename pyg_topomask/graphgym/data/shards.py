@@ -1,0 +1,45 @@
+r"""Loaders of the shards of one graph."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.loader import DataLoader
+
+from pyg_topomask.distributed import ShardedGraph
+from pyg_topomask.errors import ArgumentError
+
+
+def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
+    r"""Divides the nodes of the graph of some loaders among the processes. Returns the sharded graph, and loaders of the shard
+    of this process, whose attribute :obj:`sharded` is that graph. All processes call this.
+
+    Args:
+        loaders (list): The loaders of the splits, as :func:`~pyg_topomask.graphgym.data.loaders.create_loaders` returns them.
+
+    Raises:
+        ValueError: If they load other than one graph, or the model is none that sharded graphs support.
+    """
+    single = all(type(loader) is DataLoader and len(loader.dataset) == 1 for loader in loaders)
+    if not single or cfg.dataset.task != 'node':
+        raise ArgumentError(
+            'topomask.shard',
+            f"'graph' for dataset {cfg.dataset.name!r}, task {cfg.dataset.task!r}, train.sampler {cfg.train.sampler!r}",
+            'data sets of one graph with the task node and the sampler full_batch, and for others batch',
+        )
+    if cfg.model.type != 'TopoGPSModel':
+        raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel', verb='is')
+    graph = ShardedGraph.from_data(loaders[0].dataset[0])
+    shard: Any = copy(graph.data)
+    shard.sharded = graph
+    only: Any = [shard]  # which torch takes for a data set
+    return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=_only) for _ in loaders]
+
+
+def _only(shards: list[Data]) -> Data:
+    # A copy, because a model writes features to its batch.
+    return copy(shards[0])

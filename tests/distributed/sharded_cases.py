@@ -1,0 +1,201 @@
+"""Layers that several processes run on the shards of a graph, and one process on the whole graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv, GINConv, PNAConv, SAGEConv
+from torch_geometric.utils import to_undirected
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    GRFMask,
+    HeatKernelMask,
+    HopMask,
+    LearnedFeaturesMask,
+    LowRankMask,
+    MultiHeadMask,
+    PackingMask,
+    PaddingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    SinDegreeMask,
+    StochasticRPEMask,
+    ToeplitzMask,
+)
+from pyg_topomask.nn import (
+    AsymmetricGRFAttention,
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    SinDegreeAttention,
+    TopoGPSConv,
+)
+
+CHANNELS, NODES = 8, 48
+
+
+def data_of(kind: str) -> Data:
+    """A graph with an isolated node, self-loops and parallel edges: directed with weights of both signs, or undirected."""
+    generator = torch.Generator().manual_seed(3)
+    edge_index = torch.randint(NODES - 1, (2, 130), generator=generator)
+    weight: Tensor | None = torch.rand(130, generator=generator, dtype=torch.float64) + 0.3
+    if kind == 'undirected':
+        edge_index, weight = to_undirected(edge_index, weight, reduce='add')
+    elif kind == 'one_sided':  # the nodes of the second process receive nothing
+        edge_index[1] %= NODES // 2
+    elif kind == 'directed':
+        weight = weight * (1 - 2 * (torch.arange(130) % 5 == 0).double())
+    features = torch.randn(NODES, 8 + 6, generator=generator, dtype=torch.float64)
+    if kind == 'unweighted':
+        weight = None
+    return Data(
+        x=features[:, :CHANNELS],
+        edge_index=edge_index,
+        edge_weight=weight,
+        mask_left=features[:, 8:10].abs(),
+        mask_right=features[:, 10:12].abs(),
+        valid=torch.arange(NODES) % 7 != 0,
+        time=torch.arange(NODES) // 3,
+        grid_shape=torch.tensor([[6, 8]]),
+        num_nodes=NODES,
+    )
+
+
+def partition_of(name: str | None, processes: int) -> Tensor | None:
+    if name is None:
+        return None
+    return torch.randint(processes, (NODES,), generator=torch.Generator().manual_seed(5))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer, the kind of the graph, how nodes are divided, and what the shards are made of."""
+
+    make: Callable[[], torch.nn.Module]
+    graph: str = 'directed'
+    partition: str | None = None
+    source: str = 'data'
+
+
+def linear(mask: Any, feature_map: str = 'elu', **options: Any) -> Callable[[], torch.nn.Module]:
+    return lambda: MaskedLinearAttention(CHANNELS, 2, mask=mask(), feature_map=feature_map, **options)
+
+
+def grf(**options: Any) -> Callable[[], torch.nn.Module]:
+    return lambda: GRFAttention(CHANNELS, heads=2, num_walks=4, max_walk_length=3, feature_map='elu', **options)
+
+
+def walk_mask(**options: Any) -> GRFMask:
+    return GRFMask(2, num_walks=4, p_halt=0.2, max_walk_length=2, **options)
+
+
+def mlp() -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(CHANNELS, CHANNELS), torch.nn.ReLU())
+
+
+CASES = {
+    'no_edges': Case(grf(), 'one_sided'),
+    'no_edges_adjacency': Case(linear(lambda: AdjacencyMask(2) + PowerSeriesMask(2, 2, flow='target_to_source')), 'one_sided'),
+    'parts': Case(grf(), source='parts'),
+    'parts_unweighted': Case(grf(), 'unweighted', source='parts'),
+    'file': Case(grf(transition='weight'), source='file'),
+    'folder': Case(grf(transition='weight'), partition='random', source='folder'),
+    'packing': Case(linear(PackingMask)),
+    'packing_favor': Case(linear(PackingMask, 'favor'), partition='random'),
+    'packing_relu': Case(linear(PackingMask, 'relu')),
+    'packing_features': Case(linear(PackingMask, route='features')),
+    'low_rank': Case(linear(lambda: LowRankMask(2)), partition='random'),
+    'padding': Case(linear(lambda: PaddingMask(2))),
+    'learned_features': Case(linear(lambda: LearnedFeaturesMask(2, NODES, 3)), partition='random'),
+    'stochastic_rpe': Case(linear(lambda: StochasticRPEMask(2)), partition='random'),
+    'sin_degree': Case(lambda: SinDegreeAttention(CHANNELS, 2)),
+    'sin_degree_both': Case(lambda: SinDegreeAttention(CHANNELS, 2, flow=None), partition='random'),
+    'adjacency': Case(linear(lambda: AdjacencyMask(2, 0.7, 'sym'))),
+    'adjacency_features': Case(linear(lambda: AdjacencyMask(2, 0.7, 'sym'), route='features'), partition='random'),
+    'adjacency_against': Case(linear(lambda: AdjacencyMask(2, flow='target_to_source')), partition='random'),
+    'adjacency_T': Case(linear(lambda: AdjacencyMask(2, 0.7, 'rw').T)),
+    'expander': Case(linear(lambda: ExpanderMask(2, degree=4)), partition='random'),
+    'hop': Case(linear(lambda: HopMask(2, max_hops=3)), partition='random'),
+    'power_series': Case(linear(lambda: PowerSeriesMask(2, 3)), partition='random'),
+    'power_series_T': Case(linear(lambda: PowerSeriesMask(2, 3, normalization='rw', flow='target_to_source').T)),
+    'heat': Case(linear(lambda: HeatKernelMask(2)), 'undirected', 'random'),
+    'heat_normalized': Case(linear(lambda: HeatKernelMask(2, 'normalized_laplacian')), 'undirected'),
+    'heat_adjacency': Case(linear(lambda: HeatKernelMask(2, 'adjacency', 0.2)), 'undirected', 'random'),
+    'heat_random_walk': Case(linear(lambda: HeatKernelMask(2, 'random_walk_laplacian')), partition='random'),
+    'grf': Case(grf()),
+    'grf_partition': Case(grf(independent_ensembles=True, transition='weight'), partition='random'),
+    'grf_antithetic': Case(grf(sampler='repelling_antithetic', asymmetric='pairs'), partition='random'),
+    'grf_against': Case(grf(flow='target_to_source'), partition='random'),
+    'grf_asymmetric': Case(lambda: AsymmetricGRFAttention(CHANNELS, 2, feature_map='elu', num_walks=4), partition='random'),
+    'rwgnk': Case(linear(lambda: RWGNKMask(2, 4, p_halt=0.3)), partition='random'),
+    'rwgnk_exact': Case(linear(lambda: RWGNKMask(2, None, p_halt=0.3)), partition='random'),
+    'rwgnk_unscaled': Case(linear(lambda: RWGNKMask(2, None, alpha=0.0, transition='weight'))),
+    'causal': Case(linear(CausalMask)),
+    'causal_time': Case(linear(lambda: CausalMask(2, 'time', strict=True).T)),
+    'toeplitz': Case(linear(lambda: ToeplitzMask(2, window=3)), partition='random'),
+    'sum': Case(linear(lambda: AdjacencyMask(2) + SinDegreeMask(2) * 0.5), partition='random'),
+    'sum_sparse': Case(linear(lambda: AdjacencyMask(2) + ExpanderMask(2, 4) * 0.5), partition='random'),
+    'hadamard': Case(linear(lambda: walk_mask() * SinDegreeMask(2)), partition='random'),
+    'hadamard_sparse': Case(linear(lambda: walk_mask(asymmetric=True) * AdjacencyMask(2)), partition='random'),
+    'hadamard_entries': Case(linear(lambda: AdjacencyMask(2) * SinDegreeMask(2)), partition='random'),
+    'heads': Case(linear(lambda: MultiHeadMask(AdjacencyMask(1), walk_mask_of_one_head())), partition='random'),
+    'softmax': Case(lambda: MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2)), 'positive', 'random'),
+    'softmax_sum': Case(
+        lambda: MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2) + ExpanderMask(2, 4)), 'positive', 'random'
+    ),
+    'softmax_walks': Case(lambda: GRFSoftmaxAttention(CHANNELS, 2, asymmetric=True), 'positive', 'random'),
+    'kmip': Case(lambda: KMIPAttention(CHANNELS, 2, k=5), partition='random'),
+    'kmip_cosine': Case(lambda: KMIPAttention(CHANNELS, 2, k=30, similarity='cosine')),
+    'gps_gcn': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=grf()()), 'positive', 'random'),
+    'gps_gat': Case(lambda: TopoGPSConv(CHANNELS, GATConv(CHANNELS, 4, 2), attn=grf()()), partition='random'),
+    'gps_gin': Case(lambda: TopoGPSConv(CHANNELS, GINConv(mlp()), attn=grf()()), partition='random'),
+    'gps_sage': Case(lambda: TopoGPSConv(CHANNELS, SAGEConv(CHANNELS, CHANNELS), attn=linear(PackingMask)())),
+    'gps_pna': Case(
+        lambda: TopoGPSConv(
+            CHANNELS,
+            PNAConv(CHANNELS, CHANNELS, ['mean', 'max'], ['identity', 'amplification'], torch.tensor([1, 2, 3])),
+            attn=grf()(),
+            norm='layer_norm',
+        ),
+        partition='random',
+    ),
+}
+#: Cases that are also run in float32.
+SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softmax', 'gps_gcn')
+
+
+def walk_mask_of_one_head() -> GRFMask:
+    return GRFMask(1, num_walks=4, max_walk_length=2)
+
+
+def make_layer(case: Case, dtype: torch.dtype) -> torch.nn.Module:
+    torch.manual_seed(0)
+    layer = case.make().to(dtype)
+    for parameter in layer.parameters():  # away from special numbers, such as zeros and ones
+        with torch.no_grad():
+            parameter.add_(0.05 * torch.rand_like(parameter))
+    return layer
+
+
+def run_layer(layer: torch.nn.Module, x: Tensor, graph: Graph) -> Tensor:
+    if isinstance(layer, TopoGPSConv):
+        out: Tensor = layer(x, graph.edge_index, graph=graph)
+        return out
+    result: Tensor = layer(x, graph=graph)
+    return result
+
+
+def weights_of_loss(nodes: Tensor, dtype: torch.dtype) -> Tensor:
+    """Numbers that make the loss another function of every output, with gradients that are not small."""
+    return 50 * torch.sin(torch.arange(CHANNELS).double() + 3.0 * nodes.double().unsqueeze(1)).to(dtype)

@@ -1,0 +1,160 @@
+"""Two processes on the shards of a graph against one process on the whole graph."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from forked import Forked
+from torch import Tensor
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from sharded_cases import CASES, CHANNELS, NODES, SHORT, data_of, make_layer, run_layer, weights_of_loss
+
+from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
+from pyg_topomask.graph import Graph
+
+RUNS = [(name, torch.float64) for name in CASES] + [(name, torch.float32) for name in SHORT]
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
+
+
+@pytest.fixture(scope='module')
+def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp('sharded')
+    worker = str(Path(__file__).with_name('worker.py'))
+    processes = [Forked(worker, str(folder), str(rank)) for rank in range(2)]
+    ends = [process.wait(240) for process in processes]
+    assert [status for status, _, _ in ends] == [0, 3], '\n'.join(stderr for _, _, stderr in ends)
+    loaded: list[dict[str, Any]] = [torch.load(folder / f'{rank}.pt', weights_only=False) for rank in range(2)]
+    loaded[0]['faults'] = torch.load(folder / 'faults.pt', weights_only=False)
+    return loaded
+
+
+def of_one_process(name: str, dtype: torch.dtype, sharded: bool = False) -> dict[str, Any]:
+    case = CASES[name]
+    data = data_of(case.graph).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+    layer, graph = make_layer(case, dtype), ShardedGraph.from_data(data) if sharded else Graph.from_data(data)
+    if isinstance(graph, ShardedGraph):
+        layer = convert_norms(layer, graph)
+    x = data.x.clone().requires_grad_()
+    out = run_layer(layer, x, graph)
+    values = (out * weights_of_loss(torch.arange(NODES), dtype)).sum(1)
+    loss = mean_over_nodes(values, graph) if isinstance(graph, ShardedGraph) else values.mean()
+    loss.backward()
+    grads = {key: parameter.grad for key, parameter in layer.named_parameters()}
+    buffers = {key: value for key, value in layer.named_buffers() if 'running' in key}
+    return {'out': out.detach(), 'x': x.grad, 'loss': loss.detach(), 'grads': grads, 'buffers': buffers}
+
+
+def assert_equal(actual: dict[str, Any], expected: dict[str, Any], tolerance: float) -> None:
+    def check(name: str, first: Tensor, second: Tensor, size: float) -> None:
+        assert float((first - second).abs().max()) <= tolerance * size, name
+
+    for name in ('out', 'x', 'loss'):
+        check(name, actual[name], expected[name], max(1.0, float(expected[name].abs().max())))
+    assert float(expected['x'].abs().max()) > 1e-2
+    largest = max(float(grad.abs().max()) for grad in expected['grads'].values() if grad is not None)
+    for name, grad in expected['grads'].items():
+        check(name, actual['grads'][name], torch.zeros(()) if grad is None else grad, largest)
+    for name, value in expected['buffers'].items():
+        check(name, actual['buffers'][name], value, 1.0)
+
+
+@pytest.mark.parametrize(('name', 'dtype'), RUNS)
+def test_outputs_and_gradients_of_two_processes(results: list[dict[str, Any]], name: str, dtype: torch.dtype) -> None:
+    parts = [process['cases'][name, str(dtype)] for process in results]
+    whole = {key: torch.empty(NODES, CHANNELS, dtype=dtype) for key in ('out', 'x')}
+    for key, rows in whole.items():
+        for part in parts:
+            rows[part['nodes']] = part[key]
+    assert sorted(torch.cat([part['nodes'] for part in parts]).tolist()) == list(range(NODES))
+    for part in parts:
+        shared = {key: part[key] for key in ('loss', 'grads', 'buffers')}
+        assert_equal({**whole, **shared}, of_one_process(name, dtype), TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize('name', [name for name, case in CASES.items() if case.source == 'data'])
+def test_one_shard(name: str) -> None:
+    actual = of_one_process(name, torch.float64, sharded=True)
+    expected = of_one_process(name, torch.float64)
+    actual['grads'] = {key: torch.zeros(()) if grad is None else grad for key, grad in actual['grads'].items()}
+    assert_equal(actual, expected, 1e-10)
+
+
+def test_bytes(results: list[dict[str, Any]]) -> None:
+    """The formulas in the docstring of ShardedGraph, of 2 heads with 4 features and 4 channels in 2 processes."""
+    heads, features, channels = 2, 4, 4
+    outer, bound = heads * features * (channels + 1), heads * features
+    for rank, process in enumerate(results):
+        for name, size in process['bytes'].items():
+            sent, received = size['sent'], size['received']
+            numbers = {
+                'packing': (heads * features * (channels + 2),) * 2,
+                'adjacency': (heads * (features + channels) * sent, heads * (features + channels) * received),
+                'power_series': (3 * (outer + bound) * sent, 3 * outer * (sent + received)),
+                'grf': ((outer + bound) * (sent + received), 2 * outer * (sent + received)),
+                'causal': (outer + bound, 2 * outer),
+            }
+            if name in numbers:
+                assert (size['forward'], size['backward']) == tuple(4 * number for number in numbers[name]), (rank, name)
+            else:  # keys of all nodes, and ids, keys and values of those chosen
+                assert size['forward'] >= 4 * heads * channels * size['nodes'], name
+
+
+ERRORS = {
+    'graphs': 'edge_index, edge_weight: got (130, ',
+    'weights': 'edge_index, edge_weight: got (130, ',
+    'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted are equal in all processes',
+    'learned_weights': 'edge_weight: got weights that require a gradient',
+    'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',
+    'one_node': 'num_nodes: got 1 nodes for 2 processes, of which process 0 has none',
+    'empty_shard': 'partition: got 48 nodes for 2 processes, of which process 1 has none',
+    'partition': 'partition: got 2 to 2; accepted is a tensor [48] of whole numbers from 0 to 1',
+    'partitions': 'partition: got ',
+    'nowhere': 'edge_index: got nodes 0 to 48; accepted are 0 to 47',
+    'nowhere_in_one': 'edge_index: got nodes 0 to 55; accepted are 0 to 47',
+    'batch': 'data: got a batch of 4 graphs; accepted is one graph',
+    'settings': 'mask: got GRFMask(heads=2, ',
+    'seeds': 'mask: got GRFMask(',
+    'masks': 'mask: got AdjacencyMask(',
+    'heads': 'layer: got attention of 1 heads, 8 features',
+    'models': 'module: got weight of different numbers in the processes',
+    'tree': 'mask: got TreeMask on a sharded graph; accepted are AdjacencyMask, CausalMask, ',
+    'subclass': 'mask: got OtherMask on a sharded graph',
+    'missing': "left: got the attribute name 'nothing', which the data lacks",
+    'route': "route: got 'blocks' for this mask on a sharded graph",
+    'directed': 'edge_index: got edges whose weights differ between (',
+    'softmax': 'mask: got MaskOperator(ChainStructure(',
+    'softmax_T': 'mask: got MaskOperator(HaloStructure(',
+    'coefficients': 'return_attention_weights: got True on a sharded graph; accepted is False',
+    'kmip': 'deterministic: got True on a sharded graph; accepted is its default',
+    'nan': 'x: got features with [192, 192] numbers that are not finite',
+    'order': 'order: got ',
+    'dense': 'graph: got ShardedGraph(num_nodes=24 of 48',
+    'conv': 'conv: got ChebConv on a sharded graph; accepted are GATConv',
+    'norm': 'norm1.module: got BatchNorm1d, which normalizes by the nodes of one process',
+    'norm_of_conv': 'conv.nn: got BatchNorm1d, which normalizes by the nodes of one process',
+    'graph_norm': 'norm1: got GraphNorm, which normalizes by the nodes of one process',
+}
+
+
+def test_errors(results: list[dict[str, Any]]) -> None:
+    first, second = (process['errors'] for process in results)
+    for name, message in ERRORS.items():
+        assert first[name].startswith(f'ArgumentError: {message}'), (name, first[name])
+        if name != 'dense':  # which says the number of the process
+            assert first[name] == second[name]
+    assert {name for name in first if name not in ERRORS} == {'no_file'}
+    for error in (first['no_file'], second['no_file']):
+        assert error.startswith('FileNotFoundError: ')
+
+
+def test_processes_that_are_silent_or_end(results: list[dict[str, Any]]) -> None:
+    for name, timeout in (('silent', 3), ('ended', 120)):
+        assert results[0]['faults'][name] == (
+            f'RuntimeError: process 0 of 2: another process has ended, or has not answered within {timeout} seconds'
+        )

@@ -1,0 +1,195 @@
+"""What each of two processes does: python worker.py FOLDER RANK"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from sharded_cases import (
+    CASES,
+    CHANNELS,
+    NODES,
+    SHORT,
+    Case,
+    data_of,
+    linear,
+    make_layer,
+    partition_of,
+    run_layer,
+    weights_of_loss,
+)
+from torch_geometric.data import Data
+from torch_geometric.nn import ChebConv, GCNConv, GINConv
+
+from pyg_topomask.distributed import ShardedGraph, check_parameters, convert_norms, mean_over_nodes, sum_gradients
+from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
+from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
+
+
+def shards_of(case: Case, data: Data, folder: Path) -> ShardedGraph:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    partition = partition_of(case.partition, size)
+    if case.source in ('data', 'folder'):
+        return ShardedGraph.from_data(data, partition, folder=folder if case.source == 'folder' else None)
+    if case.source == 'file':
+        path, weight_path = folder / f'edges{rank}.npy', folder / f'weights{rank}.npy'
+        np.save(path, data.edge_index.numpy())
+        np.save(weight_path, data.edge_weight.numpy())
+        return ShardedGraph.from_file(path, NODES, weight_path, partition)
+    share = slice(0, 40) if rank == 0 else slice(40, None)
+    weight = data.edge_weight
+    return ShardedGraph.from_parts(data.edge_index[:, share], NODES, None if weight is None else weight[share], partition)
+
+
+def run_case(case: Case, dtype: torch.dtype, folder: Path) -> dict[str, Any]:
+    data = data_of(case.graph).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+    graph = shards_of(case, data, folder)
+    layer = convert_norms(make_layer(case, dtype), graph)
+    x = data.x[graph.nodes].requires_grad_()
+    out = run_layer(layer, x, graph)
+    loss = mean_over_nodes((out * weights_of_loss(graph.nodes, dtype)).sum(1), graph)
+    loss.backward()
+    sum_gradients(layer, graph)
+    grads = {key: parameter.grad for key, parameter in layer.named_parameters()}
+    buffers = {key: value for key, value in layer.named_buffers() if 'running' in key}
+    result = {'nodes': graph.nodes, 'out': out.detach(), 'x': x.grad, 'loss': loss.detach(), 'grads': grads}
+    return {**result, 'buffers': buffers}
+
+
+def bytes_of_step(name: str) -> dict[str, Any]:
+    """What a second step sends, in float32, and the sizes that formulas are of."""
+    data = data_of(CASES[name].graph).apply(lambda value: value.float() if value.is_floating_point() else value)
+    graph = ShardedGraph.from_data(data)
+    layer = make_layer(CASES[name], torch.float32)
+    x = graph.data.x.requires_grad_()
+    layer(x, graph=graph).sum().backward()
+    before = graph.bytes_sent
+    out = layer(x, graph=graph)
+    after = graph.bytes_sent
+    out.sum().backward()
+    sizes = {'forward': after - before, 'backward': graph.bytes_sent - after, 'nodes': graph.num_nodes}
+    state = next(iter(graph.prepared(layer.mask.settings(), list)), None) if name == 'grf' else None
+    halo = graph.halo if state is None else state.halo
+    return {**sizes, 'sent': halo.send.numel(), 'received': halo.nodes.numel()}
+
+
+def other_mask() -> AdjacencyMask:
+    class OtherMask(AdjacencyMask):
+        pass
+
+    return OtherMask()
+
+
+def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
+    """What ends in the same error in both processes."""
+    data = data_of('directed').apply(lambda value: value.float() if value.is_floating_point() else value)
+    edge_index, weight = data.edge_index, data.edge_weight
+    beyond = edge_index.clone()
+    beyond[0, 0] = NODES + 7 * rank
+    graph = ShardedGraph.from_data(data)
+    scattered = ShardedGraph.from_data(data, partition_of('random', 2))
+    x = torch.ones(graph.num_nodes, CHANNELS)
+
+    def attend(layer: torch.nn.Module, **options: Any) -> Any:
+        return layer(x, graph=graph, **options)
+
+    def gps(conv: torch.nn.Module, norm: str | None = None) -> Any:
+        return TopoGPSConv(CHANNELS, conv, attn=linear(PackingMask)(), norm=norm)(x, graph.edge_index, graph=graph)
+
+    def seeded(seed: int) -> torch.nn.Module:
+        torch.manual_seed(seed)
+        return torch.nn.Linear(2, 2)
+
+    return {
+        'graphs': lambda: ShardedGraph.from_graph(edge_index + (rank if rank else 0) * (edge_index < 3), NODES),
+        'weights': lambda: ShardedGraph.from_graph(edge_index, NODES, weight * (1 + rank)),
+        'weights_of_one': lambda: ShardedGraph.from_parts(edge_index, NODES, weight if rank else None),
+        'learned_weights': lambda: ShardedGraph.from_parts(edge_index, NODES, weight.clone().requires_grad_()),
+        'num_nodes': lambda: ShardedGraph.from_parts(edge_index, NODES + rank),
+        'one_node': lambda: ShardedGraph.from_graph(edge_index[:, :0], 1),
+        'empty_shard': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.zeros(NODES, dtype=torch.long)),
+        'partition': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.full((NODES,), 2 - rank)),
+        'partitions': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=(torch.arange(NODES) + rank) % 2),
+        'nowhere': lambda: ShardedGraph.from_parts(beyond, NODES),
+        'nowhere_in_one': lambda: ShardedGraph.from_parts(beyond if rank else edge_index, NODES),
+        'no_file': lambda: ShardedGraph.from_file('nowhere.npy', NODES),
+        'batch': lambda: ShardedGraph.from_data(Data(edge_index=edge_index[:, :0], batch=torch.arange(4), num_nodes=4)),
+        'settings': lambda: attend(linear(lambda: GRFMask(2, num_walks=2 + 2 * rank))()),
+        'seeds': lambda: attend(linear(lambda: GRFMask(2, seed=rank))()),
+        'masks': lambda: attend(linear(PackingMask if rank else AdjacencyMask)()),
+        'heads': lambda: attend(MaskedLinearAttention(CHANNELS, 1 + rank)),
+        'models': lambda: check_parameters(seeded(rank), graph),
+        'tree': lambda: attend(linear(TreeMask)()),
+        'subclass': lambda: attend(linear(other_mask)()),
+        'missing': lambda: attend(linear(lambda: LowRankMask(2, 'nothing'))()),
+        'route': lambda: attend(linear(PackingMask, route='blocks')()),
+        'directed': lambda: attend(linear(lambda: HeatKernelMask(2))()),
+        'softmax': lambda: attend(GRFSoftmaxAttention(CHANNELS, 2)),
+        'softmax_T': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2).T)),
+        'coefficients': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2)), return_attention_weights=True),
+        'kmip': lambda: attend(KMIPAttention(CHANNELS, 2, deterministic=True)),
+        'nan': lambda: KMIPAttention(CHANNELS, 2)(x if rank else x / 0 - x / 0, graph=graph),
+        'order': lambda: linear(CausalMask)()(torch.ones(scattered.num_nodes, CHANNELS), graph=scattered),
+        'dense': lambda: AdjacencyMask()(graph).to_dense(),
+        'conv': lambda: gps(ChebConv(CHANNELS, CHANNELS, 2)),
+        'norm': lambda: gps(GCNConv(CHANNELS, CHANNELS), 'batch_norm'),
+        'norm_of_conv': lambda: gps(GINConv(torch.nn.BatchNorm1d(CHANNELS))),
+        'graph_norm': lambda: convert_norms(TopoGPSConv(CHANNELS, None, attn=linear(PackingMask)(), norm='graph_norm'), graph),
+    }
+
+
+def error_of(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except (OSError, RuntimeError, ValueError) as error:
+        return f'{type(error).__name__}: {error}'
+    return 'none'
+
+
+def run_faults(rank: int, folder: Path) -> dict[str, str]:
+    """A process that does not answer until the other has given up, and then ends."""
+    data = data_of('directed').apply(lambda value: value.float() if value.is_floating_point() else value)
+    graphs = {'silent': ShardedGraph.from_data(data, timeout=3.0), 'ended': ShardedGraph.from_data(data, timeout=120.0)}
+    layer, given_up = linear(AdjacencyMask)(), folder / 'given_up'
+    for graph in graphs.values():
+        layer(graph.data.x, graph=graph)
+    if rank == 1:
+        while not given_up.exists():
+            time.sleep(0.1)
+        os._exit(3)  # as a process that is killed ends
+    errors = {}
+    for name, graph in graphs.items():
+        errors[name] = error_of(lambda graph=graph: layer(graph.data.x, graph=graph))
+        given_up.touch()
+    return errors
+
+
+def main(folder: Path, rank: int) -> None:
+    warnings.simplefilter('error')
+    warnings.filterwarnings('ignore', category=DeprecationWarning)
+    warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state')
+    torch.set_num_threads(1)
+    dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2)
+    types = {name: [torch.float64] + [torch.float32] * (name in SHORT) for name in CASES}
+    results: dict[str, Any] = {
+        'cases': {(name, str(dtype)): run_case(CASES[name], dtype, folder) for name in CASES for dtype in types[name]},
+        'bytes': {name: bytes_of_step(name) for name in ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip')},
+        'errors': {name: error_of(call) for name, call in wrong_calls(rank).items()},
+    }
+    torch.save(results, folder / f'{rank}.pt')
+    torch.save(run_faults(rank, folder), folder / 'faults.pt')
+    os._exit(0)  # the other process is gone: nothing can be taken apart together
+
+
+if __name__ == '__main__':
+    main(Path(sys.argv[1]), int(sys.argv[2]))
