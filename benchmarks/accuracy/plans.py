@@ -67,6 +67,7 @@ PLANS = {
             {'epochs': 160},
             {'layers': 16},
             {'local': 'gcn'},
+            {'local': 'gcn', 'layers': 16},
         ),
     ),
     'lookup': _plan(
