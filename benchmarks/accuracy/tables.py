@@ -117,7 +117,7 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
         for setting in settings:
             scores = splits_of(runs, name, setting)
             shared = min(len(scores), len(reference))
-            if shared > 1:
+            if shared > 2:
                 tests = [run.test for run in scores]
                 base = [run.test for run in reference[:shared]]
                 rows.append(

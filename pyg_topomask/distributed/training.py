@@ -195,7 +195,7 @@ def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Modu
     Example:
         >>> graph = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> convert_norms(torch.nn.BatchNorm1d(4), graph)
-        GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
+        GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, ...)
     """
     check_nodes(module, converted=False)
     if type(module) is torch.nn.BatchNorm1d:

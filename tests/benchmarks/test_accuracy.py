@@ -173,7 +173,7 @@ def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) ->
     assert (tmp_path / 'accuracy_trees.png').stat().st_size > 0
 
 
-@pytest.mark.parametrize('task', ['trees', 'lookup', 'meshes', 'sydney'])
+@pytest.mark.parametrize('task', ['trees', 'lookup', 'meshes', 'sydney', 'chicago'])
 def test_readme_states_the_gains_of_the_tables(task: str) -> None:
     root = Path(__file__).parents[2]
     with (root / 'benchmarks' / 'results' / f'accuracy_{task}.csv').open() as file:
