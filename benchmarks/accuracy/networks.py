@@ -37,6 +37,7 @@ class Setting(NamedTuple):
         dropout (float): The dropout probability after each layer.
         heads (int): The number of heads.
         variant (str): How the attention enters a layer, a key of :obj:`VARIANTS`.
+        decay (float): The weight decay.
     """
 
     local: str
@@ -50,6 +51,7 @@ class Setting(NamedTuple):
     dropout: float = 0.0
     heads: int = 4
     variant: str = 'sum'
+    decay: float = 0.0
 
     @property
     def name(self) -> str:
