@@ -9,6 +9,7 @@ from pathlib import Path
 from pyg_topomask.errors import ArgumentError
 
 FOLDER = Path(__file__).parent
+SUFFIXES = ('.yaml', '.yml')
 
 
 def config_names() -> list[str]:
@@ -24,7 +25,7 @@ def find_config(cfg: str | Path) -> Path:
         cfg (str or Path): A YAML file, or else the name of a configuration of this package.
 
     Raises:
-        ValueError: If there is neither.
+        ValueError: If there is neither, or the file has another suffix.
 
     Example:
         >>> find_config('kmip/enzymes').name
@@ -32,6 +33,8 @@ def find_config(cfg: str | Path) -> Path:
     """
     path = Path(cfg)
     if path.exists() and not path.is_dir():
+        if path.suffix not in SUFFIXES:  # yacs runs files of Python
+            raise ArgumentError('cfg', f'{str(cfg)!r}', f'files with the suffix {" or ".join(SUFFIXES)}')
         return path
     names = config_names()
     if str(cfg) in names:
