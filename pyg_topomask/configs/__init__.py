@@ -9,7 +9,6 @@ from pathlib import Path
 from pyg_topomask.errors import ArgumentError
 
 FOLDER = Path(__file__).parent
-SUFFIXES = ('.yaml', '.yml')
 
 
 def config_names() -> list[str]:
@@ -33,8 +32,8 @@ def find_config(cfg: str | Path) -> Path:
     """
     path = Path(cfg)
     if path.exists() and not path.is_dir():
-        if path.suffix not in SUFFIXES:  # yacs runs files of Python
-            raise ArgumentError('cfg', f'{str(cfg)!r}', f'files with the suffix {" or ".join(SUFFIXES)}')
+        if path.suffix not in ('.yaml', '.yml', ''):  # yacs would run a file of Python
+            raise ArgumentError('cfg', f'{str(cfg)!r}', 'YAML files, with the suffix .yaml, .yml or none')
         return path
     names = config_names()
     if str(cfg) in names:
