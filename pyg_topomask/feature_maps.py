@@ -224,7 +224,7 @@ class FavorFeatures(_RandomFeatures):
         \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
     Exponents are shifted by their maximum, for queries per row and for keys by one constant per graph and head, which cancels
-    in the normalised attention; :obj:`stabilize=False` leaves them. Under a local mask a row gives 0 if all its keys are
+    in the normalized attention; :obj:`stabilize=False` leaves them. Under a local mask a row gives 0 if all its keys are
     far below the largest key of the graph, by more than 80 in the exponent.
 
     Args:

@@ -82,7 +82,7 @@ class SceneBlocks(FileDataset):
     * :obj:`"forest"`: 37,657 points of a forest, by an aerial laser;
     * :obj:`"lake"`: 73,403 points of a hillside with a lake, by an aerial laser.
 
-    Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the colour or the intensity in
+    Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the color or the intensity in
     :math:`[0, 1]`, and :obj:`y`, the class of each point, see :obj:`SCENES`. 70 % of the blocks of a file are for training,
     15 % for validation and 15 % for testing, always the same ones. Blocks of different splits may be neighbors.
     Where a file gives few blocks, as with :obj:`max_points=None`, splits may be empty.

@@ -1,4 +1,4 @@
-r"""Colour refinement: which nodes and graphs the Weisfeiler-Lehman test tells apart, and with which encodings."""
+r"""Color refinement: which nodes and graphs the Weisfeiler-Lehman test tells apart, and with which encodings."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ def color_refinement(
     batch: Tensor | None = None,
     max_iterations: int | None = None,
 ) -> Tensor:
-    r"""Refines a colouring of nodes until it is stable, by the 1-WL test or, with :obj:`batch`, by the SEG-WL test of the
+    r"""Refines a coloring of nodes until it is stable, by the 1-WL test or, with :obj:`batch`, by the SEG-WL test of the
     GraphGPS framework, from the thesis "Bringing k-MIP Attention to Graph Transformers" (Def. 5, Eq. 3.23; Def. 8, Theorem 12).
     A step of the 1-WL test is
 
     .. math::
         c^{(l)}(v) = \tau \left( c^{(l-1)}(v), \{\!\{ (c^{(l-1)}(u), e_{uv}) : (u, v) \in \mathcal{E} \}\!\} \right)
 
-    The SEG-WL test takes the colours of all nodes :math:`u` of the graph, with whether :math:`(u, v)` is an edge, its colour,
-    and whether :math:`u = v`. That is the step above, with loops told from other edges, and the multiset of all colours of
-    the graph beside it. For any other encoding of pairs, pass all pairs as edges and the encoding as their colours.
+    The SEG-WL test takes the colors of all nodes :math:`u` of the graph, with whether :math:`(u, v)` is an edge, its color,
+    and whether :math:`u = v`. That is the step above, with loops told from other edges, and the multiset of all colors of
+    the graph beside it. For any other encoding of pairs, pass all pairs as edges and the encoding as their colors.
 
-    Colours are exact, without hashing, and do not depend on the order of the nodes. To compare graphs refine them in one
-    batch: only then do their colours mean the same. A step takes :math:`O(|\mathcal{E}| \log |\mathcal{E}|)`.
+    Colors are exact, without hashing, and do not depend on the order of the nodes. To compare graphs refine them in one
+    batch: only then do their colors mean the same. A step takes :math:`O(|\mathcal{E}| \log |\mathcal{E}|)`.
 
     Args:
         edge_index (torch.Tensor): The edges, :obj:`[2, E]`; parallel ones count as often as they are there.
         num_nodes (int): The number of nodes.
-        colors (torch.Tensor, optional): The first colours, features :obj:`[N, F]` or numbers :obj:`[N]`; nodes with exactly
+        colors (torch.Tensor, optional): The first colors, features :obj:`[N, F]` or numbers :obj:`[N]`; nodes with exactly
             equal ones begin alike, so round real numbers. (default: :obj:`None`, all alike)
-        edge_colors (torch.Tensor, optional): Colours of the edges, :obj:`[E, F]` or :obj:`[E]`. (default: :obj:`None`)
+        edge_colors (torch.Tensor, optional): Colors of the edges, :obj:`[E, F]` or :obj:`[E]`. (default: :obj:`None`)
         batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`, for the SEG-WL test. (default: :obj:`None`)
         max_iterations (int, optional): The number of steps to stop after. (default: :obj:`None`)
 
     Returns:
-        torch.Tensor: Colours from 0 on, :obj:`[N]`.
+        torch.Tensor: Colors from 0 on, :obj:`[N]`.
 
     Raises:
         ValueError: If the tensors do not fit each other, or :obj:`max_iterations` is negative.
@@ -82,7 +82,7 @@ def color_refinement(
 def wl_equivalent(
     first: Data, second: Data, attrs: Sequence[str] = (), edge_attrs: Sequence[str] = (), max_iterations: int | None = None
 ) -> bool:
-    r"""Returns whether colour refinement leaves two graphs with equal multisets of colours, so that no message passing network
+    r"""Returns whether color refinement leaves two graphs with equal multisets of colors, so that no message passing network
     and, where :obj:`attrs` names all features and encodings, no instance of the GraphGPS framework can tell them apart
     (thesis "Bringing k-MIP Attention to Graph Transformers", Def. 6, Theorem 12).
 

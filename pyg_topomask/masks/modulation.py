@@ -102,7 +102,7 @@ def _diffusion(order: int, scale: float = 1.0) -> list[float]:
 
 
 def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> list[float]:
-    r"""The d-regularised Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with :math:`\sigma` the
+    r"""The d-regularized Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with :math:`\sigma` the
     scale; the series converges for spectral radii below :math:`1 + \sigma^{-2}`.
     """
     check_not_negative(scale=scale, d=d)
@@ -123,7 +123,7 @@ def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
 
 def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
     r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
-    cosine kernel of Smola and Kondor, who name it after its regulariser.
+    cosine kernel of Smola and Kondor, who name it after its regularizer.
     """
     check_not_negative(scale=scale)
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
@@ -146,7 +146,7 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
     r"""Returns the coefficients :math:`\alpha_0, \dots, \alpha_K` of a graph node kernel as a power series of
     :math:`\mathbf{W} = \mathbf{I} - \tilde{\mathbf{L}}` (`"Linear Transformer Topological Masking with Graph Random Features"
     <https://arxiv.org/abs/2410.03462>`_, Eq. 4; `"Kernels and Regularization on Graphs"
-    <https://people.cs.uchicago.edu/~risi/papers/SmolaKondor.pdf>`_): with :math:`\tilde{\mathbf{L}}` the symmetric normalised
+    <https://people.cs.uchicago.edu/~risi/papers/SmolaKondor.pdf>`_): with :math:`\tilde{\mathbf{L}}` the symmetric normalized
     Laplacian, :math:`\mathbf{W}` has :obj:`normalization="sym"`.
 
     ========================= =========================================================== =================================

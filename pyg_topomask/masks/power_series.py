@@ -189,7 +189,7 @@ def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tens
     Args:
         mask (Mask): The mask.
         graph (Graph): The graphs, which keep the spectral radius.
-        state (AdjacencyState): :math:`\mathbf{W}`, not normalised, without added self-loops.
+        state (AdjacencyState): :math:`\mathbf{W}`, not normalized, without added self-loops.
         series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
     """
     if state.weight.requires_grad:
@@ -206,7 +206,7 @@ def _check_growth(radius: float, series: Tensor) -> None:
     if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
         warnings.warn(
             f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
-            f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
+            f'approach its limit there, and the largest power outweighs the others. Normalize W (normalization="sym") or '
             f'scale the edge weights.',
             UserWarning,
             stacklevel=3,

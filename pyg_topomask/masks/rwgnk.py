@@ -111,7 +111,7 @@ class RWGNKMask(Mask):
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`3`)
         lam (float or torch.Tensor): The initial discount :math:`\lambda \ge 0`, a number or :obj:`[heads]`.
             (default: :obj:`1.0`)
-        alpha (float): The normalisation exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
+        alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
         resample (str): :obj:`"never"` (walks are a function of :obj:`seed` and the graph alone) or :obj:`"forward"` (anew in
             every forward pass in training mode). (default: :obj:`"never"`)
@@ -276,7 +276,7 @@ class RWGNKMask(Mask):
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
     def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`."""
+        r"""Returns the normalized frequency vectors, :obj:`[H, nnz]`."""
         return walks.values(discounts) * self._scale(walks, discounts).t().index_select(1, walks.pattern.row)
 
     def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:

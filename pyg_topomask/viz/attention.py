@@ -29,7 +29,7 @@ def plot_attention_graphs(
 ) -> Figure:
     r"""Draws the attention graph of each head (columns) of each layer (rows) over the positions of the nodes, as Fig. 6.9 of
     the thesis does: an edge is as opaque as its coefficient is large, relative to the largest one of its head, and a node is
-    coloured by its out-degree, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
+    colored by its out-degree, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
 
     Args:
         attention (sequence of (torch.Tensor, torch.Tensor)): For each layer what :obj:`return_attention_weights` returns: the

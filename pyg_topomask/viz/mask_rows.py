@@ -27,7 +27,7 @@ def plot_mask_rows(
     masks: Mapping[str, Mask], graph: Graph | Data, node: int, pos: Tensor, columns: int = 3, head: int = 0
 ) -> Figure:
     r"""Draws one row of each mask on the nodes of the graph: what the node may attend to, and by what factor its scores are
-    multiplied. Colours are relative to the largest entry of the row off the diagonal, red ones negative; hollow nodes have the
+    multiplied. Colors are relative to the largest entry of the row off the diagonal, red ones negative; hollow nodes have the
     entry 0, and the node itself is a star.
 
     Args:

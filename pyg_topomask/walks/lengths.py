@@ -96,7 +96,7 @@ class FixedLength(WalkLength):
 
 @dataclass(frozen=True)
 class PoissonLength(WalkLength):
-    r"""The number of hops has a Poisson distribution, :math:`S_t = P(t, \mu)`, the regularised incomplete gamma function. The
+    r"""The number of hops has a Poisson distribution, :math:`S_t = P(t, \mu)`, the regularized incomplete gamma function. The
     lengths whose loads a heat kernel weighs most are drawn most.
 
     Args:

@@ -48,7 +48,7 @@ class GKAT(torch.nn.Module):
         feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
         num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
         dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
-        norm (bool): Normalise the input over the batch. (default: :obj:`False`)
+        norm (bool): Normalize the input over the batch. (default: :obj:`False`)
         lin_channels (int, optional): The channels of a ReLU layer before the attention; :obj:`None` for no such layer.
             (default: :obj:`None`)
         explicit (bool): Form the mask and the attention of each graph as matrices, in :math:`O(N^2)`. This is GKAT-0, the

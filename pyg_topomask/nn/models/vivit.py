@@ -18,7 +18,7 @@ __all__ = ['ViViT']
 
 
 class ViViT(torch.nn.Module):
-    r"""The factorised encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
+    r"""The factorized encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
     with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4).
 
