@@ -88,7 +88,7 @@ def _list(arguments: argparse.Namespace) -> None:
     from pyg_topomask.catalog import format_catalog, stored_sections
 
     sections = stored_sections()
-    if 'pyg_topomask.graphgym' in sys.modules:  # a script that runs this may have registered names
+    if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
         from pyg_topomask.graphgym.inspect.catalog import catalog
 
         sections = catalog()
@@ -103,7 +103,7 @@ def _graphgps(argv: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
-    launch(script, argv)  # what goes wrong in there ends as it does in GraphGPS, with a traceback
+    launch(script, argv)  # errors end with a traceback, as in GraphGPS
     return 0
 
 
@@ -115,18 +115,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     if argv[:1] == ['graphgps'] and argv[1:] not in (['-h'], ['--help']):
-        return _graphgps(argv[1:])  # all of the rest is for GraphGPS to parse
+        return _graphgps(argv[1:])  # GraphGPS parses the rest
     if argv[:2] == ['inspect', 'attention']:
         argv = ['inspect-attention', *argv[2:]]
     parser = _parser()
-    # Overrides may stand before, between and after the flags, where argparse takes one group of them alone.
+    # Overrides may appear before, between and after flags, but argparse accepts only one group.
     arguments, rest = parser.parse_known_args(argv)
     if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
         parser.error(f'unrecognized arguments: {" ".join(rest)}')
     if rest:
         arguments.options += rest
     try:
-        if 'cfg' in arguments:  # before libraries are imported, which takes seconds
+        if 'cfg' in arguments:  # before imports, which take seconds
             find_config(arguments.cfg)
             check_overrides(arguments.options)
         {
@@ -137,11 +137,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             'list': _list,
         }[arguments.command](arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has what it wants: nothing is left to flush at exit
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, ImportError, OSError) as error:
-        print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have many lines
+        print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have several lines
         return 2
     except FloatingPointError as error:
         print(f'error: {error}', file=sys.stderr)
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command() -> str:
-    r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
+    r"""Returns the command that started this process, without arguments. It may be a user's script that registers names."""
     script = Path(getattr(sys.modules['__main__'], '__file__', None) or __file__)
     if script.stem == 'pyg-topomask':
         return script.stem
