@@ -16,7 +16,7 @@ from pyg_topomask.errors import ArgumentError
 
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
-    r"""Returns whether a value is an integer of Python or NumPy, at least :obj:`least`. Booleans and floats are not integers."""
+    r"""Returns whether a value is an integer of Python or NumPy, at least :obj:`least`, and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool) and (least is None or int(value) >= least)
 
 

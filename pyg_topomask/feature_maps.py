@@ -106,7 +106,7 @@ class SquareFeatures(_Elementwise):
 
 
 class IdentityFeatures(_Elementwise):
-    r""":math:`\phi(x) = x`. Scores are plain inner products, which may be negative."""
+    r""":math:`\phi(x) = x`, so that scores are inner products, which may be negative."""
 
     def _map(self, x: Tensor) -> Tensor:
         return x
@@ -295,7 +295,7 @@ class SimplexFeatures(FavorFeatures):
 class FourierFeatures(_RandomFeatures):
     r"""Random Fourier features of the softmax kernel :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})`, unbiased, from
     `"Random Features for Large-Scale Kernel Machines"
-    <https://papers.nips.cc/paper/3182-random-features-for-large-scale-kernel-machines>`_ (Algorithm 1), a baseline in
+    <https://papers.nips.cc/paper/3182-random-features-for-large-scale-kernel-machines>`_ (Algorithm 1). They are a baseline in
     `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3):
 
     .. math::
@@ -325,7 +325,7 @@ class FourierFeatures(_RandomFeatures):
 
 
 def _simplex(size: int) -> Tensor:
-    r"""The matrix :math:`\mathbf{S}` of simplex random features. Its rows are unit vectors with inner products -1 / (size - 1)."""
+    r"""The matrix :math:`\mathbf{S}` of simplex random features: unit vectors with inner products -1 / (size - 1)."""
     if size == 1:
         return torch.ones(1, 1)
     rest = torch.ones(size)

@@ -119,7 +119,7 @@ class SumStructure(Composition):
 
 @dataclass(frozen=True)
 class HeadsStructure(Composition):
-    r"""Masks concatenated along the heads: the first acts on the first :obj:`heads[0]` heads, the next on the heads after them."""
+    r"""Masks concatenated along the heads. The first acts on the first :obj:`heads[0]` heads, and so on."""
 
     heads: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-r"""The configurations that the package ships, by their names."""
+r"""The configurations of the package, by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_config(cfg: str | Path) -> Path:
         cfg (str or Path): A YAML file, or else the name of a configuration of this package.
 
     Raises:
-        ValueError: If there is neither.
+        ValueError: If neither exists.
 
     Example:
         >>> find_config('kmip/enzymes').name
@@ -46,7 +46,7 @@ def find_config(cfg: str | Path) -> Path:
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    r"""Raises a :class:`ValueError` unless words are keys and values by turns.
+    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
 
     Args:
         words (sequence of str): The words after the configuration on a command line.

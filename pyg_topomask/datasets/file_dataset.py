@@ -1,4 +1,4 @@
-r"""Datasets made of files that lie in their root, with fixed splits."""
+r"""Datasets created from files in their root, with fixed splits."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ SPLITS = ('train', 'val', 'test')
 
 
 class FileDataset(InMemoryDataset):
-    r"""A dataset whose graphs :meth:`read` makes from the files :attr:`raw_file_names` in the root. The graphs are stored in
+    r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root. The graphs are stored in
     :obj:`processed/<stem>` in the root.
 
     Args:
         root (str): The folder with the files.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ValueError: If :obj:`split` is unknown or empty.
     """
 
@@ -53,12 +53,12 @@ class FileDataset(InMemoryDataset):
 
     @abstractmethod
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
-        r"""Reads the files, and returns the graphs and the indices of those of each split."""
+        r"""Reads the files, and returns the graphs and the indices of each split."""
 
     @property
     @abstractmethod
     def stem(self) -> str:
-        r"""What the names of the processed files begin with."""
+        r"""The prefix of the names of processed files."""
 
     @property
     def raw_dir(self) -> str:

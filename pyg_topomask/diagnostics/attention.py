@@ -1,4 +1,4 @@
-r"""Degrees of the attention graph, the weight of the largest coefficients, and the distance between top-k and full attention."""
+r"""Degrees of the attention graph, the weight of the largest coefficients, and the distance of top-k to full attention."""
 
 from __future__ import annotations
 

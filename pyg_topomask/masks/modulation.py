@@ -122,8 +122,8 @@ def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
 
 
 def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
-    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
-    cosine kernel of Smola and Kondor, who name it after its regularizer.
+    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with scale :math:`s`. With :math:`s = \pi / 4`, it is the inverse cosine
+    kernel of Smola and Kondor, who name it after its regularizer.
     """
     check_not_negative(scale=scale)
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)

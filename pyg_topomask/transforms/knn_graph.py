@@ -17,7 +17,7 @@ __all__ = ['KNNGraph']
 
 @functional_transform('topo_knn_graph')
 class KNNGraph(BaseTransform):
-    r"""Replaces the edges by edges from the nearest neighbors of each node in :obj:`pos` (functional name:
+    r"""Replaces the edges of a graph by edges to each node from its nearest neighbors in :obj:`pos` (functional name:
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 
     The transform removes :obj:`edge_attr` and :obj:`edge_weight`. The edges are directed, see

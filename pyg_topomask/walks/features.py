@@ -185,7 +185,7 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
 
 
 def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
-    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of the meetings of each kind."""
+    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting."""
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
     # Every visit of a query's walk meets every visit of a key's walk to the same node.
