@@ -1,4 +1,4 @@
-r"""The mask of a YAML on its data, and how well walks estimate it, as a table and a picture."""
+r"""Measurements of the mask of a YAML on its data, as a table and a plot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 DELTA = 0.05
 # The suggested number of walks allows this deviation, relative to the largest entry of the mask.
 TARGET = 0.1
-# The number of rows whose entries are counted, and the most visits of an ensemble for the picture.
+# The number of rows whose entries are counted, and the largest number of visits of an ensemble for the plot.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
 # The most numbers in the rows that are inspected, and the largest distance that is counted separately.
