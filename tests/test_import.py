@@ -195,6 +195,7 @@ API = {
         'InducedCycles',
         'MNISTPixels',
         'MajorityTrees',
+        'MeshNormals',
         'MotifGraphs',
         'MovingDigits',
         'PeptidesFunctional',

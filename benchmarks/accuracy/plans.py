@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
 
-__all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'Plan']
+__all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'WALKS', 'Plan']
 
 #: The group of models with a mask.
 MASKED = 'mask'
@@ -123,6 +123,14 @@ VARIATIONS = {
         ('chicago', _CHICAGO),
         ('sydney', _SYDNEY_DEEP),
     )
+}
+#: Exact powers of the edges, and walks that estimate them.
+WALKS = {
+    name: _variants(
+        first._replace(attention='powers', start='hops', reach=first.reach // 2 * 2),
+        *({'attention': f'grf-{walks}'} for walks in (4, 16, 64)),
+    )
+    for name, first in (('trees', _TREES), ('lookup', _LOOKUP), ('chicago', _CHICAGO))
 }
 LAYERS = (1, 2, 4, 8, 16)
 #: Models of each task with more and more layers.
