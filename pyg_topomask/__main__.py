@@ -16,30 +16,30 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    train = commands.add_parser('train', help='train the model that a YAML describes')
+    train = commands.add_parser('train', help='train the model of a YAML')
     train.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
-    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, for instance gt.layers 2')
+    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
-    serve = commands.add_parser('recommend', help='print the top items of users, or export embeddings, of a trained model')
-    serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run, as train wrote it')
-    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by the ids of the data')
-    serve.add_argument('--k', type=int, default=20, metavar='N', help='how many items (default: 20)')
+    serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
+    serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
+    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by their ids in the data')
+    serve.add_argument('--k', type=int, default=20, metavar='N', help='the number of items (default: 20)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
-    inspect = commands.add_parser('inspect', help='measure the mask that a YAML configures, and how well walks estimate it')
+    inspect = commands.add_parser('inspect', help='measure the mask of a YAML, and the error of its walks')
     inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
-    attention = commands.add_parser('inspect-attention', help='show what a trained model attends to (or: inspect attention)')
+    attention = commands.add_parser('inspect-attention', help='show the attention of a trained model (or: inspect attention)')
     attention.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
-    attention.add_argument('--checkpoint', metavar='FILE', help='what train saved (default: the best model of that YAML)')
+    attention.add_argument('--checkpoint', metavar='FILE', help='a checkpoint of train (default: the best model of this YAML)')
     attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
     attention.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
@@ -47,8 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     graphgps = commands.add_parser('graphgps', help='in a GraphGPS checkout: run its main.py with our attentions')
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
-    names = commands.add_parser('list', help='print the names that a YAML can use, each with one line')
-    names.add_argument('words', nargs='*', metavar='WORD', help='a section, as masks or configs, or a word in names, as Hop')
+    names = commands.add_parser('list', help='print the names that a YAML can use, with descriptions')
+    names.add_argument(
+        'words', nargs='*', metavar='WORD', help='a section, such as masks or configs, or part of a name, such as Hop'
+    )
     return parser
 
 

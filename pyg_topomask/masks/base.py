@@ -159,7 +159,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
         raise ArgumentError(
             f'{type(mask).__name__}.bind',
             f'a {type(operator).__name__}',
-            'a MaskOperator, as sparse_operator and low_rank_operator make',
+            'a MaskOperator, for example from sparse_operator or low_rank_operator',
             'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
             verb='is',
         )

@@ -175,7 +175,9 @@ class GRFMask(LogarithmicMask):
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and self.walk_settings.independent_ensembles:
-            raise ArgumentError('independent_ensembles', 'True for asymmetric=True, whose keys do not walk', 'False', verb='is')
+            raise ArgumentError(
+                'independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False', verb='is'
+            )
         self.resample = resample
         self.seed = seed
         self.asymmetric = asymmetric

@@ -129,8 +129,8 @@ def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
     def refuse(count: int) -> None:
         raise ArgumentError(
             'max_hops',
-            f'{max_hops} hops on a graph with about {count:,} pairs of nodes that are as near',
-            f'up to {_MOST:,} pairs: fewer hops, or masks that list no pairs, as PowerSeriesMask and GRFMask',
+            f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance',
+            f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs',
         )
 
     size, count = pattern.num_rows, count_within(pattern, max_hops)

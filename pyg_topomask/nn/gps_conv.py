@@ -100,9 +100,9 @@ class TopoGPSConv(GPSConv):
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
         replaced = attn is not None or attn_type is None
         if replaced and attn_kwargs:
-            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG takes here', 'None', verb='is')
+            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None', verb='is')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
-            raise ArgumentError('heads', f'{heads} beside attn, which has {attn.heads}', 'those, and 1')
+            raise ArgumentError('heads', f'{heads} with attn, which has {attn.heads} heads', f'1 and {attn.heads}')
         if not replaced:
             check_heads(heads, channels)
         # PyG's layer always creates an attention. Create the smallest one, and replace it.

@@ -86,13 +86,15 @@ class RWGNKAttention(MaskedLinearAttention):
                 the layer samples walks in every forward pass.
         """
         if self.mask.resample != 'never':
-            raise ArgumentError('resample', f'{self.mask.resample!r}, which draws other walks anyway', '"never"', verb='is')
+            raise ArgumentError(
+                'resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"', verb='is'
+            )
         check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
             raise ArgumentError('graph', 'edge weights that require a gradient, on which no walks are kept', 'others')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.prepared(self.mask.settings(), lambda: state) is not state:
-            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'one made anew', verb='is')
+            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one', verb='is')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)

@@ -24,7 +24,7 @@ def check_edges(data: Data) -> None:
             'data',
             f'the attributes {", ".join(data.keys()) or "none"}',
             'data with edge_index or adj_t',
-            'KNNGraph makes edges between near positions',
+            'KNNGraph adds edges between nearest neighbors',
             verb='is',
         )
 

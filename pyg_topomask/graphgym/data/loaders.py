@@ -140,7 +140,5 @@ def create_loaders() -> list[Any]:
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:
-            warnings.warn(
-                f'{group}.sampler: got {sampler!r}, which is for a single graph: graphs are taken whole', stacklevel=2
-            )
+            warnings.warn(f'{group}.sampler: got {sampler!r}, which is for a single graph. Whole graphs are used', stacklevel=2)
     return loaders

@@ -195,7 +195,9 @@ def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
     try:
         write_atomically(path, buffer.getvalue())
     except OSError as error:
-        warnings.warn(f'topomask.transforms: {path} could not be written, so it is made again next time: {error}', stacklevel=3)
+        warnings.warn(
+            f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}', stacklevel=3
+        )
 
 
 def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:

@@ -146,7 +146,7 @@ class GKATModel(Module):
             raise ArgumentError(
                 'topomask.model.readout',
                 f'{readout!r} for dataset.task {cfg.dataset.task!r}',
-                'null for the task node, and a read-out for the task graph',
+                'null for the task node, and a readout for the task graph',
                 verb='is',
             )
 

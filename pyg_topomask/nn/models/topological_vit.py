@@ -321,7 +321,7 @@ class GridAttention(torch.nn.Module):
             raise ArgumentError(
                 'mask',
                 f'entries down to {matrix.min().item():.3g} for attention="softmax"',
-                'masks without negative entries, such as GRFMask(positive=True), which stays so in training',
+                'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training',
             )
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
