@@ -1,4 +1,4 @@
-r"""The configurations that the package ships, by their names."""
+r"""The configurations of the package, by name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find_config(cfg: str | Path) -> Path:
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    r"""Raises a :class:`ValueError` unless words are keys and values by turns.
+    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
 
     Args:
         words (sequence of str): The words after the configuration on a command line.

@@ -1,4 +1,4 @@
-r"""Datasets that need no download, and loaders of files that PyG has no class for."""
+r"""Datasets that need no download, and loaders of files without a PyG class."""
 
 from __future__ import annotations
 

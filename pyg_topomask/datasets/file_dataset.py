@@ -1,4 +1,4 @@
-r"""Datasets made of files that lie in their root, with fixed splits."""
+r"""Datasets created from files in their root, with fixed splits."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class FileDataset(InMemoryDataset):
 
     Args:
         root (str): The folder with the files.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ValueError: If :obj:`split` is unknown or empty.
     """
 
@@ -61,7 +61,7 @@ class FileDataset(InMemoryDataset):
 
     @abstractmethod
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
-        r"""Reads the files, and returns the graphs and the indices of those of each split."""
+        r"""Reads the files, and returns the graphs and the indices of each split."""
 
     @property
     @abstractmethod

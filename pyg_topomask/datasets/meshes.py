@@ -1,4 +1,4 @@
-r"""Meshes whose vertices ask for their normals, few of which are known."""
+r"""Meshes with vertex normals as labels, few of which are known."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ PATCHES = (16, 8, 16)
 
 
 class MeshNormals(FileDataset):
-    r"""Patches of meshes for the interpolation of normals, as in `"Efficient Graph Field Integrators Meet Point Clouds"
-    <https://arxiv.org/abs/2302.00942>`_ (Sec. 3.1), but trained, and tested on another mesh.
+    r"""Patches of meshes for the interpolation of vertex normals, as in `"Efficient Graph Field Integrators Meet Point Clouds"
+    <https://arxiv.org/abs/2302.00942>`_ (Sec. 3.1), but with training, and with a different mesh for testing.
 
-    A patch is the :obj:`num_nodes` vertices of a mesh that are nearest to a random vertex by their number of edges. The normal
-    of a vertex is the mean of the normals of its faces, weighted by their areas. It is known at random vertices. The 16 patches
-    for training and the 8 for validation come from one mesh, the 16 for testing from another.
+    A patch consists of the :obj:`num_nodes` vertices of a mesh with the smallest shortest-path distance to a random vertex. The
+    normal of a vertex is the mean of the normals of its faces, weighted by their areas. It is known at random vertices. The 16
+    training patches and the 8 validation patches come from one mesh, and the 16 test patches from another.
 
-    - :obj:`x`: the normal where it is known, else 0; then 1 where it is known, else 0; :obj:`[num_nodes, 4]`
+    - :obj:`x`: the normal if it is known, else 0; and 1 if it is known, else 0; :obj:`[num_nodes, 4]`
     - :obj:`y`: the normal, :obj:`[num_nodes, 3]`
     - :obj:`pos`: the position, :obj:`[num_nodes, 3]`
     - :obj:`known`: whether the normal is known, :obj:`[num_nodes]`
 
     Args:
         root (str): The folder with the files of both meshes, which have the arrays :obj:`pos` of shape :obj:`[V, 3]` and
-            :obj:`face` of shape :obj:`[F, 3]`. Processed data go to :obj:`processed` in it.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+            :obj:`face` of shape :obj:`[F, 3]`. Processed graphs are stored in :obj:`processed` there.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         train (str): The name of the file with the mesh for training and validation, without :obj:`.npz`.
             (default: :obj:`"mesh_bunny"`)
@@ -53,7 +53,7 @@ class MeshNormals(FileDataset):
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ValueError: If an argument is outside its range, or no component of a mesh has :obj:`num_nodes` vertices.
     """
 
@@ -127,7 +127,7 @@ def cut_patch(
     fraction: float,
     generator: np.random.Generator,
 ) -> Data:
-    r"""Returns the vertices of a mesh around a random one, with a random part of their normals known.
+    r"""Returns the vertices of a mesh around a random one, with the normals of a random subset known.
 
     Args:
         edges (scipy.sparse.csr_array): The edges.

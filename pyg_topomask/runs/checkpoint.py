@@ -1,4 +1,4 @@
-r"""Checkpoints, which hold what an identical continuation needs."""
+r"""Checkpoints, with all state that an identical continuation needs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
 
 def rng_state() -> dict[str, Any]:
     r"""Returns the states of the random number generators of Python, NumPy and PyTorch."""
-    # NumPy's global generator is a legacy, and what many datasets and transforms draw from.
+    # NumPy's global generator is legacy, but many datasets and transforms use it.
     _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
     return {
         'python': random.getstate(),
@@ -58,7 +58,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: dict[str, Any]) -> None:
-    r"""Restores what :func:`rng_state` returned.
+    r"""Restores the states returned by :func:`rng_state`.
 
     Args:
         state (dict): The states.
@@ -68,13 +68,13 @@ def set_rng_state(state: dict[str, Any]) -> None:
     keys, *rest = state['numpy']
     np.random.set_state(('MT19937', keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
     torch.set_rng_state(state['torch'])
-    # A run saved elsewhere may have seen another number of devices.
+    # A run saved elsewhere may have had a different number of devices.
     if state['cuda'] and len(state['cuda']) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state['cuda'])
 
 
 def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[str, str]:
-    r"""Returns in words how two configurations in YAML differ, by the option.
+    r"""Describes the differences between two configurations in YAML, by option.
 
     Args:
         saved (str): The configuration of a checkpoint.
