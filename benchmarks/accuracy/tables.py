@@ -12,7 +12,7 @@ from benchmarks.accuracy.plans import DEPTHS, LAYERS, MASKED, VARIATIONS, Plan
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
-from benchmarks.harness import compare, pyplot, show, write_table
+from benchmarks.harness import compare, each, pyplot, show, write_table
 
 __all__ = ['splits_of', 'write_depths', 'write_task', 'write_variations']
 
@@ -54,7 +54,7 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                         scores[:shared], reference[:shared], 'minus the mask chosen, paired', setting == chosen[MASKED], 4
                     ),
                     'splits': len(scores),
-                    'seeds': ' '.join(f'{score:.4f}' for score in scores),
+                    'seeds': each(scores, 4),
                 }
             )
     note = (
@@ -130,7 +130,7 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
                         **compare(tests[:shared], base, 'minus sum, paired', setting == settings[0], 4),
                         'seconds': statistics.mean(run.seconds for run in scores),
                         'splits': len(scores),
-                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                        'seeds': each(tests, 4),
                     }
                 )
     note = (
@@ -168,7 +168,7 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
                         'seconds': statistics.mean(run.seconds for run in scores),
                         'parameters': scores[0].parameters,
                         'splits': len(scores),
-                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                        'seeds': each(tests, 4),
                     }
                 )
             means = [statistics.mean(run.test for run in scores) for scores in of_model.values()]
