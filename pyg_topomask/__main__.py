@@ -3,6 +3,7 @@ r"""The command line: ``python -m pyg_topomask``, or ``pyg-topomask``."""
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import sys
@@ -110,7 +111,8 @@ def _graphgps(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    r"""Runs one command and returns the exit status: 0, 1 if training failed, 2 for bad input, 130 after Ctrl-C.
+    r"""Runs one command and returns the exit status: 0, 1 if training failed or the disk is full, 2 for bad input, 130 after
+    Ctrl-C.
 
     Args:
         argv (list, optional): The arguments, instead of those of the process. (default: :obj:`None`)
@@ -143,8 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, ImportError, OSError) as error:
-        print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have several lines
-        return 2
+        print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have many lines
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return 1 if full else 2
     except FloatingPointError as error:
         print(f'error: {error}', file=sys.stderr)
         return 1

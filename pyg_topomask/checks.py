@@ -31,6 +31,12 @@ def check_choice(choices: Iterable[object], /, **given: object) -> None:
     _check(given, ', '.join(map(str, known)), lambda value: value in known)
 
 
+def check_file_name(**given: str) -> None:
+    r"""Raises an error for a word that could not be a part of the name of a file, such as :obj:`"../up"`."""
+    accepted = 'names of files, without / and backslashes'
+    _check(given, accepted, lambda value: value != '..' and not set(str(value)) & {'/', '\\', '\0'})
+
+
 def check_whole(least: int | None = None, most: int | None = None, /, **given: object) -> None:
     r"""Raises an error unless a value is an integer from :obj:`least` to :obj:`most`."""
     bounds = ('' if least is None else f' from {least}') + ('' if most is None else f' to {most}')

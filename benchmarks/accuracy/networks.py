@@ -124,6 +124,7 @@ VARIANTS = {
     'bare': 'There is neither a linear map of each node nor a batch norm.',
     'every second': 'The first, third, ... layers have the attention, the others do not.',
     'mixture': 'Each node weighs this mask, the edges alone and no mask by a softmax of a linear map of its features.',
+    'three masks': 'As "mixture", with equal weights.',
     'with sum': 'A linear map of the logarithm of the masked sum of the features is added. A mean loses degrees.',
     'elu': 'The feature map is ELU + 1.',
     'square': 'The feature map is the square.',
@@ -169,13 +170,13 @@ class Mixture(Module):
     \mathrm{attention}_m(\mathbf{x})_i`.
     """
 
-    def __init__(self, width: int, attentions: list[Module]) -> None:
+    def __init__(self, width: int, attentions: list[Module], gated: bool) -> None:
         super().__init__()
-        self.attentions, self.weights = ModuleList(attentions), Linear(width, len(attentions))
+        self.attentions, self.weights = ModuleList(attentions), Linear(width, len(attentions)) if gated else None
 
     def forward(self, x: Tensor, graph: Graph) -> Tensor:
         mixed = torch.stack([attention(x, graph=graph) for attention in self.attentions], -1)
-        return (mixed * self.weights(x).softmax(-1).unsqueeze(1)).sum(-1)
+        return mixed.mean(-1) if self.weights is None else (mixed * self.weights(x).softmax(-1).unsqueeze(1)).sum(-1)
 
 
 class WithSum(Module):
@@ -208,9 +209,10 @@ def make_attention(setting: Setting) -> Module | None:
     if name.startswith('mean '):
         return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
     masked = MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), _feature_map(setting))
-    if setting.variant == 'mixture':
+    if setting.variant in ('mixture', 'three masks'):
         edges = MaskedLinearAttention(setting.width, setting.heads, AdjacencyMask(setting.heads))
-        return Mixture(setting.width, [masked, edges, MaskedLinearAttention(setting.width, setting.heads)])
+        unmasked = MaskedLinearAttention(setting.width, setting.heads)
+        return Mixture(setting.width, [masked, edges, unmasked], setting.variant == 'mixture')
     return WithSum(setting.width, masked) if setting.variant == 'with sum' else masked
 
 

@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import torch
 from tqdm import tqdm
@@ -32,10 +32,8 @@ def read_runs(path: Path) -> dict[Job, Run]:
 
 
 def _from_row(row: dict[str, str]) -> tuple[Job, Run]:
-    kinds = dict.fromkeys(('layers', 'width', 'reach', 'epochs', 'heads'), int) | dict.fromkeys(
-        ('rate', 'dropout', 'decay'), float
-    )
-    setting = Setting(**{name: kinds.get(name, str)(row[name]) for name in Setting._fields})
+    values: dict[str, Any] = {name: convert(row[name]) for name, convert in _TYPES.items()}
+    setting = Setting(**values)
     validation, test, epoch, seconds, parameters = (row[name] for name in Run._fields)
     run = Run(float(validation), float(test), int(epoch), float(seconds), int(parameters))
     return (row['task'], setting, int(row['split'])), run

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_file_name, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['RoadEccentricity']
@@ -61,6 +61,7 @@ class RoadEccentricity(FileDataset):
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
         check_choice((None,), split=split)
+        check_file_name(name=name)
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
         check_whole(seed=seed)

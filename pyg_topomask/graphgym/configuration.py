@@ -13,6 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
+from pyg_topomask.checks import check_file_name
 from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
@@ -222,7 +223,11 @@ def run_name(cfg_file: str | Path) -> str:
 
     Args:
         cfg_file (str or Path): The YAML, which has been loaded.
+
+    Raises:
+        ValueError: If :obj:`cfg.name_tag` would lead out of the folder.
     """
+    check_file_name(name_tag=cfg.name_tag)
     return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
 
 

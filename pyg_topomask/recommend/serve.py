@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
-from pyg_topomask.runs.folder import write_atomically
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:

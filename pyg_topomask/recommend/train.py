@@ -17,6 +17,7 @@ from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_choice, check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
@@ -24,7 +25,6 @@ from pyg_topomask.recommend.options import load_config
 from pyg_topomask.recommend.recommender import Recommender, build_recommender
 from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import connect, find_device, num_processes
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
 

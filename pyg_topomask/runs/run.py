@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import remove_unfinished, write_atomically
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
 from pyg_topomask.runs.devices import gather, rank
-from pyg_topomask.runs.folder import clear_run, locked, remove_unfinished, write_atomically
+from pyg_topomask.runs.folder import clear_run, locked
 from pyg_topomask.runs.tables import write_csv
 
 #: One epoch: numbers by the name of the column.

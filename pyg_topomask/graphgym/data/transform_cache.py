@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import io
 import pickle
 import warnings
 from collections import defaultdict
@@ -29,8 +28,8 @@ from torch_geometric.transforms import (
 )
 
 import pyg_topomask
-from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
-from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.files import first_line, load_tensors, save_tensors
+from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.transforms import (
     AddForest,
     AddGraphRandomFeatures,
@@ -180,20 +179,18 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
 
 def _read(path: Path) -> Collated | None:
     try:
-        stored = torch.load(path, weights_only=True)
+        stored = load_tensors(path)
         return Data.from_dict(stored['data']), stored['slices']
     except FileNotFoundError:
         return None
-    except Exception as error:  # whatever is wrong with the file, it can be recreated
-        warnings.warn(f'topomask.transforms: {path} is not readable and written anew: {first_line(error)}', stacklevel=3)
+    except (OSError, ValueError) as error:
+        warnings.warn(f'topomask.transforms: {path} cannot be read and is made again: {error}', stacklevel=3)
         return None
 
 
 def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
-    buffer = io.BytesIO()
-    torch.save({'data': data.to_dict(), 'slices': None if slices is None else dict(slices)}, buffer)
     try:
-        write_atomically(path, buffer.getvalue())
+        save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
     except OSError as error:
         warnings.warn(
             f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}', stacklevel=3

@@ -28,6 +28,7 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
@@ -36,7 +37,6 @@ from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import build_configured_attention, configured_attention, layer_option
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask

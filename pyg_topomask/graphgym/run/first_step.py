@@ -11,8 +11,9 @@ from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import first_line
 from pyg_topomask.graphgym.configuration import option
-from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
+from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
 #: Options that may not fit the data, which only the first step reveals.
 SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')

@@ -14,9 +14,9 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
 from pyg_topomask.checks import check_choice
+from pyg_topomask.files import write_atomically
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.runs.devices import gather, rank
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.run import Row
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')

@@ -132,11 +132,20 @@ class RunModule(GraphGymModule):
         # All processes see the losses of all processes, so that they stop together.
         if not all(map(math.isfinite, losses)):
             raise FloatingPointError(
-                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: lower optim.base_lr, set '
-                f'optim.clip_grad_norm: True, or look for NaN in the data'
+                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
             )
         # Gradients are averaged over the processes for any numbers of labels.
         return loss if num_processes() == 1 else loss * (count * num_processes() / sum(counts))
+
+    def _cause_of_nan(self) -> str:
+        # Not from the batch, in which the network has replaced features by its own.
+        stored = getattr(self.trainer.train_dataloader.dataset, '_data', {})
+        broken = [key for key, value in dict(stored).items() if torch.is_tensor(value) and not value.isfinite().all()]
+        if broken:
+            return f'the data hold NaN or infinite numbers in {", ".join(broken)}'
+        if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+            return 'the data and the weights are finite, so this step overflowed: lower optim.base_lr'
+        return 'the weights became infinite in an earlier step: lower optim.base_lr, or set optim.clip_grad_norm: True'
 
     def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._step(batch, SPLITS[1 + dataloader_idx])
