@@ -76,8 +76,8 @@ def masked_linear_attention(
             :obj:`"products"`.
             (default: :obj:`"auto"`)
         rows (torch.Tensor, optional): Compute only the outputs of these nodes, :obj:`[R]`; :obj:`q` then contains only their
-            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`. (default:
-            :obj:`None`, all nodes)
+            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`.
+            (default: :obj:`None`, all nodes)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d]`, or :obj:`[R, H, d]`, in the data type of :obj:`v`.
