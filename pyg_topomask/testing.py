@@ -54,6 +54,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     if operator.entries is not None:
         _check_order(operator.entries().pattern)
     matrix = operator.to_dense().double()
+    assert matrix.isfinite().all(), 'to_dense: the mask has entries that are NaN or infinite'
     heads, num_nodes = operator.heads, operator.segments.num_nodes
     generator = torch.Generator().manual_seed(0)
 

@@ -244,6 +244,12 @@ def test_wrong_form_is_told(form: str) -> None:
         assert_mask_operator(mask, small_graph())
 
 
+def test_numbers_that_are_not_finite_are_told() -> None:
+    matrix = torch.zeros(40, 40).index_put((torch.tensor(3), torch.tensor(3)), torch.tensor(float('nan')))
+    with pytest.raises(AssertionError, match=r'^to_dense: the mask has entries that are NaN'):
+        assert_mask_operator(LeakingMask(matrix=matrix), GRAPHS['batch']())
+
+
 def test_leak_between_graphs_is_told() -> None:
     with pytest.raises(AssertionError, match='between different graphs'):
         assert_mask_operator(LeakingMask(matrix=torch.ones(40, 40)), GRAPHS['batch']())

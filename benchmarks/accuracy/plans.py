@@ -57,7 +57,7 @@ _MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
 _SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
 _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
-_TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=80, dropout=0.2)
+_TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 #: The plans by the name of the task.
 PLANS = {
@@ -106,7 +106,7 @@ PLANS = {
         unmasked=('linear',),
     ),
     'tolokers': _plan(
-        (_TOLOKERS,),
+        _variants(_TOLOKERS, {'variant': 'with sum'}),
         _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}),
         unmasked=('linear',),
     ),

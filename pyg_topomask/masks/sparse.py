@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.checks import check_shape
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
@@ -38,6 +39,7 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         tensor([[[0., 3.],
                  [0., 0.]]])
     """
+    check_shape(('heads', pattern.nnz), value=value)
     product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
     entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)
     return MaskOperator(graph.segments, value.size(0) if heads is None else heads, product, entries=entries)

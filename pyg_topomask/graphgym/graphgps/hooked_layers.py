@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
@@ -114,6 +115,7 @@ class GPSLayerHook(Module):
     attn_dropout: float
     layer_norm: bool
     batch_norm: bool
+    local_gnn_type: str
 
     def __init__(
         self, dim_h: int, local_gnn_type: str, global_model_type: str, num_heads: int, *args: Any, **kwargs: Any
@@ -138,6 +140,9 @@ class GPSLayerHook(Module):
             self.global_model_type = global_model_type
 
     def forward(self, batch: Data) -> Data:
+        local = LOCAL_LAYERS.get(self.local_gnn_type)
+        if local is not None and local.edge_attr == 'demands' and batch.get('edge_attr') is None:
+            local.edge_kwargs(batch, batch.x.size(1))  # GraphGPS would end in an AttributeError of None
         if self.topo_attn is not None:
             # The k-MIP authors' repository calls them norm1_global and dropout_global.
             name = 'attn' if hasattr(self, 'dropout_attn') else 'global'
