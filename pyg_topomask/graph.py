@@ -260,7 +260,7 @@ class Graph:
         return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
 
     def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
-        r"""Returns the inverse degree of one end of each edge, or for "sym" its root; 0 where the degree is 0."""
+        r"""Returns the inverse degree of one end of each edge, or its square root for "sym"; 0 if the degree is 0."""
         degree = self._degree(end, weight)
         positive = degree > 0
         safe = degree.masked_fill(~positive, 1.0)

@@ -163,8 +163,8 @@ class ShardedGraph(Shard):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process
-        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
+        r"""Creates the shards of a graph that every process has, and of its attributes. :attr:`data` contains the rows of this
+        process of all node and edge attributes, and the edges between the extended nodes. Stored walks are dropped.
 
         Args:
             data (torch_geometric.data.Data): One graph.
