@@ -133,7 +133,7 @@ def test_equivariant_positions_reach_the_local_layer(graphgps: SimpleNamespace, 
 def test_missing_edge_features_are_told(graphgps: SimpleNamespace, local: str) -> None:
     batch = batch_of_paths()
     batch.edge_attr = None
-    with pytest.raises(ValueError, match=r'^edge_attr: is none for .*set dataset.edge_encoder: True'):
+    with pytest.raises(ValueError, match=r'^edge_attr: got none for .*set dataset.edge_encoder: True'):
         make(graphgps, local, 'GRF')(batch)
 
 
