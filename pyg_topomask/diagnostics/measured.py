@@ -132,7 +132,7 @@ def compare_rows(
 
 def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
     normalization, flow = mask.walk_settings.normalization, mask.walk_settings.flow
-    # Prepared here and not by the series, which would warn of large powers; the errors show them.
+    # Not with PowerSeriesMask, which would warn about large powers. The errors show them.
     adjacency = AdjacencyMask(1, None, normalization, flow).prepare(graph)
 
     def series(f: Tensor) -> MaskOperator:

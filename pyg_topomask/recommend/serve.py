@@ -143,7 +143,7 @@ def serve(
 
 
 def _file_path(name: str, path: str | Path) -> Path:
-    # The target of a link is replaced, not the link.
+    # Replace the target of a link, not the link.
     resolved = Path(path).resolve()
     if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
         raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
