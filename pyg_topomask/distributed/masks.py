@@ -202,7 +202,7 @@ def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskO
 
 
 def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
-    r"""Returns the seed of the walks, where they are drawn anew that of process 0."""
+    r"""Returns the seed of the walks, and the seed of process 0 for resampled walks."""
     return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
 
 

@@ -30,7 +30,7 @@ __all__ = ['HeatKernelMask']
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
-# Up to this value, a Taylor series with positive terms is used, because its digits do not cancel.
+# Up to this value Taylor's series is taken if all of its terms are positive, because no digits cancel then.
 _POSITIVE = 1e3
 
 
@@ -78,9 +78,9 @@ class HeatKernelMask(Mask):
     bound on the spectral radius of :math:`|\mathbf{A}|`, one per connected component. The factor :math:`e^{-\lambda \rho}`
     avoids overflow, and cancels in normalized attention.
 
-    The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
-    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store each term as a dense block
-    per graph. The polynomial is
+    The matrix is not formed. Small graphs on a CPU keep the blocks of the terms of the polynomial below.
+    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
+    Its degree :math:`K` follows from :math:`\lambda` and the tolerance. The polynomial is
 
     - a Taylor series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
       positive, so small rows stay accurate next to large ones.
@@ -99,7 +99,7 @@ class HeatKernelMask(Mask):
             weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0.
             (default: :obj:`1.0`)
-        tolerance (float): The largest error of the polynomial. Results in a batch and alone agree up to this error.
+        tolerance (float): The largest error of the polynomial. A graph in a batch agrees with the graph alone up to it.
             (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;

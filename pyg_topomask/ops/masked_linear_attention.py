@@ -76,8 +76,8 @@ def masked_linear_attention(
             :obj:`"products"`.
             (default: :obj:`"auto"`)
         rows (torch.Tensor, optional): Compute only the outputs of these nodes, :obj:`[R]`; :obj:`q` then contains only their
-            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`. (default:
-            :obj:`None`, all nodes)
+            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`.
+            (default: :obj:`None`, all nodes)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d]`, or :obj:`[R, H, d]`, in the data type of :obj:`v`.
@@ -148,16 +148,17 @@ def masked_linear_attention(
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route of :func:`masked_linear_attention` for a mask, by counting multiplications.
+    r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
-    On a CPU, masks whose blocks are combinations of prepared blocks use the blocks route if these have at most :obj:`2**26`
-    numbers and take less time than the other routes, including the preparation. Next, sparse masks use the edges route if it
-    takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and the mask has at
-    most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route count less than
-    half. Other masks use the blocks route if it takes fewer multiplications, and the blocks have at most :obj:`2**24` numbers
-    or no more than queries, keys and values. Otherwise, low-rank masks use low_rank, and all other masks use features.
-    :func:`torch.compile` does not know the sizes of graphs, so the blocks route is not available under it. The products route
-    is never selected.
+    On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
+    :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
+    is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
+    the mask has at most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route
+    count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
+    blocks hold at most :obj:`2**24` numbers or no more than queries, keys
+    and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
+    The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
+    is never chosen.
 
     Args:
         mask (MaskOperator): The bound mask.
@@ -212,7 +213,9 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 
 def _prepared(mask: MaskOperator) -> Blocks | None:
-    r"""Returns the prepared blocks of a mask, if they are few, on a CPU, and outside of torch.compile."""
+    r"""Returns what the blocks of a mask are combined of, if they are few, on a CPU, and if torch.compile does not
+    trace the call.
+    """
     if mask.blocks is None or torch.compiler.is_compiling() or mask.blocks.coefficients.device.type != 'cpu':
         return None
     numbers = mask.blocks.count * mask.segments.num_pairs

@@ -156,7 +156,7 @@ class PairLoads:
         compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
         meetings: tuple[Tensor, ...] = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
         row, col, slot, of_load, self._load = meetings
-        # Computed immediately, because torch.compile may use the entries instead of the blocks later.
+        # Formed at once: under torch.compile the entries may serve where the blocks did before.
         self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
         self._loads = SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
 
@@ -185,7 +185,9 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
 
 
 def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
-    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting."""
+    r"""Returns the rows and columns of pairs whose walks meet, ascending, and the pair, kind and load of the meetings of each
+    kind.
+    """
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
     # Every visit of a query's walk meets every visit of a key's walk to the same node.
@@ -293,6 +295,6 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
-    r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
+    r"""Returns the number of pairs of features that meet at a node, which bounds the entries of :class:`PairLoads`."""
     visits = query.pattern.rowptr_t.diff().long()
     return int((visits * key.pattern.rowptr_t.diff()).sum())

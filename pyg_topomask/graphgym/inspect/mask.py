@@ -144,7 +144,7 @@ def _configured_mask() -> Mask:
 
 
 def _first_head(mask: GRFMask) -> GRFMask:
-    r"""Leaves a mask its first head, which stands for all: they walk together."""
+    r"""Reduces a mask to its first head, because all heads share the walks."""
     mask.heads = 1
     mask.initial = mask.initial[:1]
     mask.modulation = Parameter(mask.modulation.detach()[:1])
