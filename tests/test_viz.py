@@ -15,7 +15,7 @@ from pyg_topomask import Graph
 from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, measured_entries, sparsity_bound
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.viz import plot_inspection
-from pyg_topomask.viz.inspection import neighborhood
+from pyg_topomask.viz.neighborhood import neighborhood
 
 pytest.importorskip('matplotlib')
 

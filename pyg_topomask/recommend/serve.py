@@ -19,7 +19,7 @@ from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
-from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.runs.folder import new_file, write_atomically
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
@@ -125,7 +125,7 @@ def serve(
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
     if out is not None and not user_ids:
         raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users', verb='is')
-    out = None if out is None else _file_path('out', out)
+    out = None if out is None else new_file('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
@@ -142,15 +142,7 @@ def serve(
             write_atomically(out, buffer.getvalue().encode())
 
 
-def _file_path(name: str, path: str | Path) -> Path:
-    # The target of a link is replaced, not the link.
-    resolved = Path(path).resolve()
-    if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
-        raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
-    return resolved
-
-
 def _embeddings_path(path: str | Path) -> Path:
     if Path(path).suffix != '.npz':
         raise ArgumentError('embeddings', repr(str(path)), 'names that end in .npz')
-    return _file_path('embeddings', path)
+    return new_file('embeddings', path)

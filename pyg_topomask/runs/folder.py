@@ -39,6 +39,22 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def new_file(name: str, path: str | Path) -> Path:
+    r"""Returns where to write a file that an argument names: the target of a link is replaced, not the link.
+
+    Args:
+        name (str): The argument.
+        path (str or Path): The file.
+
+    Raises:
+        ValueError: If its folder does not exist, or it is no file.
+    """
+    resolved = Path(path).resolve()
+    if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
+        raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
+    return resolved
+
+
 def remove_unfinished(folder: Path) -> None:
     r"""Removes the files that a killed process was writing, which nothing ever reads.
 

@@ -12,7 +12,7 @@ from pyg_topomask.diagnostics import mask_rows, weight_by_hops
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.viz.figure import new_figure
-from pyg_topomask.viz.inspection import neighborhood
+from pyg_topomask.viz.neighborhood import neighborhood
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
