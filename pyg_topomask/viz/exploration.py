@@ -131,7 +131,6 @@ def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distan
         'shares': _array(share),
         'mean_shares': _array(means),
         'reach': means[: variants.heads, -1].mean(0).tolist(),
-        'signed': bool((every < 0).any()),
     }
     if not isinstance(mask, GRFMask) or not variants.walks:
         return content

@@ -97,7 +97,6 @@ def test_estimates_are_those_of_the_mask(asymmetric: bool | str) -> None:
     if key is None:
         key = power_series(weight_matrix(data, 'sym'), np.array(F) * [2.0, -1.0, 1.0]).T
     np.testing.assert_allclose(shown['rows'][0, 0, -1], series @ key, atol=1e-5)
-    assert shown['signed']
 
 
 def test_kernels_are_the_series_that_the_hops_hold() -> None:
@@ -152,7 +151,7 @@ def test_of_a_large_graph_the_nearest_nodes_are_shown_and_all_nodes_count() -> N
     expected = [*weight[:9], weight[9:].sum()] / weight.sum()
     np.testing.assert_allclose(page['masks'][0]['shares'][0, 0, -1, 0], expected, atol=1e-6)
     # Of many variants, fewer nodes fit on the page.
-    many = {str(seed): GRFMask(num_walks=1, seed=seed) for seed in range(8)}
+    many = {str(seed): GRFMask(num_walks=1, seed=seed) for seed in range(4)}
     assert 1 < len(content(many, data, num_walks=[1])['nodes']) < 128
 
 

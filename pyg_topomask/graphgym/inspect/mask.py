@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -172,10 +173,10 @@ def _write_page(path: Path, mask: Mask, data: Data, cfg_file: str | Path) -> Non
     for word in COMPARED:
         if word == name:
             continue
-        other = build_attention(word, cfg.gt.dim_hidden, cfg.gt.n_heads)
+        other = cast('Mask', build_attention(word, mask.heads, mask.heads).mask)
         with suppress(ArgumentError):
-            other.mask(Graph.from_data(data))
-            masks[word] = other.mask
+            other(Graph.from_data(data))
+            masks[word] = other
     title = f'Mask {name} of {Path(cfg_file).name} on {cfg.dataset.name}, graph 0'
     write_atomically(path, explore(masks, data, title=title).html.encode())
     print(f'page written to {path}')
