@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.viz.exploration import explored
@@ -37,7 +38,7 @@ class Page:
         Args:
             path (str or Path): The file.
         """
-        Path(path).write_text(self.html, encoding='utf-8')
+        write_atomically(Path(path), self.html.encode())
 
     def _repr_html_(self) -> str:
         frame = 'width="100%" height="1100" style="border: 0" title="masks on a graph"'

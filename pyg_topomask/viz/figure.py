@@ -1,8 +1,8 @@
-r"""Where figures come from."""
+r"""Creation of figures."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,5 +22,15 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('pictures need Matplotlib: install pyg_topomask with its extra [viz]') from error
-    # Not by pyplot: it would keep the figure, and choose a window system.
+    # Not with pyplot, which would keep the figure and select a GUI backend.
     return Figure(figsize=(width, height), layout='constrained')
+
+
+def color_scale(largest: float, signed: bool) -> dict[str, Any]:
+    r"""Returns the colours of entries, as arguments of Matplotlib: dark is large, and red is negative.
+
+    Args:
+        largest (float): The largest absolute entry that has a colour of its own.
+        signed (bool): Whether there are negative entries.
+    """
+    return {'cmap': 'RdBu' if signed else 'YlGnBu', 'vmin': -largest if signed else 0.0, 'vmax': largest}

@@ -1,4 +1,4 @@
-r"""Pictures of how well walks estimate a mask."""
+r"""Plots of how well walks estimate a mask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyg_topomask.diagnostics import (
 )
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.figure import color_scale, new_figure
 from pyg_topomask.viz.neighborhood import neighborhood
 from pyg_topomask.walks.samplers import SAMPLERS
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ['plot_inspection']
 
-# The probability with which what is drawn as a bound may be exceeded.
+# The probability that a plotted bound is exceeded.
 _DELTA = 0.05
 
 
@@ -43,20 +43,20 @@ def plot_inspection(
     num_rows: int = 64,
     head: int = 0,
 ) -> Figure:
-    r"""Draws how well graph random features estimate a mask: its entries between neighbors of a node, exactly and as
-    estimated; the error against the number of walks, beside the deviation that the bound of `"Linear Transformer Topological
-    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11) allows, where it is finite
-    and walkers are independent; and the entries per row, beside the bound of Lemma 3.3.
+    r"""Plots how well graph random features estimate a mask. The plots show the exact and the estimated entries in the
+    neighborhood of a node, the error against the number of walks, and the entries per row. They include the bounds of `"Linear
+    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11, if it
+    is finite and walkers are independent, and Lemma 3.3).
 
     Args:
         mask (GRFMask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
-        num_walks (sequence of int): The numbers of walks to compare; for antithetic walkers the even ones.
+        num_walks (sequence of int): The numbers of walks to compare; only even ones for antithetic walkers.
             (default: :obj:`(1, 2, 4, 8, 16, 32, 64)`)
-        repeats (int): Ensembles of walks for each number. (default: :obj:`3`)
-        num_rows (int): The rows that the error is measured on. (default: :obj:`64`)
-        head (int): The head to draw. (default: :obj:`0`)
+        repeats (int): The number of ensembles of walks for each number of walks. (default: :obj:`3`)
+        num_rows (int): The number of rows on which to measure the error. (default: :obj:`64`)
+        head (int): The head to plot. (default: :obj:`0`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
@@ -68,18 +68,20 @@ def plot_inspection(
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> len(plot_inspection(GRFMask(), data, num_walks=[1, 2]).axes)
-        5
+        6
     """
     graph = Graph.of(graph)
     check_whole(0, mask.heads - 1, head=head)
     check_whole(1, repeats=repeats)
     for number in num_walks:
         check_whole(1, num_walks=number)
-    figure = new_figure(11, 8)
-    axes = figure.subplots(2, 2)
-    _draw_blocks(figure, axes[0], mask, graph, node, head)
-    _draw_errors(axes[1, 0], mask, graph, num_walks, repeats, num_rows, head)
-    _draw_entries(axes[1, 1], mask, graph)
+    figure = new_figure(13, 8)
+    places = figure.add_gridspec(2, 6)
+    blocks = [figure.add_subplot(places[0, 3 * column : 3 * column + 3]) for column in range(2)]
+    errors, deviations, entries = (figure.add_subplot(places[1, 2 * column : 2 * column + 2]) for column in range(3))
+    _draw_blocks(figure, blocks, mask, graph, node, head)
+    _draw_errors(errors, deviations, mask, graph, num_walks, repeats, num_rows, head)
+    _draw_entries(entries, mask, graph)
     return figure
 
 
@@ -87,38 +89,51 @@ def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int 
     nodes = neighborhood(graph, node)
     rows = [(exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in compare_rows(mask, graph, nodes)]
     blocks = [torch.cat(block).cpu() for block in zip(*rows, strict=True)]
-    # The diagonal would leave all other entries dark.
+    # The diagonal would make all other entries dark.
     apart = blocks[0] - blocks[0].diagonal().diag()
     largest = float(apart.abs().max()) or float(blocks[0].abs().max()) or 1.0
     signed = min(float(block.min()) for block in blocks) < 0
     titles = ('exact mask', f'estimate, {mask.walk_settings.num_walks} walks')
     for axis, block, title in zip(axes, blocks, titles, strict=True):
-        image = axis.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
-        axis.set(title=title, xlabel=f'nodes nearest to node {int(nodes[0])}')
-    figure.colorbar(image, ax=list(axes), extend='both' if signed else 'max')
+        image = axis.imshow(block, **color_scale(largest, signed))
+        near = f'by distance from node {int(nodes[0])}'
+        axis.set(title=title, xlabel=f'nodes j, {near}', ylabel=f'nodes i, {near}')
+    figure.colorbar(image, ax=axes, extend='both' if signed else 'max', label='entry $M_{ij}$')
 
 
 def _draw_errors(
-    axis: Any, mask: GRFMask, graph: Graph, num_walks: Sequence[int], repeats: int, num_rows: int, head: int
+    errors: Any,
+    deviations: Any,
+    mask: GRFMask,
+    graph: Graph,
+    num_walks: Sequence[int],
+    repeats: int,
+    num_rows: int,
+    head: int,
 ) -> None:
     numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].antithetic]
     relative, largest = [], []
     for number in numbers:
-        errors = []
+        measured = []
         for seed in range(repeats):
             walks = torch.Generator(graph.device).manual_seed(seed)
-            errors.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
-        relative.append(torch.stack([error.relative[head] for error in errors]).mean().item())
-        largest.append(torch.stack([error.max_abs[head] for error in errors]).mean().item())
-    axis.plot(numbers, relative, marker='o', label='relative error (Frobenius)')
-    axis.plot(numbers, largest, marker='s', label='largest deviation of an entry')
+            measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
+        relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
+        largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
+    errors.plot(numbers, relative, marker='o')
+    errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
+    deviations.plot(numbers, largest, marker='s', color='C1', label='largest that was measured')
     c = load_constant(mask, graph, walkwise=True)[head]
     if bool(c.isfinite()) and mask.walk_settings.sampler == 'iid':
         bound = [guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
-        axis.plot(numbers, bound, 'k--', label='Eq. 11: an entry deviates less (95 %)')
-    axis.set(title='error', xlabel='walks per node', xscale='log', yscale='log')
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize='small')
+        deviations.plot(numbers, bound, 'k--', label='Eq. 11: an entry deviates less (95 %)')
+    deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
+    deviations.legend(fontsize='small')
+    for axis in (errors, deviations):
+        axis.set(xlabel='walks per node', xscale='log', yscale='log')
+        axis.set_xticks(numbers, [str(number) for number in numbers])
+        axis.minorticks_off()
+        axis.grid(alpha=0.3)
 
 
 def _with_walks(mask: GRFMask, num_walks: int) -> GRFMask:
@@ -135,5 +150,5 @@ def _draw_entries(axis: Any, mask: GRFMask, graph: Graph) -> None:
     if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
         bound = sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
         axis.axvline(bound, color='k', linestyle='--', label='Lemma 3.3, features (95 %)')
-    axis.set(title='entries per row', xlabel='entries', ylabel='nodes')
+    axis.set(title='entries per row', xlabel='entries of a row', ylabel='number of nodes')
     axis.legend(fontsize='small')

@@ -1,4 +1,4 @@
-r"""Pictures of what a mask lets nodes attend to."""
+r"""Plots of a mask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import mask_rows, weight_by_hops
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.figure import color_scale, new_figure
 from pyg_topomask.viz.neighborhood import neighborhood
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ __all__ = ['plot_mask']
 def plot_mask(
     mask: Mask, graph: Graph | Data, node: int | None = None, max_hops: int = 4, nodes: Tensor | None = None, head: int = 0
 ) -> Figure:
-    r"""Draws a mask: its entries between the nodes nearest to one, and how its weight spreads over distances, see
+    r"""Plots the entries of a mask in the neighborhood of a node, and the distribution of its weight over distances, see
     :func:`~pyg_topomask.diagnostics.weight_by_hops`.
 
     Args:
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
-        max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
-        nodes (torch.Tensor, optional): The rows over which distances are averaged. (default: :obj:`None`, those drawn)
-        head (int): The head to draw. (default: :obj:`0`)
+        max_hops (int): The largest distance to distinguish. (default: :obj:`4`)
+        nodes (torch.Tensor, optional): The rows to average distances over. (default: :obj:`None`, the plotted rows)
+        head (int): The head to plot. (default: :obj:`0`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
@@ -58,9 +58,10 @@ def plot_mask(
     left, right = figure.subplots(1, 2)
     block = rows[head][:, drawn].cpu()
     largest, signed = float(block.abs().max()) or 1.0, bool((block < 0).any())
-    image = left.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
-    left.set(title='mask', xlabel=f'nodes nearest to node {int(drawn[0])}')
-    figure.colorbar(image, ax=left)
+    image = left.imshow(block, **color_scale(largest, signed))
+    near = f'by distance from node {int(drawn[0])}'
+    left.set(title='mask', xlabel=f'nodes j, {near}', ylabel=f'nodes i, {near}')
+    figure.colorbar(image, ax=left, label='entry $M_{ij}$')
     right.bar([*map(str, range(max_hops + 1)), 'more'], shares)
-    right.set(title='weight by distance', xlabel='hops', ylabel='share of a row')
+    right.set(title='weight by distance', xlabel='hops', ylabel='share of the absolute weight of a row')
     return figure
