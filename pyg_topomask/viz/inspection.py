@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch_geometric.data import Data
 
@@ -120,19 +121,20 @@ def _draw_errors(
             measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
         relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
         largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
-    errors.plot(numbers, relative, marker='o')
+    errors.plot(numbers, np.array(relative), marker='o')
     errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
-    deviations.plot(numbers, largest, marker='s', color='C1', label='largest that was measured')
+    deviations.plot(numbers, np.array(largest), marker='s', color='C1', label='largest that was measured')
     c = load_constant(mask, graph, walkwise=True)[head]
     if bool(c.isfinite()) and mask.walk_settings.sampler == 'iid':
         bound = [guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
-        deviations.plot(numbers, bound, 'k--', label='Eq. 11: an entry deviates less (95 %)')
+        deviations.plot(numbers, np.array(bound), 'k--', label='Eq. 11: an entry deviates less (95 %)')
     deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
     deviations.legend(fontsize='small')
     for axis in (errors, deviations):
-        axis.set(xlabel='walks per node', xscale='log', yscale='log')
+        drawn = any((line.get_ydata() > 0).any() for line in axis.lines)  # a logarithm shows no 0
+        axis.set(xlabel='walks per node', xscale='log', yscale='log' if drawn else 'linear')
         axis.set_xticks(numbers, [str(number) for number in numbers])
-        axis.minorticks_off()
+        axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
 
 
