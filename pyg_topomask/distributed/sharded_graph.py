@@ -17,15 +17,13 @@ from pyg_topomask.distributed.communication import Processes, processes
 from pyg_topomask.distributed.convolution import check_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.storage import BLOCK, Storage, sort_by_row
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_edges
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.splitmix import splitmix
 
 __all__ = ['ShardedGraph']
-
-# Edges that are read of a file at a time.
-_BLOCK = 2**21
 
 
 class ShardedGraph(Shard):
@@ -98,8 +96,9 @@ class ShardedGraph(Shard):
             partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, as METIS finds one; :obj:`None` divides
                 the nodes in their order into equal parts. (default: :obj:`None`)
             timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
-            folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see
-                and map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
+            folder (str or path, optional): A folder on a disk that all processes see. The edges, and the table of all edges
+                that random walks need, are then in files that the processes map, and end with them. :obj:`None` keeps both in
+                the memory of each process. (default: :obj:`None`)
 
         Raises:
             ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have
@@ -201,6 +200,8 @@ class ShardedGraph(Shard):
         group.check_equal('num_nodes', num_nodes)
         group.check_equal('folder', folder)
         offsets, new = _divide(num_nodes, partition, group)
+        storage = Storage(None if folder is None else Path(folder))
+        size = int(offsets[group.rank + 1] - offsets[group.rank])
         received: list[list[Tensor]] = []
         for edge_index, weight, ids in parts:
 
@@ -213,18 +214,21 @@ class ShardedGraph(Shard):
             offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
             source, target = (end if new is None else new[end] for end in edge_index.long())
             owner = torch.searchsorted(offsets, target, right=True) - 1
-            tensors = [target, source, *(each for each in (weight, ids) if each is not None)]
+            tensors = [target - offsets[owner], source, *(each for each in (weight, ids) if each is not None)]
             group.check_equal('edge_weight', None if weight is None else weight.dtype)
-            received.append(group.exchange_any(tensors, owner))
-            has_weight, has_ids = weight is not None, ids is not None
-        columns: list[Tensor] = []
-        while received[0]:  # one after the other: there are many edges
-            columns.append(torch.cat([block.pop(0) for block in received]))
-        order = torch.argsort(columns[0], stable=True)
-        row, col, *rest = [columns.pop(0).index_select(0, order) for _ in range(len(columns))]
-        weight = rest.pop(0) if has_weight else None
-        edges = row - int(offsets[group.rank]), col, weight, rest.pop(0) if has_ids else None
-        return cls(group, offsets, edges, new, None if folder is None else Path(folder))
+            block = group.exchange_any(tensors, owner)
+            received.append(group.together(lambda block=block: [storage.keep(tensor) for tensor in block]))
+        number, device = sum(block[0].numel() for block in received), source.device
+
+        def sort() -> tuple[Tensor, Tensor | None, Tensor | None]:
+            edge_index = storage.empty((2, number), torch.long, device)
+            edge_weight = None if weight is None else storage.empty((number,), weight.dtype, device)
+            edge_ids = None if ids is None else storage.empty((number,), torch.long, device)
+            outs = [edge_index[1], edge_index[0], *(each for each in (edge_weight, edge_ids) if each is not None)]
+            sort_by_row(received, outs, size)
+            return edge_index, edge_weight, edge_ids
+
+        return cls(group, offsets, *group.together(sort), new, storage)
 
     def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
         return prepare_mask(mask, self, generator)
@@ -260,7 +264,7 @@ class _FileParts:
                 raise ArgumentError('weight_path', f'{weight_shape[0]} weights', f'{shape[1]}, one for each edge')
         self.size = shape[1]
         share = range(self.size * group.rank // group.size, self.size * (group.rank + 1) // group.size)
-        rounds = max(1, -(-(self.size // group.size + 1) // _BLOCK))
+        rounds = max(1, -(-(self.size // group.size + 1) // BLOCK))
         self.bounds = [share.start + len(share) * index // rounds for index in range(rounds + 1)]
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None, None]]:
