@@ -14,11 +14,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero
@@ -57,11 +59,11 @@ class Processes:
             # A group of its own: its timeout, and its order beside what other code sends.
             self.group = dist.new_group(timeout=timedelta(seconds=timeout))
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
-            self._device = torch.device('cpu' if 'gloo' in dist.get_backend() else 'cuda')
-            self._store = dist.PrefixStore(f'topomask{next(_GROUPS)}', dist.distributed_c10d._get_default_store())
+            self._device = torch.device('cuda' if dist.get_backend(self.group) == 'nccl' else 'cpu')
+            self._store = c10d.PrefixStore(f'topomask{next(_GROUPS)}', c10d._get_default_store())
             atexit.register(self._end)
 
-    def _wait(self, start: Callable[[], Any]) -> None:
+    def _wait(self, start: Callable[[], Any], device: torch.device) -> None:
         r"""Starts a call of all processes, and waits until it ends or a process that it needs has reported an error."""
         if self._failed_after == self._calls:
             self._publish('')  # it goes on: all processes had an error
@@ -69,7 +71,7 @@ class Processes:
         cause, reported = None, ''
         try:
             work = start()
-            while not reported and not self._has_ended(work):
+            while not reported and not _has_ended(work, device):
                 reported = self._reported()
         except RuntimeError as error:
             cause, reported = error, self._reported()
@@ -81,19 +83,6 @@ class Processes:
                 f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
                 f'{self.timeout:g} seconds'
             ) from cause
-
-    def _has_ended(self, work: Any) -> bool:
-        r"""Waits for a while, and returns whether a call has ended."""
-        if self._device.type != 'cpu':
-            work.wait()  # for the device, which waits on its own
-            return True
-        try:
-            work.wait(timedelta(seconds=_PATIENCE))
-        except RuntimeError:
-            if work.is_completed():
-                raise
-            return False
-        return True
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -146,7 +135,7 @@ class Processes:
 
     def _stack(self, x: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(x) for _ in range(self.size)]
-        self._wait(lambda: dist.all_gather(parts, x, group=self.group, async_op=True))
+        self._wait(lambda: dist.all_gather(parts, x, group=self.group, async_op=True), x.device)
         return parts
 
     def together(self, compute: Callable[[], Value]) -> Value:
@@ -194,7 +183,7 @@ class Processes:
 
     def _reduce(self, x: Tensor, operation: Any) -> Tensor:
         x = x.detach().clone(memory_format=torch.contiguous_format)
-        self._wait(lambda: dist.all_reduce(x, operation, group=self.group, async_op=True))
+        self._wait(lambda: dist.all_reduce(x, operation, group=self.group, async_op=True), x.device)
         self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
         return x
 
@@ -225,7 +214,7 @@ class Processes:
         if self.size == 1:
             return
         for rank, each in enumerate(rows.split(list(counts))):
-            self._wait(lambda each=each, rank=rank: dist.broadcast(each, rank, group=self.group, async_op=True))
+            self._wait(partial(dist.broadcast, each, rank, group=self.group, async_op=True), rows.device)
             if rank == self.rank:
                 self.bytes_sent += (self.size - 1) * each.numel() * each.element_size()
 
@@ -243,7 +232,7 @@ class Processes:
             return rows
         out = rows.new_empty(sum(received), *rows.shape[1:])
         sizes = list(received), list(sent)
-        self._wait(lambda: dist.all_to_all_single(out, rows, *sizes, group=self.group, async_op=True))
+        self._wait(lambda: dist.all_to_all_single(out, rows, *sizes, group=self.group, async_op=True), rows.device)
         width = rows[:1].numel() if rows.size(0) > 0 else 0
         self.bytes_sent += (sum(sent) - sent[self.rank]) * width * rows.element_size()
         return out
@@ -273,6 +262,20 @@ class Processes:
         sent, received = [0] * self.size, [0] * self.size
         sent[(self.rank + 1) % self.size], received[(self.rank - 1) % self.size] = x.numel(), math.prod(shape)
         return self.exchange(x.reshape(-1), sent, received).view(*shape)
+
+
+def _has_ended(work: Any, device: torch.device) -> bool:
+    r"""Waits for a while, and returns whether a call has ended."""
+    if device.type != 'cpu':
+        work.wait()  # for the device, which waits on its own
+        return True
+    try:
+        work.wait(timedelta(seconds=_PATIENCE))
+    except RuntimeError:
+        if work.is_completed():
+            raise
+        return False
+    return True
 
 
 def _picklable(error: Exception | None) -> Exception | None:

@@ -2,6 +2,8 @@ r"""What one process holds of a graph that several processes hold together."""
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import torch
 from torch import Tensor
 
@@ -41,8 +43,8 @@ class Shard(Graph, Numbered):
     Args:
         group (Processes): The processes.
         offsets (torch.Tensor): Where the ids of each process begin, and :math:`N`, :obj:`[P + 1]`.
-        edge_index (torch.Tensor): Ids of sources, which are overwritten by the extended nodes that they are, and targets counted
-            from the first node of this process, in ascending order, :obj:`[2, E]`.
+        edge_index (torch.Tensor): Ids of sources, which are overwritten by the extended nodes that they are, and targets
+            counted from the first node of this process, in ascending order, :obj:`[2, E]`.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`.
         edge_ids (torch.Tensor, optional): The numbers of the edges in the whole graph, :obj:`[E]`.
         new_of_original (torch.Tensor, optional): The id of each node, if it is not its number, :obj:`[N]`.
@@ -116,6 +118,14 @@ class Shard(Graph, Numbered):
         r"""Returns the halo of the nodes of two, which the graph keeps. All processes call this."""
         key = 'halo', first.number, second.number
         return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
+
+    def reporting_errors(self) -> AbstractContextManager[None]:
+        r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If it raises an
+        error, the others raise one that names this process and its error. Layers report their errors without it, and so does a
+        process that ends with one. A script needs the block only if it goes on after an error, as in a notebook. Without it the
+        others wait for :obj:`timeout` seconds.
+        """
+        return self.group.reporting()
 
     def check_call(self, signature: str) -> None:
         r"""Raises an error in all processes unless all of them call layers of the same sizes, when one is called first.

@@ -2,7 +2,9 @@ r"""A graph that several processes hold together."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -164,7 +166,8 @@ class ShardedGraph(Shard):
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
         r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process
-        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
+        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out, with a
+        warning: masks walk anew.
 
         Args:
             data (torch_geometric.data.Data): One graph.
@@ -174,10 +177,17 @@ class ShardedGraph(Shard):
         if whole.num_graphs != 1:
             raise ArgumentError('data', f'a batch of {whole.num_graphs} graphs', 'one graph', verb='is')
         graph = cls.from_graph(whole.edge_index, whole.num_nodes, whole.edge_weight, partition, timeout, folder)
+        stored = [name for name in data.to_dict() if name.startswith(('grf_', 'rwgnk_'))]
+        if stored:
+            warnings.warn(
+                f'data: got stored walks ({", ".join(stored)}), which a sharded graph leaves out; masks walk anew, with their '
+                f'own num_walks, sampler and seed',
+                stacklevel=2,
+            )
         local = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
         nodes = graph.segments.position
         for name, value in data.to_dict().items():
-            if name in ('edge_index', 'adj_t', 'num_nodes', 'batch', 'ptr') or name.startswith(('grf_', 'rwgnk_')):
+            if name in ('edge_index', 'adj_t', 'num_nodes', 'batch', 'ptr', *stored):
                 continue
             if isinstance(value, Tensor) and value.dim() > 0 and data.is_edge_attr(name):
                 value = value[graph.edge_ids]
@@ -196,60 +206,65 @@ class ShardedGraph(Shard):
         group: Processes,
         folder: str | PathLike[str] | None,
     ) -> ShardedGraph:
-        r"""Sends every edge to the process of its target, block by block; all processes have as many blocks."""
-        group.check_equal('num_nodes', num_nodes)
-        group.check_equal('folder', folder)
-        offsets, new = _divide(num_nodes, partition, group)
-        storage = Storage(None if folder is None else Path(folder))
-        size = int(offsets[group.rank + 1] - offsets[group.rank])
-        received: list[list[Tensor]] = []
-        for edge_index, weight, ids in parts:
-
-            def check(edge_index: Tensor = edge_index, weight: Tensor | None = weight) -> None:
-                check_edges(edge_index, num_nodes, weight, None)
-                if weight is not None and weight.requires_grad:
-                    raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
-
-            group.together(check)
-            offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
-            source, target = (end if new is None else new[end] for end in edge_index.long())
-            owner = torch.searchsorted(offsets, target, right=True) - 1
-            tensors = [target - offsets[owner], source, *(each for each in (weight, ids) if each is not None)]
-            group.check_equal('edge_weight', None if weight is None else weight.dtype)
-            block = group.exchange_any(tensors, owner)
-            received.append(group.together(lambda block=block: [storage.keep(tensor) for tensor in block]))
-        number, device = sum(block[0].numel() for block in received), source.device
-
-        def sort() -> tuple[Tensor, Tensor | None, Tensor | None]:
-            edge_index = storage.empty((2, number), torch.long, device)
-            edge_weight = None if weight is None else storage.empty((number,), weight.dtype, device)
-            edge_ids = None if ids is None else storage.empty((number,), torch.long, device)
-            outs = [edge_index[1], edge_index[0], *(each for each in (edge_weight, edge_ids) if each is not None)]
-            sort_by_row(received, outs, size)
-            return edge_index, edge_weight, edge_ids
-
-        return cls(group, offsets, *group.together(sort), new, storage)
+        with group.reporting():
+            group.check_equal('num_nodes', num_nodes)
+            group.check_equal('folder', folder)
+            storage = Storage(None if folder is None else Path(folder))
+            offsets, new = _divide(num_nodes, partition, group)
+            received = list(_received(parts, num_nodes, offsets, new, group, storage))
+            size = int(offsets[group.rank + 1] - offsets[group.rank])
+            edges = group.together(partial(sort_by_row, received, size, storage))
+            return cls(group, offsets.to(edges[0].device), *edges, new, storage)
 
     def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        return prepare_mask(mask, self, generator)
+        with self.group.reporting():
+            return prepare_mask(mask, self, generator)
 
     def bind_mask(self, mask: Any, state: Any) -> MaskOperator:
-        return bind_mask(mask, self, state)
+        with self.group.reporting():
+            return bind_mask(mask, self, state)
 
     def convolve(self, conv: Any, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
-        return convolve(conv, x, self, **kwargs)
+        with self.group.reporting():
+            return convolve(conv, x, self, **kwargs)
 
     def check_layer(self, layer: torch.nn.Module) -> None:
         check_nodes(layer)
 
     def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
-        return attention.linear_attention(q, k, v, mask, route, self)
+        with self.group.reporting():
+            return attention.linear_attention(q, k, v, mask, route, self)
 
     def softmax_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
-        return attention.softmax_attention(q, k, v, mask, dropout, self)
+        with self.group.reporting():
+            return attention.softmax_attention(q, k, v, mask, dropout, self)
 
     def topk_attention(self, q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float) -> Tensor:
-        return attention.topk_attention(q, k, v, num, dropout, self)
+        with self.group.reporting():
+            return attention.topk_attention(q, k, v, num, dropout, self)
+
+
+def _received(
+    parts: Any, num_nodes: int, offsets: Tensor, new: Tensor | None, group: Processes, storage: Storage
+) -> Iterator[list[Tensor | None]]:
+    r"""Sends every edge to the process of its target, block by block; all processes have as many blocks. Returns the blocks
+    that this process receives: targets counted from its first node, ids of sources, weights, and numbers of edges.
+    """
+    for edge_index, weight, ids in parts:
+        group.together(partial(_check_part, edge_index, num_nodes, weight))
+        group.check_equal('edge_weight', None if weight is None else weight.dtype)
+        offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
+        source, target = (end if new is None else new[end] for end in edge_index.long())
+        owner = torch.searchsorted(offsets, target, right=True) - 1
+        tensors = [target - offsets[owner], source, *(each for each in (weight, ids) if each is not None)]
+        block = iter(group.together(partial(storage.keep, group.exchange_any(tensors, owner))))
+        yield [next(block), next(block), None if weight is None else next(block), None if ids is None else next(block)]
+
+
+def _check_part(edge_index: Tensor, num_nodes: int, weight: Tensor | None) -> None:
+    check_edges(edge_index, num_nodes, weight, None)
+    if weight is not None and weight.requires_grad:
+        raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
 
 
 class _FileParts:

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.distributed.communication import Processes
 
 #: Edges that are handled at a time.
-BLOCK = 2**19
+BLOCK = 2**18
 
 
 def blocks(size: int) -> Iterator[slice]:
@@ -53,9 +53,9 @@ class Storage:
         with tempfile.NamedTemporaryFile(dir=self.folder) as file:
             return _mapped(Path(file.name), shape, dtype)
 
-    def keep(self, x: Tensor) -> Tensor:
+    def keep(self, tensors: list[Tensor]) -> list[Tensor]:
         r"""Returns the same numbers, where this stores them."""
-        return x if self.folder is None else self.empty(x.shape, x.dtype, x.device).copy_(x)
+        return tensors if self.folder is None else [self.empty(x.shape, x.dtype, x.device).copy_(x) for x in tensors]
 
     def table(self, name: str, shape: Sequence[int], dtype: torch.dtype, group: Processes, device: torch.device) -> Tensor:
         r"""Returns a tensor of all processes, of which each writes its rows, and which :meth:`complete` gives to all: a copy in
@@ -94,23 +94,32 @@ def _mapped(path: Path, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     return torch.from_file(str(path), shared=True, size=math.prod(shape), dtype=dtype).view(*shape)
 
 
-def sort_by_row(received: list[list[Tensor]], outs: Sequence[Tensor], num_rows: int) -> None:
-    r"""Writes edges in the order of their rows, those of one row as given. The list is empty afterwards.
+def sort_by_row(
+    received: list[list[Tensor | None]], num_rows: int, storage: Storage
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    r"""Sorts edges by their targets, those of one target as given. Returns :obj:`edge_index`, weights and numbers.
 
     Args:
-        received (list): The edges in blocks: rows, and other numbers of each edge.
-        outs (sequence of torch.Tensor): Where these are written.
-        num_rows (int): The number of rows.
+        received (list): The edges in blocks: targets, sources, weights and numbers. The list is empty afterwards.
+        num_rows (int): The number of targets.
+        storage (Storage): Where the result lies.
     """
-    degree = sum((torch.bincount(block[0], minlength=num_rows) for block in received), torch.tensor(0))
-    place = degree.cumsum(0) - degree
+    targets = [block[0] for block in received if block[0] is not None]
+    place = torch.stack([torch.bincount(target, minlength=num_rows) for target in targets]).sum(0)
+    place, size = place.cumsum(0) - place, sum(target.numel() for target in targets)
+    edge_index = storage.empty((2, size), torch.long, place.device)
+    weight, ids = (None if each is None else storage.empty((size,), each.dtype, place.device) for each in received[0][2:])
+    del targets
     while received:
-        row, *others = received.pop(0)
-        order = torch.argsort(row, stable=True)
-        row = row[order]
-        count = torch.bincount(row, minlength=num_rows)
-        first = count.cumsum(0) - count
-        position = (place - first)[row] + torch.arange(row.numel(), device=row.device)
-        for out, tensor in zip(outs, (row, *(other[order] for other in others)), strict=True):
-            out[position] = tensor
+        target, *others = received.pop(0)
+        assert target is not None
+        order = torch.argsort(target, stable=True)
+        target = target[order]
+        count = torch.bincount(target, minlength=num_rows)
+        position = (place - count.cumsum(0) + count)[target] + torch.arange(target.numel(), device=target.device)
+        edge_index[1, position] = target
+        for out, values in zip((edge_index[0], weight, ids), others, strict=True):
+            if out is not None and values is not None:
+                out[position] = values[order]
         place += count
+    return edge_index, weight, ids
