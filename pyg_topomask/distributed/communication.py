@@ -290,7 +290,7 @@ def _picklable(error: Exception | None) -> Exception | None:
 _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
-def processes(timeout: float) -> Processes:
+def processes(timeout: float = 600.0) -> Processes:
     r"""Returns the processes that :mod:`torch.distributed` has connected: one group for all graphs with one timeout."""
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
     known, group = _PROCESSES.get(timeout, (None, None))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.communication import Processes
-from pyg_topomask.distributed.storage import BLOCK, blocks
+from pyg_topomask.distributed.storage import blocks
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
 
@@ -60,8 +60,11 @@ class Halo(Numbered):
             col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
         """
         first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
-        remote = [part[(part < first) | (part >= after)].unique() for part in col.split(BLOCK)]
-        return cls(group, offsets, torch.cat(remote).unique())
+        nodes = col[:0]
+        for block in blocks(col.numel()):
+            remote = (col[block] < first) | (col[block] >= after)
+            nodes = torch.cat([nodes, col[block][remote]]).unique()
+        return cls(group, offsets, nodes)
 
     @property
     def size(self) -> int:

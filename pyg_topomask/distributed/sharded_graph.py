@@ -19,7 +19,7 @@ from pyg_topomask.distributed.communication import Processes, processes
 from pyg_topomask.distributed.convolution import check_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
-from pyg_topomask.distributed.storage import BLOCK, Storage, sort_by_row
+from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_edges
 from pyg_topomask.operators import MaskOperator
@@ -279,7 +279,7 @@ class _FileParts:
                 raise ArgumentError('weight_path', f'{weight_shape[0]} weights', f'{shape[1]}, one for each edge')
         self.size = shape[1]
         share = range(self.size * group.rank // group.size, self.size * (group.rank + 1) // group.size)
-        rounds = max(1, -(-(self.size // group.size + 1) // BLOCK))
+        rounds = count_blocks(self.size // group.size + 1)
         self.bounds = [share.start + len(share) * index // rounds for index in range(rounds + 1)]
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None, None]]:

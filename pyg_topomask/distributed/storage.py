@@ -16,6 +16,11 @@ from pyg_topomask.distributed.communication import Processes
 BLOCK = 2**18
 
 
+def count_blocks(size: int) -> int:
+    r"""Returns in how many blocks so many edges are handled."""
+    return -(-size // BLOCK)
+
+
 def blocks(size: int) -> Iterator[slice]:
     r"""Returns so many edges, some at a time."""
     return (slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK))
