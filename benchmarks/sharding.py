@@ -145,8 +145,8 @@ def write_limited(edges: int, folder: Path) -> None:
     note = (
         f'{FEW_STEPS} training steps of GRF attention with {CHANNELS} channels and {HEADS} heads on a random graph of {NODES} '
         f'nodes, whose edges are int64 in a file. Before the limit is set, each process trains on a small graph, so that '
-        f'libraries are loaded. The limit is RLIMIT_DATA: it counts memory of the process, in use and reserved, but no pages of '
-        f'mapped files, which the system drops where memory is short. One process loads the file as a Graph; the others use '
+        f'libraries are loaded. The limit is RLIMIT_DATA: it counts memory of the process, in use and reserved, but no pages '
+        f'of mapped files, which the system drops where memory is short. One process loads the file as a Graph; the others use '
         f'ShardedGraph.from_file, with folder=... for files.'
     )
     write_table('sharding_limited', 'A graph whose edges exceed the memory of a process', note, rows, folder)
@@ -187,7 +187,7 @@ def _train_file(path: str, folder: str | None) -> float:
         if isinstance(graph, ShardedGraph):
             sum_gradients(layer, graph)
         optimizer.step()
-    return float(loss)
+    return float(loss.detach())
 
 
 def ring_edges(first: int, after: int, size: int) -> Tensor:
