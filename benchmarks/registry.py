@@ -30,23 +30,23 @@ class Benchmark:
 
 
 BENCHMARKS = {
-    'scaling': Benchmark('scaling', 'time and memory of a GRF layer as graphs grow, beside layers of PyG', ('scaling',)),
+    'scaling': Benchmark('scaling', 'time and memory of a GRF layer as graphs grow, compared with layers of PyG', ('scaling',)),
     'layers': Benchmark(
         'layers', 'a training step of every attention on batches of small graphs and on large ones', ('layers',)
     ),
     'memory': Benchmark('memory', 'peak memory of the combine step as features grow', ('memory',)),
-    'sampler': Benchmark('sampler', 'steps of the walk sampler per second, beside torch_sparse', ('sampler',)),
+    'sampler': Benchmark('sampler', 'steps of the walk sampler per second, compared with torch_sparse', ('sampler',)),
     'grf_features': Benchmark(
-        'grf_features', 'graph random features and power series, beside fast-graph-gp and SciPy', ('grf_features',)
+        'grf_features', 'graph random features and power series, compared with fast-graph-gp and SciPy', ('grf_features',)
     ),
-    'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention beside GATConv', ('asymmetric',)),
-    'hot_paths': Benchmark('hot_paths', 'hot paths beside plain versions of them', ('hot_paths',)),
-    'before_after': Benchmark('before_after', 'hot paths beside those of an earlier commit', ('before_after',)),
-    'toeplitz': Benchmark('toeplitz', 'Toeplitz masks beside dense masks and bare Fourier transforms', ('toeplitz',)),
-    'tree': Benchmark('tree', 'tree masks beside a sparse product, and as trees grow', ('tree', 'tree_distance')),
-    'heat': Benchmark('heat', 'heat kernels beside expm_multiply', ('heat',)),
+    'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention compared with GATConv', ('asymmetric',)),
+    'hot_paths': Benchmark('hot_paths', 'hot paths compared with plain versions of them', ('hot_paths',)),
+    'before_after': Benchmark('before_after', 'hot paths compared with those of an earlier commit', ('before_after',)),
+    'toeplitz': Benchmark('toeplitz', 'Toeplitz masks compared with dense masks and bare Fourier transforms', ('toeplitz',)),
+    'tree': Benchmark('tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance')),
+    'heat': Benchmark('heat', 'heat kernels compared with expm_multiply', ('heat',)),
     'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),
-    'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention beside GAT in training', ('gkat_speed',)),
+    'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
     'digits': Benchmark('digits', "what the mask is worth in the README's model", ('digits',)),
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
@@ -54,27 +54,27 @@ BENCHMARKS = {
     'interlacer': Benchmark('interlacer', 'Interlacers on simulated cloth: error and speed', ('interlacer',)),
     'motifs': Benchmark('motifs', 'GKAT on motifs and induced cycles', ('motifs',)),
     'citation': Benchmark('citation', 'GKAT and GAT on citation networks', ('citation',)),
-    'tu': Benchmark('tu', 'GKAT on TU sets, beside message passing and no graph', ('tu',)),
+    'tu': Benchmark('tu', 'GKAT on TU sets, compared with message passing and no graph', ('tu',)),
     'gkat_ablations': Benchmark(
         'gkat_ablations',
         'GKAT: length of walks, depth, accuracy at equal time',
         ('gkat_walk_length', 'gkat_depth', 'gkat_equal_time'),
     ),
-    'topk_search': Benchmark('topk_search', 'backends of the top-k search, beside KeOps and faiss', ('topk_search',)),
-    'ball_tree': Benchmark('ball_tree', 'tree search beside brute force', ('ball_tree', 'ball_tree_time')),
-    'kmip_efficiency': Benchmark('kmip_efficiency', 'k-MIP attention beside full attention', ('kmip_efficiency',)),
+    'topk_search': Benchmark('topk_search', 'backends of the top-k search, compared with KeOps and faiss', ('topk_search',)),
+    'ball_tree': Benchmark('ball_tree', 'tree search compared with brute force', ('ball_tree', 'ball_tree_time')),
+    'kmip_efficiency': Benchmark('kmip_efficiency', 'k-MIP attention compared with full attention', ('kmip_efficiency',)),
     'kmip_batches': Benchmark(
         'kmip_efficiency', 'k-MIP attention in batches of small graphs', ('kmip_batches',), 'small_graphs'
     ),
     'kmip_million': Benchmark('kmip_efficiency', 'k-MIP attention on a million nodes', ('kmip_million',), 'million'),
-    'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT beside baselines', ('kmip_accuracy',)),
-    'kmip_peptides': Benchmark('kmip_peptides', 'k-MIP-GT beside baselines on Peptides-func', ('kmip_peptides',)),
-    'kmip_objects': Benchmark('kmip_objects', 'k-MIP-GT beside baselines on scanned objects', ('kmip_objects',)),
+    'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT compared with baselines', ('kmip_accuracy',)),
+    'kmip_peptides': Benchmark('kmip_peptides', 'k-MIP-GT compared with baselines on Peptides-func', ('kmip_peptides',)),
+    'kmip_objects': Benchmark('kmip_objects', 'k-MIP-GT compared with baselines on scanned objects', ('kmip_objects',)),
     'kmip_influence': Benchmark('kmip_accuracy', 'influence of k and of the size of keys', ('kmip_influence',), 'influence'),
     'kmip_inside': Benchmark('kmip_inside', 'what a trained k-MIP-GT attends to', ('kmip_inside',)),
     'accuracy': Benchmark(
         'accuracy/protocol',
-        'what a mask gains, beside unmasked attentions and message passing',
+        'what a mask gains, compared with unmasked attentions and message passing',
         (
             'accuracy_trees',
             'accuracy_lookup',

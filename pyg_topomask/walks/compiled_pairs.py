@@ -1,4 +1,4 @@
-r"""The meetings of walks as machine code: a table of those whom a start node's walks meet, in place of sorting all meetings."""
+r"""The meetings of walks, compiled with Numba: a table per start node replaces sorting all meetings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _meet(  # type: ignore[no-untyped-def]
                 place, combination = slot[j], kind[of_hops + other_length[meeting]]
                 sums[place * kinds + combination] += load[visit] * other_load[meeting]
                 present[place] |= np.int64(1) << np.int64(combination)
-        # In order: of few nodes far apart by sorting, of others by looking at each.
+        # In order: sort few distant nodes, and scan otherwise.
         dense = high - low < 16 * number
         if not dense:
             met[:number].sort()
@@ -52,16 +52,16 @@ def _meet(  # type: ignore[no-untyped-def]
 def meet(
     nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array
 ) -> tuple[Array, ...]:
-    r"""Returns the pairs of start nodes whose walks meet, ascending: rows, columns, and how many kinds of meetings each pair
-    has; and the kinds and their loads, one pair after the other.
+    r"""Returns the pairs of start nodes whose walks meet, in ascending order: rows, columns, and the number of kinds of
+    meetings per pair, followed by the kinds and their loads, pair by pair.
 
     Args:
         nodes (range): The start nodes of the queries.
-        rowptr (numpy.ndarray): Where the visits of each of them begin.
+        rowptr (numpy.ndarray): The first visit of each of them.
         query (tuple of numpy.ndarray): The visited nodes, hops and loads of these visits.
-        by_node (numpy.ndarray): Where the visits of the keys' walks to each node begin.
+        by_node (numpy.ndarray): The first visit of the keys' walks to each node.
         key (tuple of numpy.ndarray): The start nodes, hops and loads of these visits.
-        kind (numpy.ndarray): The kind of a meeting after hops of the query's and of the key's walk.
+        kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
     """
     visits = rowptr[nodes.start : nodes.stop + 1]
     meetings = np.append(0, np.diff(by_node)[query[0][visits[0] : visits[-1]]].cumsum())

@@ -235,7 +235,7 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
         ValueError, match=r'^attn: got the mask HopMask; accepted is .*MaskedLinearAttention\(8, heads=2, mask='
     ):
         TopoGPSConv(8, None, attn=HopMask(2))
-    with pytest.raises(ValueError, match=r'^heads: got 4 beside attn, which has 2; accepted are'):
+    with pytest.raises(ValueError, match=r'^heads: got 4 with attn, which has 2 heads; accepted are'):
         TopoGPSConv(8, None, heads=4, attn=attention())
     for arguments in ({'attn': attention()}, {'attn_type': None}):
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
