@@ -32,8 +32,8 @@ __all__ = ['run']
 CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
 # Steps that are timed, after a first one.
 STEPS = 2
-# The nodes of the graph with many edges, its training steps, and the part of the bytes of its edges that a process may add.
-NODES, FEW_STEPS, PART = 10_000, 3, 1 / 3
+# The nodes of the graph with many edges, its training steps, and the parts of the bytes of its edges that a process may add.
+NODES, FEW_STEPS, PARTS = 10_000, 3, (1 / 2, 1 / 3)
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 # Bytes per second that a process sends in the computed table.
 BANDWIDTH = 25e9
@@ -129,7 +129,7 @@ def write_limited(edges: int, folder: Path) -> None:
             ('the memory of the processes', 2, None),
             ('files that the processes map', 2, files),
         ):
-            for limit in (None, int(PART * size)):
+            for limit in (None, *(int(part * size) for part in PARTS)):
                 results = together(train_limited, processes, path, small, given, limit)
                 rows.append(
                     {
