@@ -84,16 +84,15 @@ class TopoGPSConv(GPSConv):
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
         if attn_type not in (None, 'multihead', 'performer'):
-            remedy = f'an attention of this package is an argument attn, as attn=GRFAttention({channels}, heads=4)'
+            remedy = f'an attention of this package is an argument attn, for example attn=GRFAttention({channels}, heads=4)'
             raise ArgumentError('attn_type', repr(attn_type), 'None, "multihead" and "performer", attentions of PyG', remedy)
         if conv is not None and not isinstance(conv, Module):
-            raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
+            raise ArgumentError('conv', repr(conv), f'None and a local layer, for example GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
-            raise ArgumentError('attn', repr(attn), f'a module, as GRFAttention(channels={channels})', verb='is')
+            raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention(channels={channels})', verb='is')
         if isinstance(attn, Mask):
-            wrapped = (
-                f'a layer under it, as MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
-            )
+            layer = f'MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
+            wrapped = f'a layer under it, for example {layer}'
             raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped, verb='is')
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:

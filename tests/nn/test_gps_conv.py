@@ -217,7 +217,7 @@ def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> N
 
 
 def test_local_layers_are_modules() -> None:
-    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, as GCNConv\(8, 8\)"):
+    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, for example GCNConv\(8, 8\)"):
         TopoGPSConv(8, 'GCN', attn=GRFAttention(8))
 
 

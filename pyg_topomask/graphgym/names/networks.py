@@ -81,7 +81,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     if len(names) != 2:
         raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', as 'GINE+GRF'", verb='is')
     if names == ['None', 'None']:
-        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, and both')
+        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, or both')
     local_layer(names[0])
     check_attention(names[1])
     return names[0], names[1]
