@@ -159,8 +159,9 @@ def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) ->
         row, col = extended.row_and_col(mask.flow)
         rows.append(row)
         cols.append(extended.halo.ids()[col])
-    halo, col = Halo.of_columns(graph.group, graph.offsets, torch.cat(cols))
-    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), col, halo.size, halo.size)
+    ids = torch.cat(cols)
+    halo = Halo.of_columns(graph.group, graph.offsets, ids)
+    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
     return HaloState(_without_edges(halo), halo, ExpanderState(pattern))
 
 
