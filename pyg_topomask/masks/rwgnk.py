@@ -2,7 +2,7 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -252,7 +252,7 @@ class RWGNKMask(Mask):
             pairs = state.pairs(discounts.dtype, 'sums')
             return Entries(pairs.pattern, pairs.values(discounts, discounts))
 
-        def blocks(segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
+        def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return state.pairs(dtype, 'sums').blocks(segments)
 
         def entries() -> Entries:
@@ -299,11 +299,14 @@ class RWGNKMask(Mask):
             cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
         )
 
-        def visits(x: Tensor, count: int) -> Iterable[Tensor]:
-            return _visits(state.hops, self.walk_settings.survival, x)
+        powers = self._powers(discounts)
+
+        def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
+            each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
+            return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(self._powers(discounts), blocks_of(visits), state.kept, cost, columns=scale if self.alpha > 0 else None)
+        blocks = Blocks(powers, visits, state.kept, cost, columns=scale if self.alpha > 0 else None)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:
