@@ -25,7 +25,7 @@ from pyg_topomask.options import options_of
 from pyg_topomask.segments import Segments
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
-from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.features import WalkFeatures, blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
@@ -239,12 +239,12 @@ class RWGNKMask(Mask):
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
-        discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
+        discounts = self.discounts
 
         def tensors() -> tuple[Tensor, ...]:
             query = self.normalized(state.query, discounts)
             key = query if state.key is state.query else self.normalized(state.key, discounts)
-            return (query, *query_pattern.tensors, key, *key_pattern.tensors)
+            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
         columns = self._scale(state.key, discounts) if self.alpha > 0 else None
 
@@ -253,7 +253,7 @@ class RWGNKMask(Mask):
             return Entries(pairs.pattern, pairs.values(discounts, discounts))
 
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
-            return state.pairs(dtype, 'sums').blocks(segments)
+            return blocks_of_sums(state.query, state.key, dtype, segments)
 
         def entries() -> Entries:
             products = combined()
@@ -266,7 +266,7 @@ class RWGNKMask(Mask):
             assert columns is not None
             return combined(), columns
 
-        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        product = Product(GRFStructure(), tensors, cost=state.num_features)
         sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
         prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
-from pyg_topomask.ops.vectors import Writer, compiled, index, multiply
+from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multiply
 
-VECTORS = '0a748ad38819'
+VECTORS = 'dcbbea7dc4cc'
 
 # Queries whose scores are computed together, and scores that are compared together.
 _ROWS, _LANES = 8, 16
@@ -81,12 +81,6 @@ def _reached(typing: Any, x: Any, start: Any, bound: Any) -> Any:
     return types.int64(x, types.int64, x.dtype), generate
 
 
-@intrinsic
-def _lowest(typing: Any, bits: Any) -> Any:
-    r"""Returns the position of the lowest bit."""
-    return types.int64(types.int64), lambda context, builder, _, arguments: builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-
 @compiled
 def _choose(score, start, size, num, groups, maxima, ranks, chosen):  # type: ignore[no-untyped-def]
     r"""Writes the positions of scores among which the largest are, and returns their number: those that reach the last of the
@@ -101,7 +95,7 @@ def _choose(score, start, size, num, groups, maxima, ranks, chosen):  # type: ig
     for place in range(0, size, _LANES):
         bits = _reached(score, start + place, bound)
         while bits != 0:
-            position = place + _lowest(bits)
+            position = place + lowest_bit(bits)
             bits &= bits - 1
             if score[start + position] == bound:
                 equal += 1
