@@ -35,7 +35,7 @@ _DENSE_COMPILED, _DENSE = 7, 4
 # What a polynomial takes by machine code: of the multiplications of other masks, and for each product of features and values.
 _POLYNOMIAL, _SPREAD = 0.4, 2.5
 # How many multiplications of their preparation take as long as one of the features route in all passes of a step.
-_SHARED = 1.5
+_SHARED = 4
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
 # What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
