@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -51,6 +51,18 @@ class HeatState:
     method: str
     growth: float
     positive: bool
+
+
+@dataclass(frozen=True)
+class _Span:
+    r"""An orthonormal basis of the coefficients of the polynomials for all times between two, :obj:`[K + 1, J]`, and the blocks
+    of its polynomials.
+    """
+
+    low: float
+    high: float
+    basis: Tensor
+    kept: dict[Hashable, Any] = field(default_factory=dict)
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
@@ -248,13 +260,13 @@ class HeatKernelMask(Mask):
             or coefficients.size(1) > _TERMS
         ):
             return None
-        kept: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), self.tolerance, method), dict)
-        low, high, basis = kept.get('span', (math.inf, 0.0, coefficients))
+        # The last span of all layers. Operators that are bound already keep the blocks of an earlier one.
+        spans: list[_Span] = graph.prepared(('blocks', self.settings(), self.tolerance, method), list)
         least, most = map(float, self.lam.detach().double().aminmax())
+        low, high = (spans[0].low, spans[0].high) if spans else (math.inf, 0.0)
         if not low <= least <= most <= high:
-            low, high = min(low, least / _CHANGE), max(high, most * _CHANGE)
-            kept.clear()
-            kept['span'] = low, high, (basis := self._span(state, low, high, method))
+            spans[:] = [self._span(state, min(low, least / _CHANGE), max(high, most * _CHANGE), method)]
+        basis = spans[0].basis
 
         def terms(segments: Segments, dtype: torch.dtype) -> Tensor:
             return polynomial_blocks(state.value.to(dtype), state.pattern, basis.t().to(dtype), method, segments)
@@ -264,12 +276,12 @@ class HeatKernelMask(Mask):
 
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
-        return Blocks(combined, terms, kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+        return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
     @torch.no_grad()
-    def _span(self, state: HeatState, low: float, high: float, method: str) -> Tensor:
-        r"""Returns an orthonormal basis of the coefficients for all times between two, :obj:`[K + 1, J]`: the first singular
-        vectors of the coefficients for some times.
+    def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
+        r"""Returns the span of the coefficients for all times between two: that of the first singular vectors of those for some
+        times.
         """
         make, tolerance = _COEFFICIENTS[method], self.tolerance / state.growth
         times = (high + low) / 2 - (high - low) / 2 * torch.linspace(0, math.pi, _TIMES, dtype=torch.float64).cos()
@@ -280,7 +292,8 @@ class HeatKernelMask(Mask):
             number += 1
             rest = series - series @ basis[:, :number] @ basis[:, :number].t()
         # One more for the derivatives; and all where so many are needed that the times may be too few.
-        return basis[:, : number + 1] if 2 * number < _TIMES else torch.eye(series.size(1), dtype=series.dtype)
+        basis = basis[:, : number + 1] if 2 * number < _TIMES else torch.eye(series.size(1), dtype=series.dtype)
+        return _Span(low, high, basis)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

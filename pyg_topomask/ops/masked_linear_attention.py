@@ -35,7 +35,7 @@ _DENSE_COMPILED, _DENSE = 7, 4
 # What a polynomial takes by machine code: of the multiplications of other masks, and for each product of features and values.
 _POLYNOMIAL, _SPREAD = 0.4, 2.5
 # How many multiplications of their preparation take as long as one of the features route in all passes of a step.
-_SHARED = 4
+_SHARED = 3
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
 # What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
@@ -155,8 +155,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
     blocks hold at most :obj:`2**24` numbers or no more than queries, keys
     and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
-    The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
-    is never chosen.
+    Under :func:`torch.compile`, which does not know the sizes of graphs, the blocks route is chosen only if an earlier call
+    prepared the blocks. The products route is never chosen.
 
     Args:
         mask (MaskOperator): The bound mask.
@@ -192,6 +192,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         features = round((_POLYNOMIAL * cost + _SPREAD * segments.num_nodes) * outer)
     sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * features
     if (blocks := _prepared(mask)) is not None:
+        if tracing:
+            return 'blocks'
         once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
         dense = segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if compiled else _DENSE)
         others = most * pair / for_one if sparse and most is not None else features
@@ -211,11 +213,13 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 
 def _prepared(mask: MaskOperator) -> Blocks | None:
-    r"""Returns what the blocks of a mask are combined of, if they are few, on a CPU, and if torch.compile does not
-    trace the call.
+    r"""Returns what the blocks of a mask are combined of, on a CPU, if they are few, or if they are kept when torch.compile
+    traces the call.
     """
-    if mask.blocks is None or torch.compiler.is_compiling() or mask.blocks.coefficients.device.type != 'cpu':
+    if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
         return None
+    if torch.compiler.is_compiling():
+        return mask.blocks if mask.blocks.kept else None
     numbers = mask.blocks.count * mask.segments.num_pairs
     return mask.blocks if numbers <= _PREPARED else None
 

@@ -78,8 +78,8 @@ def add_blocks(  # type: ignore[no-untyped-def]
     first_graph, last_graph, ptr, pairs, rowptr, start, visited, length, load, other_rowptr, other_start, other_visited,
     other_length, other_load, hops, out,
 ):  # fmt: skip
-    r"""Adds the products of loads that meet at all pairs of nodes of the same graph, by the sum of their hops: multiples of rows
-    of a table of all loads of the keys' walks in a graph.
+    r"""Adds the products of loads that meet at all pairs of nodes of the same graph, by the sum of their hops: multiples of
+    rows of a table of all loads of the keys' walks in a graph.
     """
     most = 0
     for graph in range(first_graph, last_graph):
@@ -114,8 +114,9 @@ def add_squares(start, visited, length, load, width, out):  # type: ignore[no-un
 def meet(
     nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array, every: bool
 ) -> tuple[Array, ...]:
-    r"""Returns the pairs of start nodes whose walks meet, ascending: rows and columns; how many kinds of meetings each pair has,
-    and the kinds, one pair after the other; and their loads. With :obj:`every`, only rows, columns and the loads of all kinds.
+    r"""Returns the pairs of start nodes whose walks meet, ascending: rows and columns; how many kinds of meetings each pair
+    has, and the kinds, one pair after the other; and their loads. With :obj:`every`, it returns rows, columns and the loads of all
+    kinds.
 
     Args:
         nodes (range): The start nodes of the queries.

@@ -121,7 +121,8 @@ class WalkFeatures:
         """
         with torch.inference_mode(False):
             if uses_numba('auto', self.load.device):
-                return _squares_compiled(self)
+                summed: Tensor = _squares_compiled(self)
+                return summed
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
             total, each = int(count.sum()), torch.arange(self.nnz, device=self.load.device)
@@ -184,8 +185,8 @@ class PairLoads:
 
 
 def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
-    r"""Returns the inner sums of :class:`PairLoads` for the sums :math:`l + l'` of hops, at all pairs of nodes of the same graph,
-    by row, :obj:`[2L + 1, num_pairs]`.
+    r"""Returns the inner sums of :class:`PairLoads` for the sums :math:`l + l'` of hops, at all pairs of nodes of the same
+    graph, by row, :obj:`[2L + 1, num_pairs]`.
 
     Args:
         query (WalkFeatures): The loads of the queries' walks.
