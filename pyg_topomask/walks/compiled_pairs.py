@@ -115,8 +115,8 @@ def meet(
     nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array, every: bool
 ) -> tuple[Array, ...]:
     r"""Returns the pairs of start nodes whose walks meet, ascending: rows and columns; how many kinds of meetings each pair
-    has, and the kinds, one pair after the other; and their loads. With :obj:`every`, it returns rows, columns and the loads of all
-    kinds.
+    has, and the kinds, one pair after the other; and their loads. With :obj:`every`, it returns rows, columns and the loads of
+    all kinds.
 
     Args:
         nodes (range): The start nodes of the queries.
