@@ -22,7 +22,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.transforms import NormalizeFeatures
 
-from benchmarks.harness import compare, data_folder, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, data_folder, each, pyplot, run_all, show, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
@@ -237,6 +237,7 @@ def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
         'paper, %': PAPER.get((job.model, job.data), ''),
         'epochs': statistics.mean(values(job.model, 'epochs')),
         'seconds per epoch': statistics.median(values(job.model, 'seconds')),
+        'seeds': each(values(job.model, 'test')),
     }
 
 

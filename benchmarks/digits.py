@@ -11,7 +11,7 @@ import torch
 from tqdm import tqdm
 
 import pyg_topomask
-from benchmarks.harness import compare, show, write_table
+from benchmarks.harness import compare, each, show, write_table
 
 __all__ = ['run']
 
@@ -37,7 +37,7 @@ def run(quick: bool, folder: Path) -> None:
                 'gt.layer_type': variant,
                 'test accuracy': show(values, 4),
                 **compare(values, reference, f'minus {VARIANTS[0]}, paired by seed', variant == VARIANTS[0], 4),
-                'seeds': ' '.join(f'{value:.4f}' for value in values),
+                'seeds': each(values, 4),
             }
         )
     note = (

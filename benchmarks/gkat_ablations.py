@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
 from benchmarks import motifs
-from benchmarks.harness import compare, count_parameters, mean_error, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, count_parameters, each, mean_error, pyplot, run_all, show, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
@@ -185,7 +185,7 @@ def _columns(job: Job, reference: Job, runs: Runs) -> dict[str, object]:
     return {
         'validation accuracy': show(values),
         **compare(values, baseline, 'difference, paired', job == reference),
-        'seeds': ' '.join(f'{value:.3f}' for value in values),
+        'seeds': each(values),
     }
 
 

@@ -226,6 +226,15 @@ def show(values: Sequence[float], digits: int = 3) -> str:
     return '{0:.{2}f} ± {1:.{2}f}'.format(*mean_error(values), digits)
 
 
+def each(values: Iterable[float], digits: int = 3) -> str:
+    r"""Returns the values one by one as a text, for the column :obj:`seeds`.
+
+    >>> each([0.1, 0.25])
+    '0.100 0.250'
+    """
+    return ' '.join(f'{value:.{digits}f}' for value in values)
+
+
 def compare(
     values: Sequence[float], reference: Sequence[float], column: str, is_reference: bool, digits: int = 3
 ) -> dict[str, object]:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import Unavailable, compare, data_folder, mean_error, pyplot, run_all, show, write_table
+from benchmarks.harness import Unavailable, compare, data_folder, each, mean_error, pyplot, run_all, show, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
@@ -210,7 +210,7 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
                 **compare(values, reference, f'minus {UNMASKED}, paired by seed', variant == UNMASKED, 4),
                 'paper': '' if paper is None else f'{paper:.3f}',
                 'paper, minus unmasked linear': '' if paper is None or base is None else f'{paper - base:+.3f}',
-                'seeds': ' '.join(f'{value:.4f}' for value in values),
+                'seeds': each(values, 4),
             }
         )
     return rows

@@ -15,7 +15,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, mean_error, pyplot, verdict, write_table
+from benchmarks.harness import each, interleaved_medians, mean_error, pyplot, verdict, write_table
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.nn.models import Interlacer
 
@@ -152,6 +152,7 @@ def _row(
         mean, error = mean_error(gaps)
         shown = f'{_mean(gaps)}: {verdict(-mean, error)}'  # less is better
     row[f'at {HORIZON} minus GRF, paired by seed'] = shown
+    row['seeds'] = each((run[-1] for run in errors), 1)
     for title, speed in ((f'{BATCH_SIZE} cloths', small), (f'{large} points', big), ('the paper', PAPER_STEPS_PER_SECOND)):
         relative = f'{speed[name]:.3g} ({speed[name] / speed["message passing"]:.2f})' if name in speed else ''
         row[f'training steps/s (to message passing), {title}'] = relative

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
-from benchmarks.harness import compare, data_folder, pyplot, show, write_table
+from benchmarks.harness import compare, data_folder, each, pyplot, show, write_table
 from benchmarks.kmip_models import (
     CHANNELS,
     EQUAL_SIZE,
@@ -108,6 +108,7 @@ def influence(quick: bool, folder: Path) -> None:
                     METRIC: show(scores, 4),
                     **compare(scores, baseline, f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired', False, 4),
                     'step, ms': steps[Job(REFERENCE)._replace(**{title: value})],
+                    'seeds': each(scores, 4),
                 }
             )
     note = f'{_describe(training)} {PAPER_INFLUENCE}'

@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
 from benchmarks.bigbird import BigBirdMask
-from benchmarks.harness import compare, count_parameters, interleaved_medians, nearest_width, run_all, show
+from benchmarks.harness import compare, count_parameters, each, interleaved_medians, nearest_width, run_all, show
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (
@@ -302,6 +302,7 @@ def compare_all(
                 **compare(scores, baseline, 'minus k-MIP, paired', model == REFERENCE, 4),
                 'step, ms': steps[Job(model)],
                 'thesis': thesis.get(model, ''),
+                'seeds': each(scores, 4),
             }
         )
     return rows

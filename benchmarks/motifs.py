@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
 
-from benchmarks.harness import compare, count_parameters, mean_error, nearest_width, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, count_parameters, each, mean_error, nearest_width, pyplot, run_all, show, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
@@ -189,7 +189,7 @@ def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
         'validation accuracy': show(values),
         **compare(values, reference, 'minus GKAT, paired', job.model == REFERENCE),
         'paper': '' if paper is None else f'{paper:.3f}',
-        'seeds': ' '.join(f'{value:.3f}' for value in values),
+        'seeds': each(values),
     }
 
 

@@ -15,7 +15,17 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import alone, data_folder, interleaved_medians, mean_error, peak_memory, run_all, verdict, write_table
+from benchmarks.harness import (
+    alone,
+    data_folder,
+    each,
+    interleaved_medians,
+    mean_error,
+    peak_memory,
+    run_all,
+    verdict,
+    write_table,
+)
 from benchmarks.recommend_baselines import BASELINES, SETTINGS
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend import InteractionDataset
@@ -300,8 +310,9 @@ def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[s
                 'verdict': 'reference' if variant == REFERENCE else verdict(*mean_error(gaps)),
                 'paper, Recall': '' if paper is None else f'{paper[0]:.4f}',
                 'paper, NDCG': '' if paper is None else f'{paper[1]:.4f}',
-                'epochs': ' '.join(f'{run["epochs"]:.0f}' for run in runs),
-                'best epoch': ' '.join(f'{run["best_epoch"]:.0f}' for run in runs),
+                'epochs': each((run['epochs'] for run in runs), 0),
+                'seeds': each((run[f'test_recall@{K}'] for run in runs), 4),
+                'best epoch': each((run['best_epoch'] for run in runs), 0),
             }
         )
     return rows

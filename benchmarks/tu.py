@@ -23,7 +23,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from benchmarks.citation import stage
-from benchmarks.harness import compare, run_all, show, write_table
+from benchmarks.harness import compare, each, run_all, show, write_table
 from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
 from pyg_topomask.graph import Graph
@@ -278,6 +278,7 @@ def _row(job: Job, runs: Runs, folds: int) -> dict[str, object]:
         **compare(values(job.model), values(REFERENCE), 'minus GKAT, paired', job.model == REFERENCE),
         'paper, %': PAPER.get(job.model, {}).get(job.data, ''),
         'seconds per epoch': statistics.median(runs[job._replace(fold=fold)]['seconds'] for fold in range(folds)),
+        'folds': each(values(job.model)),
     }
 
 

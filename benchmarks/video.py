@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from benchmarks.harness import compare, show, write_table
+from benchmarks.harness import compare, each, show, write_table
 from benchmarks.images import fit, measure_accuracy
 from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.masks import GRFMask
@@ -33,6 +33,7 @@ def run(quick: bool, folder: Path) -> None:
                 'test accuracy': show(values, 4),
                 **compare(values, reference, 'minus softmax, paired by seed', variant == variants[0], 4),
                 'paper (Kinetics 400)': f'{paper:.3f}',
+                'seeds': each(values, 4),
             }
         )
     note = (

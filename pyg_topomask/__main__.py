@@ -3,6 +3,7 @@ r"""The command line: ``python -m pyg_topomask``, or ``pyg-topomask``."""
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shlex
 import sys
@@ -16,30 +17,30 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    train = commands.add_parser('train', help='train the model that a YAML describes')
+    train = commands.add_parser('train', help='train the model of a YAML')
     train.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
-    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, for instance gt.layers 2')
+    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
-    serve = commands.add_parser('recommend', help='print the top items of users, or export embeddings, of a trained model')
-    serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run, as train wrote it')
-    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by the ids of the data')
-    serve.add_argument('--k', type=int, default=20, metavar='N', help='how many items (default: 20)')
+    serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
+    serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
+    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by their ids in the data')
+    serve.add_argument('--k', type=int, default=20, metavar='N', help='the number of items (default: 20)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
-    inspect = commands.add_parser('inspect', help='measure the mask that a YAML configures, and how well walks estimate it')
+    inspect = commands.add_parser('inspect', help='measure the mask of a YAML, and the error of its walks')
     inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
-    attention = commands.add_parser('inspect-attention', help='show what a trained model attends to (or: inspect attention)')
+    attention = commands.add_parser('inspect-attention', help='show the attention of a trained model (or: inspect attention)')
     attention.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
-    attention.add_argument('--checkpoint', metavar='FILE', help='what train saved (default: the best model of that YAML)')
+    attention.add_argument('--checkpoint', metavar='FILE', help='a checkpoint of train (default: the best model of this YAML)')
     attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
     attention.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
@@ -47,8 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     graphgps = commands.add_parser('graphgps', help='in a GraphGPS checkout: run its main.py with our attentions')
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
-    names = commands.add_parser('list', help='print the names that a YAML can use, each with one line')
-    names.add_argument('words', nargs='*', metavar='WORD', help='a section, as masks or configs, or a word in names, as Hop')
+    names = commands.add_parser('list', help='print the names that a YAML can use, with descriptions')
+    names.add_argument(
+        'words', nargs='*', metavar='WORD', help='a section, such as masks or configs, or part of a name, such as Hop'
+    )
     return parser
 
 
@@ -88,7 +91,7 @@ def _list(arguments: argparse.Namespace) -> None:
     from pyg_topomask.catalog import format_catalog, stored_sections
 
     sections = stored_sections()
-    if 'pyg_topomask.graphgym' in sys.modules:  # a script that runs this may have registered names
+    if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
         from pyg_topomask.graphgym.inspect.catalog import catalog
 
         sections = catalog()
@@ -103,30 +106,31 @@ def _graphgps(argv: Sequence[str]) -> int:
     except (OSError, ValueError) as error:
         print(f'error: {error}', file=sys.stderr)
         return 2
-    launch(script, argv)  # what goes wrong in there ends as it does in GraphGPS, with a traceback
+    launch(script, argv)  # errors end with a traceback, as in GraphGPS
     return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    r"""Runs one command and returns the exit status: 0, 1 if training failed, 2 for bad input, 130 after Ctrl-C.
+    r"""Runs one command and returns the exit status: 0, 1 if training failed or the disk is full, 2 for bad input, 130 after
+    Ctrl-C.
 
     Args:
         argv (list, optional): The arguments, instead of those of the process. (default: :obj:`None`)
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     if argv[:1] == ['graphgps'] and argv[1:] not in (['-h'], ['--help']):
-        return _graphgps(argv[1:])  # all of the rest is for GraphGPS to parse
+        return _graphgps(argv[1:])  # GraphGPS parses the rest
     if argv[:2] == ['inspect', 'attention']:
         argv = ['inspect-attention', *argv[2:]]
     parser = _parser()
-    # Overrides may stand before, between and after the flags, where argparse takes one group of them alone.
+    # Overrides may appear before, between and after flags, but argparse accepts only one group.
     arguments, rest = parser.parse_known_args(argv)
     if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
         parser.error(f'unrecognized arguments: {" ".join(rest)}')
     if rest:
         arguments.options += rest
     try:
-        if 'cfg' in arguments:  # before libraries are imported, which takes seconds
+        if 'cfg' in arguments:  # before imports, which take seconds
             find_config(arguments.cfg)
             check_overrides(arguments.options)
         {
@@ -137,12 +141,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             'list': _list,
         }[arguments.command](arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as head, has what it wants: nothing is left to flush at exit
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, ImportError, OSError) as error:
         print(f'error: {" ".join(str(error).split())}', file=sys.stderr)  # messages of yacs have many lines
-        return 2
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return 1 if full else 2
     except FloatingPointError as error:
         print(f'error: {error}', file=sys.stderr)
         return 1
@@ -157,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command() -> str:
-    r"""Returns how this process was started, without its arguments: a script of the user's may register what a YAML names."""
+    r"""Returns the command that started this process, without arguments. It may be a user's script that registers names."""
     script = Path(getattr(sys.modules['__main__'], '__file__', None) or __file__)
     if script.stem == 'pyg-topomask':
         return script.stem

@@ -1,4 +1,4 @@
-r"""What there is to choose from, as ``python -m pyg_topomask list`` prints it, without importing any of it."""
+r"""The names that ``python -m pyg_topomask list`` prints, without importing the classes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from pyg_topomask.configs import config_sentences
 from pyg_topomask.errors import ArgumentError
 
-#: Sections, and a line for each of their names.
+#: Sections, with a one-line description of each name.
 Sections = dict[str, dict[str, str]]
 
 #: Written by ``python -m pyg_topomask.graphgym.inspect.catalog``.
 FILE = Path(__file__).with_suffix('.json')
 
-# Columns of the output, where they are not fewer in the terminal.
+# The largest width of the output in columns.
 _WIDTH = 100
 
 
 def stored_sections() -> Sections:
-    r"""Returns the sections of everything that the package registers."""
+    r"""Returns the sections of all registered names."""
     sections: Sections = json.loads(FILE.read_text(encoding='utf-8'))
     return sections
 
@@ -32,11 +32,11 @@ def format_catalog(sections: Sections, words: Sequence[str] = ()) -> str:
 
     Args:
         sections (dict): The sections.
-        words (sequence of str, optional): Print these alone: sections by their names, and in other sections the names that
-            contain a word. Upper and lower case are the same. (default: :obj:`()`, everything)
+        words (sequence of str, optional): Print only these: sections by name, and in other sections the names that contain
+            a word. Case is ignored. (default: :obj:`()`, everything)
 
     Raises:
-        ValueError: If a word is neither a section nor in a name.
+        ValueError: If a word is neither a section nor part of a name.
 
     Example:
         >>> print(format_catalog({'kernels': {'regularized_laplacian': 'A kernel.'}}, ['lap']))
@@ -52,7 +52,7 @@ def format_catalog(sections: Sections, words: Sequence[str] = ()) -> str:
 
 def _chosen(sections: Sections, words: Sequence[str]) -> Sections:
     by_name = {section.lower(): section for section in sections}
-    if (together := ' '.join(words)) in by_name:  # a name of several words
+    if (together := ' '.join(words)) in by_name:  # a name with several words
         words = [together]
     parts = [word for word in words if word not in by_name]
     chosen = {

@@ -1,4 +1,4 @@
-r"""Checks of single values, each by the name of its argument: :obj:`check_whole(1, num_walks=num_walks)`. They raise an
+r"""Checks of single arguments, passed by name: :obj:`check_whole(1, num_walks=num_walks)`. They raise an
 :class:`~pyg_topomask.errors.ArgumentError`.
 """
 
@@ -16,56 +16,60 @@ from pyg_topomask.errors import ArgumentError
 
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
-    r"""Returns whether a value is a whole number, of :obj:`least` or more: of Python or NumPy, but neither a boolean nor a
-    whole float.
-    """
+    r"""Returns whether a value is an integer of Python or NumPy, at least :obj:`least`, and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool) and (least is None or int(value) >= least)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    r"""Returns whether a value is a number, of Python or NumPy, but not a boolean."""
+    r"""Returns whether a value is a number of Python or NumPy, and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_choice(choices: Iterable[object], /, **given: object) -> None:
-    r"""Raises an error for a value that is not one of the choices."""
-    known = list(choices)  # a list also takes values that have no hash
+    r"""Raises an error unless a value is one of the choices."""
+    known = list(choices)  # a list also supports unhashable values
     _check(given, ', '.join(map(str, known)), lambda value: value in known)
 
 
+def check_file_name(**given: str) -> None:
+    r"""Raises an error for a word that could not be a part of the name of a file, such as :obj:`"../up"`."""
+    accepted = 'names of files, without / and backslashes'
+    _check(given, accepted, lambda value: value != '..' and not set(str(value)) & {'/', '\\', '\0'})
+
+
 def check_whole(least: int | None = None, most: int | None = None, /, **given: object) -> None:
-    r"""Raises an error for what is not a whole number from :obj:`least` to :obj:`most`."""
+    r"""Raises an error unless a value is an integer from :obj:`least` to :obj:`most`."""
     bounds = ('' if least is None else f' from {least}') + ('' if most is None else f' to {most}')
     _check(given, f'whole numbers{bounds}', lambda value: is_whole(value, least) and (most is None or value <= most))
 
 
 def check_even(**given: object) -> None:
-    r"""Raises an error for what is not an even number from 2."""
+    r"""Raises an error unless a value is a positive even integer."""
     _check(given, 'even numbers from 2', lambda value: is_whole(value, 2) and value % 2 == 0)
 
 
 def check_finite(**given: object) -> None:
-    r"""Raises an error for what is not a finite number."""
+    r"""Raises an error unless a value is a finite number."""
     _check(given, 'finite numbers', lambda value: is_number(value) and math.isfinite(value))
 
 
 def check_not_negative(**given: object) -> None:
-    r"""Raises an error for what is not a finite number from 0."""
+    r"""Raises an error unless a value is a finite number of at least 0."""
     _check(given, 'finite numbers from 0', lambda value: is_number(value) and 0 <= value < math.inf)
 
 
 def check_above_zero(**given: object) -> None:
-    r"""Raises an error for what is not a finite number above 0."""
+    r"""Raises an error unless a value is a finite number above 0."""
     _check(given, 'finite numbers above 0', lambda value: is_number(value) and 0 < value < math.inf)
 
 
 def check_probability(**given: object) -> None:
-    r"""Raises an error for what is not a number in :math:`[0, 1]`."""
+    r"""Raises an error unless a value is a number in :math:`[0, 1]`."""
     _check(given, 'probabilities in [0, 1]', lambda value: is_number(value) and 0 <= value <= 1)
 
 
 def check_numbers(**given: object) -> None:
-    r"""Raises an error for what is neither a number, nor an array, nor a sequence of these."""
+    r"""Raises an error unless a value is a number, an array, or a sequence of these."""
 
     def accepted(value: object) -> bool:
         entries = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -75,7 +79,7 @@ def check_numbers(**given: object) -> None:
 
 
 def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
-    r"""Raises an error for a tensor of another shape. The size of a dimension is free if its name is given in place of it:
+    r"""Raises an error unless a tensor has the given shape. A string instead of a size allows any size:
     :obj:`check_shape((num_nodes, 'channels'), x=x)`.
     """
     for argument, value in given.items():

@@ -1,4 +1,4 @@
-r"""The error for an argument that is not accepted."""
+r"""The error for invalid arguments."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ __all__ = ['ArgumentError']
 
 
 class ArgumentError(ValueError):
-    r"""An argument is not accepted. The message names the argument, what was given, what is accepted and, where there is one,
-    a remedy. All four are attributes, so that callers need not read them from the message.
+    r"""Raised for an invalid argument. The message names the argument, the value given, the accepted values and, if there is
+    one, a remedy. All four are attributes, so that callers need not parse the message.
 
     Args:
         argument (str): The name of the argument.
-        given (object): What was given, as text or as a value whose text says it.
-        accepted (object): What is accepted, in the same form.
-        remedy (str, optional): How to get what is accepted. (default: :obj:`""`)
+        given (object): The value given, or text that describes it.
+        accepted (object): The accepted values, or text that describes them.
+        remedy (str, optional): How to get an accepted value. (default: :obj:`""`)
         verb (str, optional): :obj:`"is"` if :obj:`accepted` is singular. (default: :obj:`"are"`)
 
     Example:
@@ -34,7 +34,7 @@ class ArgumentError(ValueError):
         super().__init__(f'{message}; {remedy}' if remedy else message)
 
     def renamed(self, argument: str) -> ArgumentError:
-        r"""Returns the same error for an argument of another name."""
+        r"""Returns the same error for an argument with a different name."""
         return type(self)(argument, self.given, self.accepted, self.remedy, self.verb)
 
     def under(self, owner: str) -> ArgumentError:

@@ -1,4 +1,4 @@
-r"""Feature maps of linear attention: what queries and keys become before the mask and the sum over nodes."""
+r"""Feature maps of linear attention, applied to queries and keys."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = [
 
 
 class FeatureMap(torch.nn.Module, ABC):
-    r"""A map :math:`\phi : \mathbb{R}^d \to \mathbb{R}^m` such that :math:`\phi(\mathbf{q})^{\top} \phi(\mathbf{k})` is the
-    attention score.
+    r"""A map :math:`\phi : \mathbb{R}^d \to \mathbb{R}^m`. The attention score is :math:`\phi(\mathbf{q})^{\top}
+    \phi(\mathbf{k})`.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -45,7 +45,7 @@ class FeatureMap(torch.nn.Module, ABC):
         r"""Maps queries and keys.
 
         Args:
-            q (torch.Tensor): Queries, :obj:`[N, H, d]`; on one graph, there may be fewer than keys.
+            q (torch.Tensor): Queries, :obj:`[N, H, d]`. On one graph, there may be fewer queries than keys.
             k (torch.Tensor): Keys, :obj:`[N, H, d]`.
             segments (Segments, optional): The division of the nodes into graphs. (default: :obj:`None`, one graph)
 
@@ -57,10 +57,10 @@ class FeatureMap(torch.nn.Module, ABC):
         r"""Resets parameters and redraws random projections."""
 
     def redraw(self, generator: torch.Generator | None = None) -> None:
-        r"""Draws new random projections, as Performers do now and then in training; maps without any stay as they are.
+        r"""Draws new random projections, as Performers do during training. Maps without projections do not change.
 
         Args:
-            generator (torch.Generator, optional): The source of random numbers, of any device. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers, on any device. (default: :obj:`None`)
         """
 
     def extra_repr(self) -> str:
@@ -68,7 +68,7 @@ class FeatureMap(torch.nn.Module, ABC):
 
 
 class _Elementwise(FeatureMap):
-    r"""A map that acts on every channel alike."""
+    r"""An elementwise map."""
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         return self._map(q), self._map(k)
@@ -93,9 +93,9 @@ class EluFeatures(_Elementwise):
     r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_)."""
 
     def _map(self, x: Tensor) -> Tensor:
-        # Not elu(x) + 1, which cancels where x is far below 0.
+        # Not elu(x) + 1, which loses digits for x far below 0.
         x = _single(x)
-        return x.relu() + x.masked_fill(x > 0, 0.0).exp()  # clamp has no gradient at 0 from torch 2.15 on
+        return x.relu() + x.masked_fill(x > 0, 0.0).exp()  # from torch 2.15 on, clamp has no gradient at 0
 
 
 class SquareFeatures(_Elementwise):
@@ -106,7 +106,7 @@ class SquareFeatures(_Elementwise):
 
 
 class IdentityFeatures(_Elementwise):
-    r""":math:`\phi(x) = x`: scores are plain inner products, which may be negative."""
+    r""":math:`\phi(x) = x`, so that scores are inner products, which may be negative."""
 
     def _map(self, x: Tensor) -> Tensor:
         return x
@@ -119,7 +119,7 @@ class FocusedFeatures(_Elementwise):
     .. math::
         \phi(\mathbf{x}) = \frac{|\mathbf{y}|}{|\mathbf{y}^p|} \mathbf{y}^p, \qquad \mathbf{y} = \max(\mathbf{x}, 0)
 
-    with powers taken entry by entry. The depthwise convolution of that paper is no part of the map.
+    with elementwise powers. The depthwise convolution of the paper is not part of the map.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -139,10 +139,10 @@ class FocusedFeatures(_Elementwise):
     def _map(self, x: Tensor) -> Tensor:
         with torch.autocast(device_type=x.device.type, enabled=False):
             x = _single(x).relu()
-            # The largest entry cancels, also in the gradient: without it, powers and squares would overflow.
+            # Dividing by the largest entry cancels, also in the gradient. Without it, powers and squares would overflow.
             largest = x.detach().amax(-1, keepdim=True)
             unit = x / largest.masked_fill(largest == 0, 1.0)
-            # For p < 1, powers have no gradient at 0. They do not need one.
+            # For p < 1, powers have no gradient at 0, and do not need one.
             sharp = torch.where(unit > 0, unit, 1.0).pow(self.power) * (unit > 0)
             length = sharp.norm(dim=-1, keepdim=True).masked_fill(largest == 0, 1.0)
             focused: Tensor = sharp * (unit.norm(dim=-1, keepdim=True) / length) * largest
@@ -153,7 +153,7 @@ class FocusedFeatures(_Elementwise):
 
 
 class _RandomFeatures(FeatureMap):
-    r"""Random features of the softmax kernel, with what they share: projections, scale and stable exponents."""
+    r"""Base class of random features of the softmax kernel: projections, scale and stable exponents."""
 
     projection: Tensor
 
@@ -179,7 +179,7 @@ class _RandomFeatures(FeatureMap):
         self.projection.copy_(rows)
 
     def _directions(self, generator: torch.Generator | None) -> Tensor:
-        r"""Draws unit vectors in blocks of :math:`d`, each uniform on the sphere, :obj:`[ceil(m / d), d, d]`."""
+        r"""Samples unit vectors in blocks of :math:`d`, each uniform on the sphere, :obj:`[ceil(m / d), d, d]`."""
         size = self.channels
         blocks = torch.randn(-(-self.num_features // size), size, size, generator=generator)
         # The sign of R's diagonal makes Q uniform (Haar) on the orthogonal matrices.
@@ -190,7 +190,7 @@ class _RandomFeatures(FeatureMap):
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
-            # The factor 1 / sqrt(m) goes into the exponents. A product would keep one more tensor.
+            # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
             shift_q: Tensor | float = 0.5 * math.log(self.num_features)
             shift_k = shift_q
             if self.stabilize:
@@ -200,14 +200,14 @@ class _RandomFeatures(FeatureMap):
             return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
     def _scaled(self, x: Tensor) -> Tensor:
-        # Queries and keys each take half of the exponent of the scale 1 / sqrt(d).
+        # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
         scale: float = self.channels**-0.25
         return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
 
     @abstractmethod
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        r"""Returns exponents, and factors other than one, :obj:`[N, H, m]`: the features are
-        :math:`factor \cdot \exp(exponent)`, up to the scale.
+        r"""Returns exponents and optional factors, :obj:`[N, H, m]`. The features are :math:`factor \cdot \exp(exponent)`, up
+        to the scale.
         """
 
     def extra_repr(self) -> str:
@@ -223,15 +223,15 @@ class FavorFeatures(_RandomFeatures):
         \phi(\mathbf{x}) = \frac{1}{\sqrt{m}} \exp \left( \mathbf{\Omega} \mathbf{x} - \tfrac{1}{2} |\mathbf{x}|^2 \right),
         \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
-    Exponents are shifted by their maximum, for queries per row and for keys by one constant per graph and head, which cancels
-    in the normalised attention; :obj:`stabilize=False` leaves them. Under a local mask a row gives 0 if all its keys are
-    far below the largest key of the graph, by more than 80 in the exponent.
+    Exponents are shifted by their maximum, which cancels in normalized attention: per row for queries, and per graph and head
+    for keys. :obj:`stabilize=False` does not shift them. Under a local mask, the output of a row is 0 if the exponents of all
+    its keys are more than 80 below the largest one of the graph.
 
     Args:
         channels (int): The channels :math:`d` of a head.
         num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
-        orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
-            Gaussian vectors. (default: :obj:`True`)
+        orthogonal (bool): Use rows of :math:`\mathbf{\Omega}` that are orthogonal within blocks of :math:`d`, with the lengths
+            of Gaussian vectors. (default: :obj:`True`)
         stabilize (bool): Shift the exponents. (default: :obj:`True`)
 
     Example:
@@ -246,8 +246,8 @@ class FavorFeatures(_RandomFeatures):
 
 
 class PositiveFeatures(FavorFeatures):
-    r"""Positive random features whose directions are independent: :class:`FavorFeatures` with :obj:`orthogonal=False`, from
-    `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3). A baseline.
+    r"""Positive random features with independent directions: :class:`FavorFeatures` with :obj:`orthogonal=False`, from
+    `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3). They are a baseline.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -260,17 +260,17 @@ class PositiveFeatures(FavorFeatures):
 
 
 class SimplexFeatures(FavorFeatures):
-    r"""Simplex random features, the positive features of the softmax kernel with the smallest mean squared error among those of
-    weight-independent directions, from `"Simplex Random Features" <https://arxiv.org/abs/2301.13856>`_ (Sec. 3).
-    `"Masked Graph Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 7) uses them.
-    They are :class:`FavorFeatures` with
+    r"""Simplex random features of the softmax kernel, from `"Simplex Random Features" <https://arxiv.org/abs/2301.13856>`_
+    (Sec. 3). They have the smallest mean squared error of all positive features with weight-independent directions. `"Masked
+    Graph Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 7) uses them. They are
+    :class:`FavorFeatures` with
 
     .. math::
         \mathbf{\Omega} = \mathbf{D} \mathbf{S} \mathbf{R}_o
 
-    where the rows of :math:`\mathbf{S} \in \mathbb{R}^{d \times d}` are the corners of a regular simplex around the origin,
+    where the rows of :math:`\mathbf{S} \in \mathbb{R}^{d \times d}` are the vertices of a regular simplex around the origin,
     :math:`\mathbf{R}_o` is uniform on the orthogonal matrices, and the lengths :math:`D_{ii}` are :math:`\chi_d`-distributed.
-    Directions thus point as far apart as directions can. More than :math:`d` features take independent blocks.
+    The angles between directions are as large as possible. More than :math:`d` features use independent blocks.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -295,21 +295,21 @@ class SimplexFeatures(FavorFeatures):
 class FourierFeatures(_RandomFeatures):
     r"""Random Fourier features of the softmax kernel :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})`, unbiased, from
     `"Random Features for Large-Scale Kernel Machines"
-    <https://papers.nips.cc/paper/3182-random-features-for-large-scale-kernel-machines>`_ (Algorithm 1), as `"Rethinking
-    Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3) compares them:
+    <https://papers.nips.cc/paper/3182-random-features-for-large-scale-kernel-machines>`_ (Algorithm 1). They are a baseline in
+    `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3):
 
     .. math::
         \phi(\mathbf{x}) = \frac{\exp(|\mathbf{x}|^2 / 2)}{\sqrt{m}} \left[ \cos(\mathbf{\Omega} \mathbf{x}),
         \sin(\mathbf{\Omega} \mathbf{x}) \right], \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
-    The estimates may be negative, and vary most where the kernel is small: FAVOR+ is the better choice for attention.
+    The estimates may be negative, and their variance is largest where the kernel is small. Prefer FAVOR+ for attention.
 
     Args:
         channels (int): The channels :math:`d` of a head.
-        num_features (int, optional): The number of frequencies :math:`m`. Each makes two features.
+        num_features (int, optional): The number of frequencies :math:`m`, with two features each.
             (default: :obj:`channels`)
-        orthogonal (bool): Draw the rows of :math:`\mathbf{\Omega}` orthogonal within blocks of :math:`d`, with the lengths of
-            Gaussian vectors. (default: :obj:`True`)
+        orthogonal (bool): Use rows of :math:`\mathbf{\Omega}` that are orthogonal within blocks of :math:`d`, with the lengths
+            of Gaussian vectors. (default: :obj:`True`)
         stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
 
     Example:
@@ -325,7 +325,7 @@ class FourierFeatures(_RandomFeatures):
 
 
 def _simplex(size: int) -> Tensor:
-    r"""The matrix :math:`\mathbf{S}` of simplex random features: its rows are unit vectors with products -1 / (size - 1)."""
+    r"""The matrix :math:`\mathbf{S}` of simplex random features: unit vectors with inner products -1 / (size - 1)."""
     if size == 1:
         return torch.ones(1, 1)
     rest = torch.ones(size)
@@ -336,7 +336,7 @@ def _simplex(size: int) -> Tensor:
 
 
 def _single(x: Tensor) -> Tensor:
-    r"""In single precision at least: half precision has neither the range of squares nor the digits of exponentials."""
+    r"""Converts to at least single precision, because half precision lacks range for squares and digits for exponentials."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -361,7 +361,7 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 
 
 def feature_map_of_name(name: str, channels: int) -> FeatureMap:
-    r"""Returns the feature map of a name in :obj:`FEATURE_MAPS`, of those with random projections also with their number, as in
+    r"""Returns the feature map with a name in :obj:`FEATURE_MAPS`. The names of random features may include their number, as in
     :obj:`"favor:64"`.
 
     Args:
@@ -369,7 +369,7 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
         channels (int): The channels :math:`d` of a head.
 
     Raises:
-        ValueError: If the name is unknown, or the number is not a whole number from 1.
+        ValueError: If the name is unknown, or the number is not a positive integer.
 
     Example:
         >>> feature_map_of_name('favor:64', 16)

@@ -1,4 +1,4 @@
-r"""The direction of attention along edges, in the terms of PyG."""
+r"""The direction of attention along edges, as in PyG."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ FLOWS = ('source_to_target', 'target_to_source')
 
 
 def check_flow(flow: str) -> None:
-    r"""Raises a :class:`ValueError` unless this is one of PyG's two directions of message passing."""
+    r"""Raises a :class:`ValueError` unless the flow is one of PyG's two directions of message passing."""
     if flow not in FLOWS:
         raise ArgumentError('flow', repr(flow), '"source_to_target" and "target_to_source"')
 
 
 def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:
-    r"""Returns the row and the column of each edge in the adjacency matrix, whose row :math:`i` holds the nodes that node
-    :math:`i` attends to: for :obj:`"source_to_target"` the target and the source of the edge, as messages flow in PyG, and for
-    :obj:`"target_to_source"` the source and the target. The same exchange makes edges of rows and columns.
+    r"""Returns the row and the column of each edge in the adjacency matrix. Row :math:`i` contains the nodes that node
+    :math:`i` attends to. With :obj:`"source_to_target"`, as in PyG, the row is the target of the edge and the column its
+    source. With :obj:`"target_to_source"`, it is the reverse. The function is its own inverse.
 
     Args:
         edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.

@@ -1,4 +1,4 @@
-r"""What is drawn anew in every forward pass."""
+r"""States that are resampled in every forward pass."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class _Pass:
 
 
 class ForwardPass:
-    r"""States that are drawn anew in every forward pass. All users of a pass share them.
+    r"""States that are resampled in every forward pass, and shared within it.
 
-    A graph is not told when a forward pass begins. A new pass begins when a user enters for the second time. Activation
-    checkpointing repeats a call of an earlier pass. Such a call draws the same number from torch's global generator as before,
-    and is given the states of its pass. The last two passes are kept for that.
+    A graph cannot detect the start of a forward pass. A new pass starts when a user enters for the second time. Activation
+    checkpointing repeats a call of an earlier pass. Such a call draws the same number from torch's global generator again, and
+    receives the states of its pass. Therefore the last two passes are kept.
     """
 
     def __init__(self) -> None:
@@ -32,10 +32,10 @@ class ForwardPass:
         self._current = _Pass(0)
 
     def enter(self, user: object) -> None:
-        r"""Takes part in the pass, before asking for states.
+        r"""Enters the pass, before requesting states.
 
         Args:
-            user (object): The mask that asks.
+            user (object): The mask that requests states.
         """
         number = int(torch.randint(2**62, ()))
         call = id(user), number
@@ -46,10 +46,10 @@ class ForwardPass:
         if not self._passes or self._passes[-1].holds(user):
             self._passes.append(_Pass(number))
         self._current = self._passes[-1]
-        self._current.calls[call] = user  # kept alive, or else its id might be another's
+        self._current.calls[call] = user  # kept alive, because its id could be reused otherwise
 
     def state(self, settings: Hashable, draw: Callable[[torch.Generator], Any]) -> Any:
-        r"""Returns the state of :obj:`settings` in this pass, drawn when it is first asked for."""
+        r"""Returns the state of :obj:`settings` in this pass, created at the first request."""
         states = self._current.states
         if settings not in states:
             states[settings] = draw(self._current.generator)

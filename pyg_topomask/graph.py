@@ -1,4 +1,4 @@
-r"""The graph that masks are prepared on: connectivity, weights, and which node belongs to which graph of a batch."""
+r"""The graph on which masks are prepared: edges, weights, and the graph of each node in a batch."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ NORMALIZATIONS = ('sym', 'rw', None)
 
 
 def check_normalization(normalization: str | None) -> None:
-    r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` knows the normalization."""
+    r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` supports the normalization."""
     check_choice(NORMALIZATIONS, normalization=normalization)
 
 
 class Graph:
-    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that get the same object share what was prepared.
-    It does not notice later in-place changes of the tensors.
+    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that receive the same object share the prepared
+    states. It does not notice later in-place changes of the tensors.
 
     Args:
-        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. The :obj:`flow` of a mask decides which of
-            the two ends attends to the other.
+        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. The :obj:`flow` of a mask decides
+            which end attends to the other.
         num_nodes (int): The number of nodes :math:`N`.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
-        num_graphs (int, optional): The number of graphs. It is needed if the last ones are empty. (default: :obj:`None`)
-        data (torch_geometric.data.Data, optional): The data on which transforms have stored prepared states.
+        num_graphs (int, optional): The number of graphs, required if the last graphs are empty. (default: :obj:`None`)
+        data (torch_geometric.data.Data, optional): The data with states that transforms have stored.
             (default: :obj:`None`)
 
     Raises:
@@ -68,10 +68,10 @@ class Graph:
             edge_weight = edge_weight.to(torch.get_default_dtype())
         self.edge_weight = edge_weight
         self.data = data
-        #: What is drawn anew in every forward pass.
+        #: States that are resampled in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        # The attributes that were read from the data, by name. None stands for a missing one.
+        # The attributes read from the data, by name. None is a missing one.
         self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
         check_edges(edge_index, num_nodes, edge_weight, batch)
@@ -93,8 +93,8 @@ class Graph:
         edge_weight: Tensor | None = None,
         batch: Tensor | None = None,
     ) -> Graph:
-        r"""Makes a graph from what a PyG layer is given; :obj:`edge_index` may also be a sparse :obj:`adj_t`, whose values are
-        the edge weights where :obj:`edge_weight` is not given.
+        r"""Creates a graph from the arguments of a PyG layer. :obj:`edge_index` may also be a sparse :obj:`adj_t`, whose values
+        are the edge weights if :obj:`edge_weight` is not given.
         """
         if is_sparse(edge_index):
             edge_index, value = _edges_of(edge_index)
@@ -103,8 +103,8 @@ class Graph:
 
     @classmethod
     def from_data(cls, data: Data) -> Graph:
-        r"""Makes a graph from a :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
-        :obj:`edge_index` or else of :obj:`adj_t`; data without either has none.
+        r"""Creates a graph from :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
+        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges.
         """
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
@@ -123,11 +123,11 @@ class Graph:
 
     @classmethod
     def of(cls, graph: Graph | Data) -> Graph:
-        r"""Returns a graph as it is, and makes one from data by :meth:`from_data`."""
+        r"""Returns a graph unchanged, or creates one from data with :meth:`from_data`."""
         return graph if isinstance(graph, Graph) else cls.from_data(graph)
 
     def to(self, device: torch.device | str) -> Graph:
-        r"""Returns the graph on a device; on another one, without what was prepared on it."""
+        r"""Returns the graph on a device. A copy on another device has no prepared states."""
         if self.device == torch.empty(0, device=device).device:
             return self
         weight, batch = (None if tensor is None else tensor.to(device) for tensor in (self.edge_weight, self.batch))
@@ -136,14 +136,14 @@ class Graph:
 
     @classmethod
     def shared(cls, batch: Data) -> Graph:
-        r"""Returns the graph of a batch, the same for all layers that are called with it. If the edges, or another attribute
-        that the graph or a mask has read, are replaced, it is a new graph.
+        r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
+        or other attributes that the graph or a mask has read, were replaced.
         """
         key = id(batch)
         owner, graph = _SHARED.get(key, (None, None))
         fits = owner is not None and owner() is batch
         if graph is None or not fits or any(_attribute(batch, name) is not value for name, value in graph._read.items()):
-            graph = cls.from_data(copy(batch))  # a graph of the batch itself would keep it alive
+            graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
             _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph
 
@@ -157,7 +157,7 @@ class Graph:
 
     @property
     def batch(self) -> Tensor | None:
-        r"""The graph of each node, as given, :obj:`[N]`."""
+        r"""The given batch vector, :obj:`[N]`."""
         return self.segments.batch
 
     @property
@@ -170,21 +170,21 @@ class Graph:
 
     @property
     def weight(self) -> Tensor:
-        r"""The edge weights, ones where none were given, :obj:`[E]`."""
+        r"""The edge weights, :obj:`[E]`, by default ones."""
         if self.edge_weight is not None:
             return self.edge_weight
         return torch.ones(self.num_edges, device=self.device)
 
     @property
     def weight_dtype(self) -> torch.dtype:
-        r"""The data type of the edge weights, or float32 where that is shorter."""
+        r"""The data type of the edge weights, at least float32."""
         dtype = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
         return torch.promote_types(dtype, torch.float32)
 
     @property
     def fingerprint(self) -> Tensor:
-        r"""Nodes, edges and a hash of the edges with their weights in any order, of each graph, :obj:`[num_graphs, 3]`.
-        Weights of 1 are as none.
+        r"""The numbers of nodes and edges of each graph, and a hash of its weighted edges that ignores their order,
+        :obj:`[num_graphs, 3]`. Weights of 1 are equivalent to no weights.
         """
         graph, position = self.segments.index, self.segments.position
         source, target = self.edge_index.long()
@@ -197,14 +197,14 @@ class Graph:
         return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
 
     def attribute(self, name: str, argument: str = 'data') -> Any:
-        r"""Returns an attribute of the data that the graph was made from, as a time or a position of each node.
+        r"""Returns an attribute of the graph's data, such as a time or a position of each node.
 
         Args:
             name (str): The name of the attribute.
-            argument (str): What the error is about, where the name was given as an argument. (default: :obj:`"data"`)
+            argument (str): The argument that errors name. (default: :obj:`"data"`)
 
         Raises:
-            ValueError: If the data lacks the attribute, or the graph was not made from data.
+            ValueError: If the data lacks the attribute, or the graph was not created from data.
         """
         value = self.get(name)
         if value is None:
@@ -218,17 +218,17 @@ class Graph:
         return value
 
     def get(self, name: str) -> Any:
-        r"""Returns an attribute of the data that the graph was made from, or :obj:`None`."""
+        r"""Returns an attribute of the graph's data, or :obj:`None`."""
         self._read[name] = None if self.data is None else _attribute(self.data, name)
         return self._read[name]
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
-        r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each:
-        node :math:`i` attends (or walks) to node :math:`j` where :math:`A_{ij} \ne 0`.
+        r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each.
+        Node :math:`i` attends (or walks) to node :math:`j` if :math:`A_{ij} \ne 0`.
 
         Args:
             flow (str): With :obj:`"source_to_target"`, as in PyG, :math:`A_{ij}` is the weight of the edges :math:`(j, i)`, and
-                with :obj:`"target_to_source"` that of the edges :math:`(i, j)`. (default: :obj:`"source_to_target"`)
+                with :obj:`"target_to_source"` of the edges :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
         Raises:
             ValueError: If the flow is unknown.
@@ -237,8 +237,8 @@ class Graph:
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
         r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
-        the rows and over the columns of :math:`\mathbf{A}`. The
-        result is in float64. With :obj:`None` it is the weights in float32 or better.
+        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64. With :obj:`None`, it is the weights, at
+        least in float32.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
@@ -248,7 +248,7 @@ class Graph:
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
-        # In half precision, sums of many weights stop growing.
+        # In half precision, sums of many weights saturate.
         weight, (row, col) = self.weight.double(), self.row_and_col(flow)
         scale = self._inverse_degree(row, weight, normalization)
         if normalization == 'sym':
@@ -256,11 +256,11 @@ class Graph:
         return weight * scale
 
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
-        r"""Returns the sums of the absolute weights over one end of the edges, :obj:`[N]`."""
+        r"""Returns the sums of the absolute weights by one end of the edges, :obj:`[N]`."""
         return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
 
     def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
-        r"""Returns the inverse degree of one end of each edge, or for "sym" its root; 0 where the degree is 0."""
+        r"""Returns the inverse degree of one end of each edge, or its square root for "sym"; 0 if the degree is 0."""
         degree = self._degree(end, weight)
         positive = degree > 0
         safe = degree.masked_fill(~positive, 1.0)
@@ -268,15 +268,15 @@ class Graph:
         return (inverse * positive)[end]
 
     def holds(self, settings: Hashable) -> bool:
-        r"""Returns whether the state of :obj:`settings` is prepared."""
+        r"""Returns whether the graph has the state of :obj:`settings`."""
         return settings in self._states
 
     def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
-        r"""Returns the state of :obj:`settings`, which is prepared at the first call.
+        r"""Returns the state of :obj:`settings`, prepared at the first call.
 
         Args:
-            settings (Hashable): What the state depends on, beside the graph.
-            prepare (callable): Makes the state.
+            settings (Hashable): The key of the state.
+            prepare (callable): Creates the state.
         """
         if settings not in self._states:
             self._states[settings] = prepare()
@@ -284,7 +284,7 @@ class Graph:
         return state
 
     def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        r"""Prepares a mask on this graph. Graphs that hold only a part of their nodes do it in their own way.
+        r"""Prepares a mask on this graph. Sharded graphs override this method.
 
         Args:
             mask (Mask): The mask.
@@ -293,7 +293,7 @@ class Graph:
         return mask.prepare(self, generator)
 
     def bind_mask(self, mask: Any, state: Any) -> Any:
-        r"""Binds a mask to what :meth:`prepare_mask` returned, likewise.
+        r"""Binds a mask to a state from :meth:`prepare_mask`. Sharded graphs override this method.
 
         Args:
             mask (Mask): The mask.
@@ -302,7 +302,7 @@ class Graph:
         return mask.bind(self, state)
 
     def convolve(self, conv: Any, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
-        r"""Calls a convolution of PyG, likewise.
+        r"""Calls a PyG convolution. Sharded graphs override this method.
 
         Args:
             conv (MessagePassing): The convolution.
@@ -313,7 +313,7 @@ class Graph:
         return conv(x, edge_index, **kwargs)
 
     def check_layer(self, layer: torch.nn.Module) -> None:
-        r"""Raises an error for a layer that would not see all nodes, which graphs that hold only a part of theirs have.
+        r"""Raises an error for a layer that would not see all nodes. Sharded graphs override this method.
 
         Args:
             layer (torch.nn.Module): The layer.
@@ -323,7 +323,7 @@ class Graph:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
 
 
-#: The graph that the layers called with a batch share, by the id of the batch, which has no hash, until it is gone.
+#: The shared graph of each living batch, by id, because batches are unhashable.
 _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 
 
@@ -337,7 +337,7 @@ def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
 
 
 def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
-    # Attention layers take edge_weight where GPS layers take batch.
+    # Attention layers take edge_weight at the position of batch in GPS layers.
     if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.diff() >= 0).all()):
         raise ArgumentError(
             'edge_weight',
@@ -348,7 +348,7 @@ def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
 
 
 def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
-    r"""Raises a :class:`ValueError` unless these are edges, weights and graphs of so many nodes."""
+    r"""Raises a :class:`ValueError` unless edges, weights and batch vector are valid for the number of nodes."""
     for name, given in (('edge_weight', weight), ('batch', batch)):
         if given is not None and not isinstance(given, Tensor):
             raise ArgumentError(name, type(given).__name__, 'a tensor, or None', verb='is')

@@ -1,8 +1,8 @@
 r"""A bound mask, and the algebra of operators.
 
-A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. It is given by what it can do:
-its product with any :math:`\mathbf{x}`, and its factors or entries where it has any. Masked attention, transposes, sums and
-the dense oracle follow from these.
+A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. Its capabilities define it: the
+product with any :math:`\mathbf{x}`, and optional factors or entries. Masked attention, transposes, sums and the dense matrix
+follow from these.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class MaskOperator:
     r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
 
     Operators add (:obj:`a + b`), scale (:obj:`2.0 * a`, or a tensor with one number per head), transpose (:obj:`a.T`), and
-    multiply entry by entry (:obj:`a * b`) if one of the two has low rank. Masks also multiply if both are sparse.
+    multiply entrywise (:obj:`a * b`) if one of them has low rank. Masks also multiply if both are sparse.
 
     Args:
         segments (Segments): The division of the :math:`N` nodes into graphs.
-        heads (int): The number of heads :math:`H`; :obj:`1` acts alike on any number of heads.
-        product (Product): How the mask multiplies.
-        low_rank (LowRank, optional): The factors of a mask of low rank. (default: :obj:`None`)
+        heads (int): The number of heads :math:`H`; :obj:`1` broadcasts to any number of heads.
+        product (Product): The product with the mask.
+        low_rank (LowRank, optional): The factors of a low-rank mask. (default: :obj:`None`)
         entries (SparseEntries, optional): The entries of a sparse mask. (default: :obj:`None`)
-        blocks (Blocks, optional): What the blocks of the graphs are combined of. (default: :obj:`None`)
+        blocks (Blocks, optional): The blocks of the graphs. (default: :obj:`None`)
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class MaskOperator:
         self.low_rank = low_rank
         self.entries = entries
         self.blocks = blocks
-        #: The operators that :meth:`side_by_side` joined, which attention may take one by one.
+        #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
         self.operators: tuple[MaskOperator, ...] = ()
 
     @classmethod
     def side_by_side(cls, *operators: MaskOperator) -> MaskOperator:
-        r"""Gives each of two or more operators, bound to the same graphs, heads of its own: those of the first come first."""
+        r"""Concatenates two or more operators on the same graphs along the heads. The heads of the first come first."""
         first, *rest = operators
         for operator in rest:
             first._check_graphs(operator)
@@ -75,13 +75,13 @@ class MaskOperator:
                 f'shape {tuple(x.shape)} of {x.dtype}',
                 f'floating point numbers of shape [{self.segments.num_nodes}, {heads}, channels]',
             )
-        # Sparse products know no shorter types, in which sums would stand still.
+        # Sparse products do not support shorter types, in which sums would saturate.
         dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(device_type=x.device.type, enabled=False):
             return self.product(x.to(dtype)).to(x.dtype)
 
     def to_dense(self) -> Tensor:
-        r"""Returns the matrix, :obj:`[H, N, N]`. For tests and pictures: it costs :math:`O(H N^2)`."""
+        r"""Returns the matrix, :obj:`[H, N, N]`, for tests and plots. This costs :math:`O(H N^2)`."""
         if self.segments.shard is not None:
             raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
         eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self._device)
@@ -109,7 +109,7 @@ class MaskOperator:
         return self._combined((self, other), heads, 'plus', heads)
 
     def __radd__(self, other: object) -> MaskOperator:
-        # What sum() begins with.
+        # The start value of sum().
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
@@ -140,13 +140,13 @@ class MaskOperator:
         return self + (-other) if isinstance(other, MaskOperator) else NotImplemented
 
     def _changed(self, heads: int, change: str, *arguments: Any) -> MaskOperator:
-        r"""Returns the operator whose capabilities are those of this one after a change."""
+        r"""Returns the operator with transformed capabilities."""
         capabilities = (self.product, self.low_rank, self.entries, self.blocks)
         changed: list[Any] = [None if each is None else getattr(each, change)(*arguments) for each in capabilities]
         return MaskOperator(self.segments, heads, *changed)
 
     def _combined(self, operators: Sequence[MaskOperator], heads: int, combine: str, argument: Any) -> MaskOperator:
-        r"""Returns the operator with the capabilities that all of several operators have, combined."""
+        r"""Returns the operator with the combined capabilities that all operators share."""
         combined: list[Any] = []
         for name in ('product', 'low_rank', 'entries', 'blocks'):
             terms = [getattr(operator, name) for operator in operators]
@@ -182,7 +182,7 @@ class MaskOperator:
 
 
 def reciprocal(divisor: Tensor | float) -> Tensor | float:
-    r"""Returns what to multiply by in order to divide a mask."""
+    r"""Returns the reciprocal of a divisor of a mask."""
     if not isinstance(divisor, Tensor) and divisor == 0:
         raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
     return 1.0 / divisor

@@ -1,4 +1,4 @@
-r"""Keyword arguments that a class hands on to another: their signature and their documentation."""
+r"""Signatures and documentation of keyword arguments that a class passes on to other classes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 T = TypeVar('T', bound=type)
 
-# The section Args of a docstring, and an entry of it: its name, its type, and the text up to the next entry.
+# The section Args of a docstring, and its entries: name, type, and text up to the next entry.
 _ARGS = re.compile(r'^Args:\n(.*?)(?=^\S|\Z)', re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r'^    (\w+) \(.*?(?=^    \S|\Z)', re.MULTILINE | re.DOTALL)
 
 
 def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
-    r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and hands them on to other classes. It
+    r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and passes them on to other classes. It
     replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their types and defaults, and
-    adds their texts to the section :obj:`Args` of the docstring. Arguments that the class names or describes itself stay
-    as they are. Calls with other arguments are a :class:`TypeError`.
+    adds their descriptions to the section :obj:`Args` of the docstring. The class's own arguments and descriptions take
+    precedence. Calls with unknown arguments raise a :class:`TypeError`.
 
     Args:
         *sources (type): The classes that take the options.
-        without (sequence of str): Their arguments that are no options. (default: :obj:`()`)
+        without (sequence of str): Arguments of these classes to exclude. (default: :obj:`()`)
 
     Example:
         >>> class Walk:
@@ -65,7 +65,7 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
 
 
 def _described(doc: str, names: Sequence[str], sources: Sequence[str]) -> str:
-    r"""Returns a docstring with an entry for each argument that it or another one describes."""
+    r"""Returns a docstring with the entries of several docstrings for the given arguments."""
     doc = inspect.cleandoc(doc)
     section = _ARGS.search(doc)
     if section is None:

@@ -1,4 +1,4 @@
-r"""The division of the nodes of a batch into its graphs."""
+r"""The division of the nodes of a batch into graphs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ['Segments']
 
 @dataclass(frozen=True)
 class SegmentGroup:
-    r"""Graphs of about one size side by side, padded to :math:`n` nodes each.
+    r"""Graphs of similar size, padded to :math:`n` nodes each.
 
-    Padding repeats the last node of its own graph, so that nothing meets what another graph holds.
+    Padding repeats the last node of the same graph, so that graphs stay separate.
 
     Args:
         source (torch.Tensor): The node in each slot, :obj:`[G, n]`.
-        target (torch.Tensor): The same, with the number of nodes :math:`N` at padding, :obj:`[G, n]`.
+        target (torch.Tensor): The same, with :math:`N` at padding, :obj:`[G, n]`.
         num_nodes (int): The number of nodes of the batch :math:`N`.
     """
 
@@ -53,15 +53,14 @@ def _of_heads(node: Tensor, x: Tensor) -> Tensor:
 
 
 class Segments:
-    r"""The division of :math:`N` nodes into the graphs of a batch. What follows from it is computed once, when it is first
-    asked for.
+    r"""The division of :math:`N` nodes into the graphs of a batch. Derived properties are computed once, on demand.
 
     Args:
         num_nodes (int): The number of nodes :math:`N`.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
-        num_graphs (int, optional): The number of graphs :math:`B`, where trailing ones are empty.
-            (default: :obj:`None`, as many as :obj:`batch` names)
-        device (torch.device, optional): Where the nodes are. (default: that of :obj:`batch`, or else the CPU)
+        num_graphs (int, optional): The number of graphs :math:`B`, required if the last graphs are empty.
+            (default: :obj:`None`, inferred from :obj:`batch`)
+        device (torch.device, optional): The device of the nodes. (default: the device of :obj:`batch`, or else the CPU)
 
     Example:
         >>> segments = Segments(3, torch.tensor([0, 0, 1]))
@@ -82,17 +81,17 @@ class Segments:
             num_graphs = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
         self.num_graphs = num_graphs
         self.device = device if batch is None else batch.device
-        # Not functools.cached_property, whose lock in Python 3.11 breaks the graphs of torch.compile.
+        # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
         self._index: Tensor | None = None
         self._ptr: Tensor | None = None
         self._extent: tuple[int, int] | None = None
         self._groups: dict[int | None, tuple[Tensor, ...]] = {}
-        #: The shard whose nodes these are, if several processes hold the graph. It attends in place of the routes.
+        #: The shard of these nodes, if several processes share the graph. It replaces the routes of attention.
         self.shard: Any = None
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
-        r"""Makes segments from where the nodes of each graph begin, :obj:`[B + 1]`."""
+        r"""Creates segments from the first node of each graph and :math:`N`, :obj:`[B + 1]`."""
         graphs = torch.arange(ptr.numel() - 1, device=ptr.device)
         return cls(num_nodes, graphs.repeat_interleave(ptr.diff(), output_size=num_nodes), ptr.numel() - 1)
 
@@ -100,14 +99,14 @@ class Segments:
     def index(self) -> Tensor:
         r"""The graph of each node, in int64, :obj:`[N]`."""
         if self._index is None:
-            with torch.inference_mode(False):  # kept, and perhaps trained with later
+            with torch.inference_mode(False):  # kept, and possibly used in training later
                 zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
                 self._index = zeros if self.batch is None else self.batch.long()
         return self._index
 
     @property
     def ptr(self) -> Tensor:
-        r"""Where the nodes of each graph begin, and :math:`N`, :obj:`[B + 1]`."""
+        r"""The first node of each graph, and :math:`N`, :obj:`[B + 1]`."""
         if self._ptr is None:
             with torch.inference_mode(False):
                 bounds = torch.arange(self.num_graphs + 1, device=self.device)
@@ -143,17 +142,17 @@ class Segments:
         if self._extent is None:
             if self.num_graphs <= 1:
                 self._extent = self.num_nodes, self.num_nodes**2
-            else:  # a GPU is waited for once
+            else:  # one synchronization with a GPU
                 largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
                 self._extent = largest, num_pairs
         return self._extent
 
     def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
-        r"""Returns source and target of each :class:`SegmentGroup`, one after the other, which custom operators are given.
-        Widths are 4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
+        r"""Returns source and target of each :class:`SegmentGroup`, interleaved, as arguments of custom operators. Widths are
+        4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
 
         Args:
-            most (int, optional): The most graphs in a group. (default: :obj:`None`, any number)
+            most (int, optional): The largest number of graphs in a group. (default: :obj:`None`, any number)
         """
         if most not in self._groups:
             with torch.inference_mode(False):
@@ -177,8 +176,8 @@ class Segments:
         return tuple(tensors)
 
     def constants(self, most: int | None = None) -> list[Tensor]:
-        r"""Returns what a custom operator is given: :attr:`ptr` and :meth:`group_tensors`. What torch.compile traces is given
-        :attr:`ptr` alone, and the operator groups the graphs itself: their sizes are not known while tracing.
+        r"""Returns arguments of a custom operator: :attr:`ptr` and :meth:`group_tensors`. Under torch.compile, only
+        :attr:`ptr`, and the operator groups the graphs itself, because their sizes are unknown while tracing.
         """
         return [self.ptr] if torch.compiler.is_compiling() else [self.ptr, *self.group_tensors(most)]
 
@@ -210,7 +209,7 @@ def groups_of_constants(constants: Sequence[Tensor], num_nodes: int, most: int |
 
 
 def next_power_of_two(size: Tensor) -> Tensor:
-    r"""Returns the smallest power of two that is not below each of the sizes, exactly.
+    r"""Returns the smallest power of two that is at least each size, exactly.
 
     Args:
         size (torch.Tensor): Sizes from 1 to :obj:`2**53`.
@@ -223,8 +222,8 @@ def next_power_of_two(size: Tensor) -> Tensor:
 
 
 def by_width(size: Tensor) -> Iterator[tuple[int, Tensor]]:
-    r"""Yields powers of two, ascending, and the positions of the sizes that each is the next one of: padded to it, at most
-    half of a graph is padding.
+    r"""Yields powers of two in ascending order, and the positions of the sizes that round up to each of them. With such
+    padding, at most half of a graph is padding.
 
     Args:
         size (torch.Tensor): Sizes from 1, :obj:`[G]`.

@@ -15,14 +15,14 @@ __all__ = ['SparsePattern']
 
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
-    r"""Returns the order that sorts integer keys from 0 to below :obj:`bound`, equal ones as given."""
+    r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
     if key.device.type != 'cpu':
         return torch.argsort(key, stable=True)
     if bound <= 2**15:
         return torch.from_numpy(key.short().numpy().argsort(kind='stable'))
     keys = key.numpy()
     falls = int((keys[1:] < keys[:-1]).sum())
-    # NumPy merges what is sorted in parts, and counts 16 bits at a time.
+    # NumPy merges sorted runs, and uses radix sort for 16-bit keys.
     if 8 * falls <= keys.size or int(keys.max()) >= 2**32:
         return torch.from_numpy(keys.argsort(kind='stable'))
     order = _half(keys, 0).argsort(kind='stable')
@@ -35,7 +35,7 @@ def _half(keys: NDArray[np.integer[Any]], shift: int) -> NDArray[np.uint16]:
 
 @dataclass(frozen=True)
 class SparsePattern:
-    r"""The positions of the entries of a sparse matrix in CSR order, together with those of its transpose.
+    r"""The positions of the entries of a sparse matrix and of its transpose, in CSR order.
 
     Args:
         rowptr (torch.Tensor): Row pointers, :obj:`[num_rows + 1]`.
@@ -67,9 +67,7 @@ class SparsePattern:
 
     @classmethod
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
-        r"""Builds the pattern of the distinct pairs, and returns it with the position of each given pair in it, of
-        :obj:`row`'s shape.
-        """
+        r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
         size = max(num_cols, 1)
         key, slot = torch.unique(row.long() * size + col, return_inverse=True)
         row = torch.div(key, size, rounding_mode='floor')
@@ -77,8 +75,8 @@ class SparsePattern:
 
     @classmethod
     def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
-        r"""Returns the pattern of all entries of some equally large patterns, and for each of these the positions in it of its
-        own entries, :obj:`[nnz]`.
+        r"""Returns the union of patterns of equal size, and for each of them the positions of its entries in the union,
+        :obj:`[nnz]`.
         """
         first, *rest = patterns
         if all(pattern is first for pattern in rest):
@@ -88,7 +86,7 @@ class SparsePattern:
         return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
 
     def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
-        r"""Returns the pattern of the entries that two equally large patterns share, and the positions of these in both."""
+        r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
         pattern, slots = SparsePattern.union(self, other)
         place = torch.full((2, pattern.nnz), -1, device=pattern.col.device)
         for places, slot in zip(place, slots, strict=True):

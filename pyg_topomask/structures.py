@@ -1,10 +1,10 @@
-r"""How masks multiply: the static half of a :class:`~pyg_topomask.capabilities.Product`, and that of sums, scalings and
-entrywise products.
+r"""How masks multiply: the static part of a :class:`~pyg_topomask.capabilities.Product`, and of sums, scalings and entrywise
+products.
 
-A structure is frozen and hashable, and holds no tensor: it is given its tensors in the order that it expects.
+A structure is frozen and hashable, and contains no tensors. Its methods take the tensors in a fixed order.
 
-Custom operators, which torch.compile takes for one node, accept tensors and plain values alone. They are given the string
-:attr:`MaskStructure.key` of a structure, and look it up in the table of this file.
+Custom operators, which are single nodes for torch.compile, accept only tensors and plain values. They take the string
+:attr:`MaskStructure.key` of a structure, and look it up in a table in this file.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _STRUCTURES: dict[str, MaskStructure] = {}
 
 
 def structure_from_key(key: str) -> MaskStructure:
-    r"""Returns the structure whose :attr:`MaskStructure.key` is :obj:`key`."""
+    r"""Returns the structure with the :attr:`MaskStructure.key` :obj:`key`."""
     return _STRUCTURES[key]
 
 
 def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Sequence[Tensor]) -> list[Tensor]:
-    r"""Returns the tensors with some of them replaced, so that a product can be differentiated in these."""
+    r"""Returns the tensors with some of them replaced, to differentiate a product with respect to these."""
     merged = list(tensors)
     for index, replacement in zip(indices, replacements, strict=True):
         merged[index] = replacement
@@ -37,7 +37,7 @@ def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Se
 
 @dataclass(frozen=True)
 class MaskStructure(ABC):
-    r"""The static description of an operator: how its tensors multiply. Frozen, hashable, holds no tensor."""
+    r"""The static description of an operator: how its tensors multiply. It is frozen, hashable, and contains no tensors."""
 
     @abstractmethod
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class MaskStructure(ABC):
     @abstractmethod
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it. A row whose
-        denominator is below rounding relative to this bound counts as having no weight.
+        denominator is below rounding errors relative to this bound counts as a zero row.
         """
 
     @abstractmethod
@@ -55,29 +55,29 @@ class MaskStructure(ABC):
 
     @property
     def key(self) -> str:
-        r"""A string that stands for this structure where only tensors and plain values may pass (custom operators)."""
+        r"""A string that identifies this structure in custom operators, which accept only tensors and plain values."""
         key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
         return key
 
 
 def _plain(value: Any) -> Any:
-    r"""Puts keys in the place of structures."""
+    r"""Replaces structures by keys."""
     if isinstance(value, tuple):
         return tuple(_plain(item) for item in value)
     return value.key if isinstance(value, MaskStructure) else value
 
 
 def _structured(value: Any) -> Any:
-    r"""Puts structures in the place of keys."""
+    r"""Replaces keys by structures."""
     if isinstance(value, tuple):
         return tuple(_structured(item) for item in value)
     return _STRUCTURES.get(value, value) if isinstance(value, str) else value
 
 
-@torch.compiler.assume_constant_result  # or else a compiled graph would run before the structure is there
+@torch.compiler.assume_constant_result  # otherwise, a compiled graph could run before the structure exists
 def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
     key, structure = f'{kind.__module__}.{kind.__qualname__}{arguments!r}', kind(*_structured(arguments))
-    if type(_STRUCTURES.setdefault(key, structure)) is not kind:  # another class of the same name
+    if type(_STRUCTURES.setdefault(key, structure)) is not kind:  # another class with the same name
         key = f'{key}#{id(kind)}'
         _STRUCTURES.setdefault(key, structure)
     return key
@@ -85,7 +85,7 @@ def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class Composition(MaskStructure):
-    r"""Of several structures, with the tensors of one after those of the other. :obj:`lengths` are their numbers of tensors."""
+    r"""Base class of compositions of structures, with concatenated tensors. :obj:`lengths` are their numbers of tensors."""
 
     structures: tuple[MaskStructure, ...]
     lengths: tuple[int, ...]
@@ -119,7 +119,7 @@ class SumStructure(Composition):
 
 @dataclass(frozen=True)
 class HeadsStructure(Composition):
-    r"""Masks side by side: the first acts on the first :obj:`heads[0]` heads, the next on those that follow."""
+    r"""Masks concatenated along the heads. The first acts on the first :obj:`heads[0]` heads, and so on."""
 
     heads: tuple[int, ...]
 

@@ -1,4 +1,4 @@
-r"""Properties that masks and attention layers of this package have, as assertions for your own."""
+r"""Assertions for your own masks and attention layers."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation
 
 Layer = Callable[..., Tensor]
 
-# Inputs up to which the derivative by each of them is compared.
+# The largest number of inputs for which each derivative is compared.
 _MANY = 100
 
 
 def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone: bool = True) -> None:
-    r"""Asserts that a mask, bound to the given data, behaves as the matrix that it stands for: products, transpose, sums,
-    scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a batch, every
-    route of masked linear attention and its gradients, in float64. Every parameter of the mask has to receive a gradient.
+    r"""Asserts that a mask, bound to the given data, agrees with its dense matrix in float64. The properties are products,
+    transpose, sums, scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a
+    batch, and every route of masked linear attention with its gradients. Every parameter of the mask must receive a gradient.
 
     Args:
         mask (Mask): The mask.
-        data (torch_geometric.data.Data): The graphs, at most a few dozen nodes.
-        tolerance (float): The largest difference accepted, relative to the larger of 1 and the reference.
+        data (torch_geometric.data.Data): The graphs, with at most a few dozen nodes.
+        tolerance (float): The largest accepted difference, relative to the larger of 1 and the reference.
             (default: :obj:`1e-9`)
-        alone (bool): Compare each graph of a :class:`~torch_geometric.data.Batch` with itself alone, which masks that hold
-            numbers of the nodes of one data set cannot be. (default: :obj:`True`)
+        alone (bool): Compare each graph of a :class:`~torch_geometric.data.Batch` with the same graph alone. Masks with fixed
+            values for the nodes of one data set do not support this. (default: :obj:`True`)
 
     Raises:
         AssertionError: If a property fails; the message names it.
@@ -54,6 +54,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     if operator.entries is not None:
         _check_order(operator.entries().pattern)
     matrix = operator.to_dense().double()
+    assert matrix.isfinite().all(), 'to_dense: the mask has entries that are NaN or infinite'
     heads, num_nodes = operator.heads, operator.segments.num_nodes
     generator = torch.Generator().manual_seed(0)
 
@@ -74,7 +75,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
         for index, graph_data in enumerate(data.to_data_list() if alone and isinstance(data, Batch) else []):
             block = matrix[:, batch == index][:, :, batch == index]
             single = mask(Graph.from_data(graph_data)).to_dense().double()
-            # Series that end at a tolerance may end elsewhere.
+            # Series truncated at a tolerance may have different lengths.
             _assert_close(f'graph {index} in the batch and alone', block, single, max(tolerance, 1e-6))
 
     x = random(num_nodes, heads, 3)
@@ -118,15 +119,15 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
 def assert_permutation_equivariant(
     layer: Layer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, tolerance: float = 1e-4
 ) -> None:
-    r"""Asserts that renaming the nodes of a graph renames the rows of the output, and changes nothing else. Layers that draw
-    random numbers per node must be exact, or be given enough tolerance.
+    r"""Asserts that permuting the nodes of a graph permutes the rows of the output, and changes nothing else. Layers with
+    random numbers per node must be exact, or need a larger tolerance.
 
     Args:
         layer (callable): Called as :obj:`layer(x, edge_index, edge_weight)`.
         x (torch.Tensor): The node features, :obj:`[N, F]`.
         edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
         edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
-        tolerance (float): The largest difference accepted, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
+        tolerance (float): The largest accepted difference, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
 
     Example:
         >>> from pyg_topomask.nn import MaskedLinearAttention
@@ -147,9 +148,9 @@ def assert_batch_invariant(
 
     Args:
         layer (callable): Called as :obj:`layer(x, edge_index, edge_weight, batch, graph=graph)`.
-        graphs (list of torch_geometric.data.Data): The graphs, best of very different sizes.
-        tolerance (float): The largest difference accepted, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
-        orders (list of lists of int, optional): The batches to try, as positions in :obj:`graphs`.
+        graphs (list of torch_geometric.data.Data): The graphs, preferably of very different sizes.
+        tolerance (float): The largest accepted difference, relative to the larger of 1 and the output. (default: :obj:`1e-4`)
+        orders (list of lists of int, optional): The batches to test, as positions in :obj:`graphs`.
             (default: as given, reversed, and each graph twice)
 
     Raises:
@@ -182,7 +183,7 @@ def _product(matrix: Tensor, x: Tensor) -> Tensor:
 
 
 def _dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Masked attention through the matrix, and the rows whose denominator is not lost to cancellation."""
+    r"""Masked attention with the dense matrix, and the rows whose denominator does not cancel."""
     weight = torch.einsum('nhm,khm->hnk', q, k) * matrix
     total = weight.sum(-1)
     empty = ~weight.bool().any(-1)
@@ -201,8 +202,8 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
-        # Of many numbers, in random directions: each number alone takes as many products as there are numbers. A GPU sums in
-        # any order, so that the same gradient twice differs by rounding.
+        # For many inputs, in random directions, because single inputs would take as many products as there are inputs. A GPU
+        # sums in any order, so that the same gradient twice differs by rounding.
         many = sum(tensor.numel() for tensor in inputs) > _MANY
         correct = torch.autograd.gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many)
         assert correct, f'{name}: wrong gradient'
@@ -215,7 +216,7 @@ def _check_form(form: str | None, operator: MaskOperator) -> None:
 
 
 def _check_order(pattern: SparsePattern) -> None:
-    # The rows as they were given: those that row pointers say are always in order.
+    # The given rows, because rows from row pointers are always sorted.
     row = torch.empty_like(pattern.col_t).index_copy(0, pattern.perm_t.long(), pattern.col_t).long()
     ascends = (row.diff() > 0) | ((row.diff() == 0) & (pattern.col.diff() > 0))
     if not ascends.all():

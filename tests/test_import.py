@@ -44,7 +44,7 @@ ORDER = {
     for level, names in enumerate(
         [
             ['errors'],
-            ['configs'],
+            ['configs', 'files'],
             ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
             ['capabilities'],
             ['operators'],
@@ -195,6 +195,7 @@ API = {
         'InducedCycles',
         'MNISTPixels',
         'MajorityTrees',
+        'MeshNormals',
         'MotifGraphs',
         'MovingDigits',
         'PeptidesFunctional',

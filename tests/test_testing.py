@@ -244,6 +244,21 @@ def test_wrong_form_is_told(form: str) -> None:
         assert_mask_operator(mask, small_graph())
 
 
+class NaNMask(Mask):
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
+        return None
+
+    def bind(self, graph: Graph, state: None) -> MaskOperator:
+        nodes = torch.arange(graph.num_nodes)
+        pattern = SparsePattern.from_sorted(nodes, nodes, graph.num_nodes, graph.num_nodes)
+        return sparse_operator(graph, pattern, torch.full((1, graph.num_nodes), float('nan'), dtype=torch.float64))
+
+
+def test_numbers_that_are_not_finite_are_told() -> None:
+    with pytest.raises(AssertionError, match=r'^to_dense: the mask has entries that are NaN'):
+        assert_mask_operator(NaNMask(), GRAPHS['batch']())
+
+
 def test_leak_between_graphs_is_told() -> None:
     with pytest.raises(AssertionError, match='between different graphs'):
         assert_mask_operator(LeakingMask(matrix=torch.ones(40, 40)), GRAPHS['batch']())

@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.graphs import in_batches
+from pyg_topomask.datasets.meshes import PATCHES, cut_patch, read_mesh
 
 __all__ = ['Splits', 'data_to_interpolate', 'normals_of_meshes', 'speed_of_traffic']
 
 #: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
 Splits = tuple[list[Data], list[Data], list[Data]]
 VERTICES, KNOWN = 2000, 0.05
-PATCHES = (16, 8, 16)
 STEPS = (256, 128, 128)
 
 
@@ -35,35 +34,14 @@ def normals_of_meshes(train: Path, test: Path, seed: int) -> Splits:
         seed (int): The seed of patches and known vertices.
     """
     generator = np.random.default_rng(seed)
-    meshes = [_mesh(path) for path in (train, train, test)]
-    drawn = [[_patch(*mesh, generator) for _ in range(count)] for mesh, count in zip(meshes, PATCHES, strict=True)]
-    first, second, third = (in_batches(patches, 4) for patches in drawn)
-    return first, second, third
-
-
-def _mesh(path: Path) -> tuple[csr_array, NDArray[Any]]:
-    r"""Returns the edges of a mesh, and the normals of its vertices: the means of those of faces, weighted by area."""
-    stored = np.load(path)
-    position, face = stored['pos'].astype(np.float64), stored['face'].astype(np.int64)
-    corners = position[face]
-    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normal = np.zeros_like(position)
-    for corner in range(3):
-        np.add.at(normal, face[:, corner], of_faces)
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
-    row, col = face[:, [0, 1, 2]].ravel(), face[:, [1, 2, 0]].ravel()
-    edges = coo_array((np.ones(len(row)), (row, col)), shape=(len(position),) * 2).tocsr()
-    return ((edges + edges.T) > 0).astype(np.float64), normal
-
-
-def _patch(edges: csr_array, normal: NDArray[Any], generator: np.random.Generator) -> Data:
-    while True:
-        nodes = breadth_first_order(edges, int(generator.integers(len(normal))), return_predecessors=False)[:VERTICES]
-        if len(nodes) == VERTICES:
-            break
-    known = generator.random(VERTICES) < KNOWN
-    target = torch.from_numpy(normal[nodes]).float()
-    return data_to_interpolate(from_scipy_sparse_matrix(edges[nodes][:, nodes])[0], target, known, ~known)
+    meshes = [read_mesh(path) for path in (train, train, test)]
+    parts: list[list[Data]] = []
+    for mesh, count in zip(meshes, PATCHES, strict=True):
+        patches = [cut_patch(*mesh, VERTICES, KNOWN, generator) for _ in range(count)]
+        for patch in patches:
+            patch.mask = ~patch.known
+        parts.append(in_batches(patches, 4))
+    return parts[0], parts[1], parts[2]
 
 
 def data_to_interpolate(

@@ -3,6 +3,7 @@ r"""The network that all models share: layers that add a local layer, an attenti
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -37,6 +38,7 @@ class Setting(NamedTuple):
         dropout (float): The dropout probability after each layer.
         heads (int): The number of heads.
         variant (str): How the attention enters a layer, a key of :obj:`VARIANTS`.
+        decay (float): The weight decay.
     """
 
     local: str
@@ -50,6 +52,7 @@ class Setting(NamedTuple):
     dropout: float = 0.0
     heads: int = 4
     variant: str = 'sum'
+    decay: float = 0.0
 
     @property
     def name(self) -> str:
@@ -92,8 +95,9 @@ def _hop(setting: Setting) -> Mask:
     return HopMask(setting.heads, setting.reach, setting.start)
 
 
-def _grf(setting: Setting) -> Mask:
-    return GRFMask(setting.heads, max_walk_length=setting.reach, modulation='hops' if setting.start == 'hops' else None)
+def _grf(setting: Setting, walks: int) -> Mask:
+    modulation = 'hops' if setting.start == 'hops' else None
+    return GRFMask(setting.heads, walks, max_walk_length=setting.reach // 2, modulation=modulation)  # two walks make a path
 
 
 #: The masks.
@@ -102,7 +106,7 @@ MASKS: dict[str, Callable[[Setting], Mask]] = {
     'powers': _powers,
     'heat': _heat,
     'hop': _hop,
-    'grf': _grf,
+    **{f'grf-{walks}': partial(_grf, walks=walks) for walks in (4, 16, 64)},
 }
 ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
     'performer': lambda s: PerformerAttention(s.width, s.heads, s.width // s.heads),
@@ -117,7 +121,11 @@ VARIANTS = {
     'gate': 'The attention is multiplied by a sigmoid of a linear map of the input first, as in Polynormer.',
     'norm': 'The attention passes a layer norm first.',
     'residual': 'The input of the layer is added, too.',
+    'bare': 'There is neither a linear map of each node nor a batch norm.',
     'every second': 'The first, third, ... layers have the attention, the others do not.',
+    'mixture': 'Each node weighs this mask, the edges alone and no mask by a softmax of a linear map of its features.',
+    'three masks': 'As "mixture", with equal weights.',
+    'with sum': 'A linear map of the logarithm of the masked sum of the features is added. A mean loses degrees.',
     'elu': 'The feature map is ELU + 1.',
     'square': 'The feature map is the square.',
     'focused': 'The feature map is that of focused linear attention.',
@@ -157,6 +165,34 @@ class MeanOverMask(Module):
         return out
 
 
+class Mixture(Module):
+    r"""Attentions under several masks, weighed by each node: :math:`\sum_m \mathrm{softmax}(\mathbf{W} \mathbf{x}_i)_m
+    \mathrm{attention}_m(\mathbf{x})_i`.
+    """
+
+    def __init__(self, width: int, attentions: list[Module], gated: bool) -> None:
+        super().__init__()
+        self.attentions, self.weights = ModuleList(attentions), Linear(width, len(attentions)) if gated else None
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        mixed = torch.stack([attention(x, graph=graph) for attention in self.attentions], -1)
+        return mixed.mean(-1) if self.weights is None else (mixed * self.weights(x).softmax(-1).unsqueeze(1)).sum(-1)
+
+
+class WithSum(Module):
+    r"""An attention, and a linear map of the logarithm of the sum of the features under the same mask."""
+
+    def __init__(self, width: int, attention: MaskedLinearAttention) -> None:
+        super().__init__()
+        self.attention, self.lin = attention, Linear(width, width)
+
+    def forward(self, x: Tensor, graph: Graph) -> Tensor:
+        mask: Mask = self.attention.mask
+        total = mask(graph).matmul(x.view(len(x), mask.heads, -1)).flatten(1)
+        out: Tensor = self.attention(x, graph=graph) + self.lin(torch.sign(total) * total.abs().log1p())
+        return out
+
+
 def _feature_map(setting: Setting) -> str:
     return setting.variant if setting.variant in FEATURE_MAPS else 'relu'
 
@@ -172,7 +208,12 @@ def make_attention(setting: Setting) -> Module | None:
         return MaskedLinearAttention(setting.width, setting.heads)
     if name.startswith('mean '):
         return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
-    return MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), _feature_map(setting))
+    masked = MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), _feature_map(setting))
+    if setting.variant in ('mixture', 'three masks'):
+        edges = MaskedLinearAttention(setting.width, setting.heads, AdjacencyMask(setting.heads))
+        unmasked = MaskedLinearAttention(setting.width, setting.heads)
+        return Mixture(setting.width, [masked, edges, unmasked], setting.variant == 'mixture')
+    return WithSum(setting.width, masked) if setting.variant == 'with sum' else masked
 
 
 class Layer(Module):
@@ -184,12 +225,13 @@ class Layer(Module):
         self.attention = make_attention(setting)
         self.gate = Linear(setting.width, setting.width) if setting.variant == 'gate' else None
         self.branch_norm = LayerNorm(setting.width) if setting.variant == 'norm' else None
-        self.lin = Linear(setting.width, setting.width)
-        self.norm = BatchNorm1d(setting.width)
+        bare = setting.variant == 'bare'
+        self.lin = None if bare else Linear(setting.width, setting.width)
+        self.norm = None if bare else BatchNorm1d(setting.width)
         self.dropout, self.residual = setting.dropout, setting.variant == 'residual'
 
     def forward(self, example: Example, x: Tensor) -> Tensor:
-        out = self.lin(x)
+        out = torch.zeros_like(x) if self.lin is None else self.lin(x)
         if self.local is not None:
             out = out + self.local(x, example.adj)
         if self.attention is not None:
@@ -199,7 +241,8 @@ class Layer(Module):
             out = out + (branch if self.branch_norm is None else self.branch_norm(branch))
         if self.residual:
             out = out + x
-        return torch.nn.functional.dropout(self.norm(out).relu(), self.dropout, self.training)
+        out = out if self.norm is None else self.norm(out)
+        return torch.nn.functional.dropout(out.relu(), self.dropout, self.training)
 
 
 class Network(Module):

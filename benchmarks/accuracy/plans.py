@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
 
-__all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'Plan']
+__all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'WALKS', 'Plan']
 
 #: The group of models with a mask.
 MASKED = 'mask'
@@ -57,6 +57,7 @@ _MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
 _SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
 _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
+_TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 #: The plans by the name of the task.
 PLANS = {
@@ -104,6 +105,11 @@ PLANS = {
         ),
         unmasked=('linear',),
     ),
+    'tolokers': _plan(
+        _variants(_TOLOKERS, {'variant': 'with sum'}),
+        _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}),
+        unmasked=('linear',),
+    ),
     'chicago': _plan(
         _variants(_CHICAGO, {'start': 'balls'}, {'layers': 6, 'reach': 3, 'start': 'balls'}, {'reach': 5, 'start': 'balls'}),
         _variants(
@@ -123,6 +129,14 @@ VARIATIONS = {
         ('chicago', _CHICAGO),
         ('sydney', _SYDNEY_DEEP),
     )
+}
+#: Exact powers of the edges, and walks that estimate them.
+WALKS = {
+    name: _variants(
+        first._replace(attention='powers', start='hops', reach=first.reach // 2 * 2),
+        *({'attention': f'grf-{walks}'} for walks in (4, 16, 64)),
+    )
+    for name, first in (('trees', _TREES), ('lookup', _LOOKUP), ('chicago', _CHICAGO))
 }
 LAYERS = (1, 2, 4, 8, 16)
 #: Models of each task with more and more layers.

@@ -7,6 +7,7 @@ import multiprocessing
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import torch
 from tqdm import tqdm
@@ -19,6 +20,7 @@ __all__ = ['COLUMNS', 'Job', 'read_runs', 'run_missing']
 #: The name of a task, a setting, and the number of a split.
 Job = tuple[str, Setting, int]
 COLUMNS = ('task', *Setting._fields, 'split', *Run._fields)
+_TYPES = get_type_hints(Setting)
 
 
 def read_runs(path: Path) -> dict[Job, Run]:
@@ -30,8 +32,8 @@ def read_runs(path: Path) -> dict[Job, Run]:
 
 
 def _from_row(row: dict[str, str]) -> tuple[Job, Run]:
-    kinds = {'layers': int, 'width': int, 'reach': int, 'epochs': int, 'heads': int, 'rate': float, 'dropout': float}
-    setting = Setting(**{name: kinds.get(name, str)(row[name]) for name in Setting._fields})
+    values: dict[str, Any] = {name: convert(row[name]) for name, convert in _TYPES.items()}
+    setting = Setting(**values)
     validation, test, epoch, seconds, parameters = (row[name] for name in Run._fields)
     run = Run(float(validation), float(test), int(epoch), float(seconds), int(parameters))
     return (row['task'], setting, int(row['split'])), run

@@ -3,18 +3,18 @@ r"""Tables and pictures of what a mask gains."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
-from benchmarks.accuracy.plans import DEPTHS, LAYERS, MASKED, VARIATIONS, Plan
+from benchmarks.accuracy.plans import DEPTHS, LAYERS, MASKED, VARIATIONS, WALKS, Plan
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
-from benchmarks.harness import compare, pyplot, show, write_table
+from benchmarks.harness import compare, each, pyplot, show, write_table
 
-__all__ = ['splits_of', 'write_depths', 'write_task', 'write_variations']
+__all__ = ['splits_of', 'write_depths', 'write_task', 'write_variations', 'write_walks']
 
 Row = dict[str, object]
 
@@ -54,7 +54,7 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                         scores[:shared], reference[:shared], 'minus the mask chosen, paired', setting == chosen[MASKED], 4
                     ),
                     'splits': len(scores),
-                    'seeds': ' '.join(f'{score:.4f}' for score in scores),
+                    'seeds': each(scores, 4),
                 }
             )
     note = (
@@ -111,8 +111,44 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
         runs (dict): The finished runs.
         folder (Path): Where the table is written.
     """
+    note = (
+        'Networks of Hop attention without message passing. Each row changes one thing of the row with the variant "sum" of '
+        'its task. Paired by split, test minus test; a difference below two standard errors is "not distinguishable". Mean ± '
+        'standard error. The other settings are those of the tables of the tasks, and were not tuned again.'
+    )
+    rows = _beside_the_first(VARIATIONS, runs, 'sum', _variant)
+    write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
+
+
+def write_walks(runs: Mapping[Job, Run], folder: Path) -> None:
+    r"""Writes the table :obj:`accuracy_walks`: powers of the edges, exact and estimated by walks.
+
+    Args:
+        runs (dict): The finished runs.
+        folder (Path): Where the table is written.
+    """
+    note = (
+        'Networks of attention without message passing under a power series of the edges with one power per head at the '
+        'start: exact ("powers"), or estimated by random walks that halt with probability 0.5, so many from each node. A '
+        'walk has at most half the hops, because the mask joins two. Paired by split; mean ± standard error.'
+    )
+    rows = _beside_the_first(WALKS, runs, 'powers', lambda setting: {'mask': setting.attention})
+    write_table('accuracy_walks', 'What walks cost in accuracy', note, rows, folder)
+
+
+def _variant(setting: Setting) -> Row:
+    return {'variant': setting.variant, 'what it is': VARIANTS[setting.variant]}
+
+
+def _beside_the_first(
+    families: Mapping[str, Sequence[Setting]],
+    runs: Mapping[Job, Run],
+    first: str,
+    describe: Callable[[Setting], Row],
+) -> list[Row]:
+    r"""Returns a row for each setting of each task that has three splits or more, compared with the first setting."""
     rows: list[Row] = []
-    for name, settings in VARIATIONS.items():
+    for name, settings in families.items():
         reference = splits_of(runs, name, settings[0])
         for setting in settings:
             scores = splits_of(runs, name, setting)
@@ -123,22 +159,17 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
                 rows.append(
                     {
                         'task': name,
-                        'variant': setting.variant,
-                        'what it is': VARIANTS[setting.variant],
+                        **describe(setting),
                         'validation': show([run.validation for run in scores], 4),
                         'test': show(tests, 4),
-                        **compare(tests[:shared], base, 'minus sum, paired', setting == settings[0], 4),
+                        **compare(tests[:shared], base, f'minus {first}, paired', setting == settings[0], 4),
                         'seconds': statistics.mean(run.seconds for run in scores),
+                        'parameters': scores[0].parameters,
                         'splits': len(scores),
-                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                        'seeds': each(tests, 4),
                     }
                 )
-    note = (
-        'Networks of Hop attention without message passing. Each row changes one thing of the row with the variant "sum" of '
-        'its task. Paired by split, test minus test; a difference below two standard errors is "not distinguishable". Mean ± '
-        'standard error. The other settings are those of the tables of the tasks, and were not tuned again.'
-    )
-    write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
+    return rows
 
 
 def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
@@ -168,7 +199,7 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
                         'seconds': statistics.mean(run.seconds for run in scores),
                         'parameters': scores[0].parameters,
                         'splits': len(scores),
-                        'seeds': ' '.join(f'{score:.4f}' for score in tests),
+                        'seeds': each(tests, 4),
                     }
                 )
             means = [statistics.mean(run.test for run in scores) for scores in of_model.values()]

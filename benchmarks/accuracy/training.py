@@ -66,7 +66,7 @@ def train(name: str, setting: Setting, split: int) -> Run:
     (first, _, _), *_ = training = parts[0]
     torch.manual_seed(split)
     model = Network(setting, first.x.size(1), task.outputs)
-    optimizer = torch.optim.Adam(_groups(model, setting), setting.rate)
+    optimizer = torch.optim.Adam(_groups(model, setting), setting.rate, weight_decay=setting.decay)
     steps = setting.epochs * len(training)
     rates = [group.get('lr', setting.rate) for group in optimizer.param_groups]
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps, pct_start=0.1)

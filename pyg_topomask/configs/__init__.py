@@ -1,4 +1,4 @@
-r"""The configurations that the package ships, by their names."""
+r"""The configurations of the package, by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_config(cfg: str | Path) -> Path:
         cfg (str or Path): A YAML file, or else the name of a configuration of this package.
 
     Raises:
-        ValueError: If there is neither.
+        ValueError: If there is neither, or the file has another suffix.
 
     Example:
         >>> find_config('kmip/enzymes').name
@@ -32,6 +32,8 @@ def find_config(cfg: str | Path) -> Path:
     """
     path = Path(cfg)
     if path.exists() and not path.is_dir():
+        if path.suffix not in ('.yaml', '.yml', ''):  # yacs would run a file of Python
+            raise ArgumentError('cfg', f'{str(cfg)!r}', 'YAML files, with the suffix .yaml, .yml or none')
         return path
     names = config_names()
     if str(cfg) in names:
@@ -46,7 +48,7 @@ def find_config(cfg: str | Path) -> Path:
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    r"""Raises a :class:`ValueError` unless words are keys and values by turns.
+    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
 
     Args:
         words (sequence of str): The words after the configuration on a command line.

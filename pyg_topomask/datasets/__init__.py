@@ -1,4 +1,4 @@
-r"""Datasets that need no download, and loaders of files that PyG has no class for."""
+r"""Datasets that need no download, and loaders of files without a PyG class."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from torch_geometric.data import InMemoryDataset
 from pyg_topomask.datasets.digits import DigitsGrid
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.majority_trees import MajorityTrees
+from pyg_topomask.datasets.meshes import MeshNormals
 from pyg_topomask.datasets.motifs import MotifGraphs
 from pyg_topomask.datasets.moving_digits import MovingDigits
 from pyg_topomask.datasets.particles import ClothRollouts
@@ -22,6 +23,7 @@ __all__ = [
     'InducedCycles',
     'MNISTPixels',
     'MajorityTrees',
+    'MeshNormals',
     'MotifGraphs',
     'MovingDigits',
     'PeptidesFunctional',
@@ -42,6 +44,7 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'induced-cycles': InducedCycles,
     'majority-trees': MajorityTrees,
     'road-eccentricity': RoadEccentricity,
+    'mesh-normals': MeshNormals,
     'moving-digits': MovingDigits,
     'cloth': ClothRollouts,
 }

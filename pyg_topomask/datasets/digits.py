@@ -19,14 +19,14 @@ __all__ = ['DigitsGrid']
 class DigitsGrid(GeneratedDataset):
     r"""1,797 handwritten digits of 8x8 pixels as grid graphs, for graph classification without any download.
 
-    The images come with scikit-learn (:func:`sklearn.datasets.load_digits`). A node is a pixel, joined to the pixels
-    above, below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in
-    :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. 70 % of each class are for
-    training, 15 % for validation and 15 % for testing, always the same ones.
+    The images come with scikit-learn (:func:`sklearn.datasets.load_digits`). A node is a pixel, with edges from and to the
+    pixels above, below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in
+    :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. The fixed split has
+    70 % of each class for training, 15 % for validation and 15 % for testing.
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
@@ -59,7 +59,7 @@ def digit_images() -> tuple[Tensor, Tensor]:
 
 
 def split_digits(labels: Tensor) -> dict[str, Tensor]:
-    r"""Returns the indices of the digits of each split, 70, 15 and 15 percent of each class, always the same."""
+    r"""Returns the indices of the digits of each split, 70, 15 and 15 percent of each class, in a fixed split."""
     from sklearn.model_selection import train_test_split
 
     everything = torch.arange(labels.numel()).numpy()
@@ -69,7 +69,7 @@ def split_digits(labels: Tensor) -> dict[str, Tensor]:
 
 
 def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[Data]:
-    r"""Makes graphs of pixels, joined to those above, below, left and right of them.
+    r"""Creates graphs of pixels, with edges to the pixels above, below, left and right of them.
 
     Args:
         images (torch.Tensor): The images, :obj:`[n, channels, height, width]`.
@@ -86,7 +86,7 @@ def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[
     column = torch.arange(height * width) % width
     step = torch.stack([row, column], dim=1)[edge_index]
     step = step[1] - step[0]
-    # `grid` joins diagonal neighbors and the node itself as well.
+    # `grid` also connects diagonal neighbors and the node itself.
     straight = step.abs().sum(dim=1) == 1
     edge_index, edge_attr = edge_index[:, straight], step[straight].float()
     position = torch.stack([2 * row / (height - 1) - 1, 2 * column / (width - 1) - 1], dim=1)

@@ -1,36 +1,43 @@
-r"""Datasets made of files that lie in their root, with fixed splits."""
+r"""Datasets created from files in their root, with fixed splits."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import digest_of_files, load_tensors, save_tensors
 
 SPLITS = ('train', 'val', 'test')
 
 
 class FileDataset(InMemoryDataset):
-    r"""A dataset whose graphs :meth:`read` makes from the files :attr:`raw_file_names` in the root. The graphs are stored in
-    :obj:`processed/<stem>` in the root.
+    r"""A dataset whose graphs :meth:`read` makes from the files :attr:`raw_file_names` in the root.
+
+    The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name has a digest of the raw files and of
+    :obj:`pre_transform`. A stored file that has been damaged is made again, with a warning.
 
     Args:
         root (str): The folder with the files.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ValueError: If :obj:`split` is unknown or empty.
     """
+
+    _stored: dict[str, Any]
 
     def __init__(
         self,
@@ -41,8 +48,9 @@ class FileDataset(InMemoryDataset):
     ) -> None:
         check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
-        self.load(self.processed_paths[0])
-        self._split_indices: dict[str, Tensor] = torch.load(self.processed_paths[1])
+        self.data, self.slices = Data.from_dict(self._stored['data']), self._stored['slices']
+        self._split_indices: dict[str, Tensor] = self._stored['splits']
+        del self._stored
         if split is not None:
             if self._split_indices[split].numel() == 0:
                 with_graphs = [name for name, index in self._split_indices.items() if index.numel() > 0]
@@ -53,12 +61,12 @@ class FileDataset(InMemoryDataset):
 
     @abstractmethod
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
-        r"""Reads the files, and returns the graphs and the indices of those of each split."""
+        r"""Reads the files, and returns the graphs and the indices of each split."""
 
     @property
     @abstractmethod
     def stem(self) -> str:
-        r"""What the names of the processed files begin with."""
+        r"""The name of the folder of what is stored, which says all arguments that change the graphs."""
 
     @property
     def raw_dir(self) -> str:
@@ -71,7 +79,11 @@ class FileDataset(InMemoryDataset):
 
     @property
     def processed_file_names(self) -> list[str]:
-        return [f'{self.stem}.pt', f'{self.stem}_split_indices.pt']
+        return [f'{self._digest}.pt']
+
+    @cached_property
+    def _digest(self) -> str:
+        return digest_of_files(*map(Path, self.raw_paths), salt=repr(self.pre_transform))
 
     def download(self) -> None:
         missing = [Path(path).name for path in self.raw_paths if not Path(path).exists()]
@@ -81,7 +93,21 @@ class FileDataset(InMemoryDataset):
         r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
         return self._split_indices
 
+    def _process(self) -> None:
+        # PyG's method trusts any file of the name, and reads its notes of transforms with pickle, which may run code.
+        path = Path(self.processed_paths[0])
+        try:
+            self._stored = load_tensors(path)
+        except FileNotFoundError:
+            self.process()
+        except ValueError as error:
+            warnings.warn(f'{path} is damaged and is made again from the files in {self.raw_dir}: {error}', stacklevel=4)
+            self.process()
+
     def process(self) -> None:
         graphs, splits = self.read()
-        self.save(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs], self.processed_paths[0])
-        torch.save(splits, self.processed_paths[1])
+        data, slices = self.collate(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs])
+        self._stored = {'data': data.to_dict(), 'slices': None if slices is None else dict(slices), 'splits': splits}
+        path = Path(self.processed_paths[0])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_tensors(path, self._stored)

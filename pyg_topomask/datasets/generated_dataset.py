@@ -1,4 +1,4 @@
-r"""Datasets whose graphs are made in memory, with fixed splits."""
+r"""Datasets generated in memory, with fixed splits."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch_geometric.data import Data, InMemoryDataset
 
 
 class GeneratedDataset(InMemoryDataset):
-    r"""Graphs that the constructor of a subclass makes and hands to :meth:`hold`; nothing is written.
+    r"""Graphs that the constructor of a subclass generates and passes to :meth:`hold`. Nothing is written.
 
     Args:
-        root (str, optional): Accepted as by other datasets. (default: :obj:`None`)
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
     """
@@ -18,7 +18,7 @@ class GeneratedDataset(InMemoryDataset):
     _split_indices: dict[str, Tensor]
 
     def hold(self, graphs: list[Data], split_indices: dict[str, Tensor]) -> None:
-        r"""Holds the graphs of the dataset, or of the split asked for, and the indices of each split in the whole dataset."""
+        r"""Stores the graphs of the dataset or of a split, and the indices of each split in the whole dataset."""
         graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
         self._split_indices = split_indices

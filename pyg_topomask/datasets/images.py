@@ -24,14 +24,14 @@ ARRAYS = ('x_train', 'y_train', 'x_test', 'y_test')
 def load_images(name: str, root: str | Path | None = None) -> Splits:
     r"""Loads a set of images with its fixed splits.
 
-    The digits are those of :class:`~pyg_topomask.datasets.DigitsGrid`, split alike. The others are read from a file
+    The digits and their split are those of :class:`~pyg_topomask.datasets.DigitsGrid`. The other sets are read from a file
     of :obj:`uint8` images :obj:`x_train`, :obj:`x_test` (:obj:`[n, height, width]` or :obj:`[n, height, width, channels]`) and
     labels :obj:`y_train`, :obj:`y_test`; the last tenth of the training images is for validation.
 
     Args:
         name (str): :obj:`"digits"` (1,797 images of 8x8 pixels, which come with scikit-learn), :obj:`"mnist"`
             (:obj:`mnist_subset.npz`) or :obj:`"cifar10"` (:obj:`cifar10_subset.npz`).
-        root (str or pathlib.Path, optional): The folder of the file; the digits need none. (default: :obj:`None`)
+        root (str or pathlib.Path, optional): The folder of the file, not needed for the digits. (default: :obj:`None`)
 
     Returns:
         dict: Images, :obj:`[n, channels, height, width]` in :math:`[0, 1]`, and labels, :obj:`[n]`, of :obj:`"train"`,
@@ -39,7 +39,7 @@ def load_images(name: str, root: str | Path | None = None) -> Splits:
 
     Raises:
         FileNotFoundError: If the folder lacks the file.
-        ValueError: If the name is unknown, the folder is missing, or the file does not hold such arrays.
+        ValueError: If the name is unknown, the folder is missing, or the file does not contain these arrays.
 
     Example:
         >>> images, labels = load_images('digits')['test']

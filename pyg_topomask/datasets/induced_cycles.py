@@ -1,4 +1,4 @@
-r"""Random binary trees with one more edge."""
+r"""Random binary trees with one additional edge."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ['InducedCycles']
 
 
 class InducedCycles(GeneratedDataset):
-    r"""Random binary trees with an edge added, which closes one induced cycle, for graph classification, from `"From
+    r"""Random binary trees with one additional edge, which closes an induced cycle, for graph classification, from `"From
     block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 5.1.2).
 
-    Trees grow node by node, each a child of a random node with fewer than two. In the positive example of a tree the edge
-    joins two of its nodes that are farthest apart, which makes a cycle of :math:`P + 1` nodes with :math:`P` the diameter; in
-    the negative one it joins two nodes that are neither neighbors nor farthest apart, and the cycle is shorter. Node features
-    are those of :class:`~pyg_topomask.datasets.motifs.MotifGraphs`. A quarter of the trees are for validation, drawn with
-    the seed.
+    Trees grow node by node, and each node is a child of a random node with fewer than two children. In the positive example of
+    a tree, the edge connects two nodes at the largest distance :math:`P`, and closes a cycle of :math:`P + 1` nodes. In the
+    negative example, it connects two nodes that are neither neighbors nor at the largest distance, and closes a shorter cycle.
+    Node features are those of :class:`~pyg_topomask.datasets.motifs.MotifGraphs`. A random quarter of the trees is for
+    validation.
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads that split alone. (default: :obj:`None`)
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads only this split. (default: :obj:`None`)
         num_pairs (int): The number of trees. Each tree gives two examples. (default: :obj:`2048`)
         size (int): The number of nodes of a tree, from 5. (default: :obj:`50`)
         seed (int): The seed. (default: :obj:`0`)
@@ -60,7 +60,7 @@ class InducedCycles(GeneratedDataset):
         generator = torch.Generator().manual_seed(int(seed))
         parent, distance = _trees(num_pairs, size, generator)
         diameter = distance.amax((1, 2), keepdim=True)
-        # From 5 nodes on the diameter is at least 3, so that there are such pairs.
+        # With at least 5 nodes, the diameter is at least 3, so such pairs exist.
         farthest = _choose(distance == diameter, generator)
         nearer = _choose((distance > 1) & (distance < diameter), generator)
         splits = split_pairs(num_pairs, generator)
@@ -88,7 +88,7 @@ def _trees(count: int, size: int, generator: torch.Generator) -> tuple[Tensor, T
 
 
 def _choose(allowed: Tensor, generator: torch.Generator) -> Tensor:
-    r"""Draws one of the allowed pairs of nodes of each tree, :obj:`[count, 2]`."""
+    r"""Samples one of the allowed pairs of nodes of each tree, :obj:`[count, 2]`."""
     size = allowed.size(1)
     place = torch.multinomial(allowed.flatten(1).float(), 1, generator=generator).squeeze(1)
     return torch.stack([torch.div(place, size, rounding_mode='floor'), place % size], dim=1)

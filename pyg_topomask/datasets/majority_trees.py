@@ -1,4 +1,4 @@
-r"""Random trees whose nodes ask for the majority around them."""
+r"""Random trees with the majority in a neighborhood as the label of each node."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ __all__ = ['MajorityTrees']
 
 
 class MajorityTrees(GeneratedDataset):
-    r"""Random trees with red and blue nodes, for node classification: are more nodes red than blue within :obj:`radius` edges?
-    With :obj:`num_keys` above 1, each node has a key and asks for a key: only the nodes with that key count.
+    r"""Random trees with red and blue nodes, for node classification. The label of a node is 1 if more nodes are red than blue
+    within :obj:`radius` edges, and 0 otherwise. With :obj:`num_keys` above 1, each node has a key and asks for a key, and only
+    the nodes with this key count.
 
-    Each label depends on all nodes within the radius, and on no node beyond. A layer of message passing sees one edge far, so
-    that the task needs as many layers as the radius, or one layer of attention with a mask that reaches it. Trees are drawn
-    uniformly from all trees with numbered nodes, by their Prüfer codes. Colors are drawn with equal probability. The features
-    of a node are the one-hot vectors of its color, blue first, and with keys of its key and of the key that it asks for. A draw
-    has label 0. One in five graphs is for validation, and two in five for test.
+    Each label depends on all nodes within the radius, and on no other nodes. A layer of message passing reaches one edge, so
+    the task needs as many layers as the radius, or one layer of attention with a mask of this radius. Trees are sampled
+    uniformly from all trees with numbered nodes, by their Prüfer codes. Both colors have equal probability. Node features are
+    one-hot vectors of the color, blue first, and with keys also of the key and of the requested key. One in five graphs is for
+    validation, and two in five are for testing.
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone. (default: :obj:`None`)
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split. (default: :obj:`None`)
         num_graphs (int): The number of trees, from 5. (default: :obj:`100`)
         size (int): The number of nodes of a tree, from 3. (default: :obj:`500`)
         radius (int): The number of edges, from 0. (default: :obj:`8`)

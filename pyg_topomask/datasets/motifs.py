@@ -1,4 +1,4 @@
-r"""Random graphs that hold a motif, or do not."""
+r"""Random graphs with or without a motif."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ MOTIFS = {
 
 
 class MotifGraphs(GeneratedDataset):
-    r"""Erdős-Rényi graphs joined to a motif, or to a random graph of as many nodes and edges, for graph classification, from
+    r"""Erdős-Rényi graphs connected to a motif, or to a random graph of the same size, for graph classification, from
     `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 5.1.1,
     App. A.2), with the motifs and the probability :obj:`connect` of the authors' code.
 
     Each pair of a positive and a negative example shares its large graph, which has the motif's average degree. The small
-    graph of the negative one has as many nodes and edges as the motif, and does not contain it. Each pair of a node of the
-    large and one of the small graph is joined with probability :obj:`connect`. The label tells which graph was planted: by
-    chance a motif, a circle foremost, may turn up elsewhere in a graph of either class. Node features are the five largest
-    degrees of a node's neighbors, in descending order, 0 for missing ones. The nodes of the large graph come first. A quarter
-    of the pairs are for validation, drawn with the seed.
+    graph of the negative one has as many nodes and edges as the motif, and does not contain it. A node of the large graph and a
+    node of the small graph are connected with probability :obj:`connect`. The label says which graph was planted. By chance, a
+    motif, especially a circle, may also occur elsewhere in a graph of either class. Node features are the five largest
+    degrees of a node's neighbors, in descending order, 0 for missing ones. The nodes of the large graph come first. A random
+    quarter of the pairs is for validation.
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
         motif (str): :obj:`"caveman"`, :obj:`"circle"`, :obj:`"grid"`, :obj:`"ladder"` or :obj:`"circular_ladder"`.
             (default: :obj:`"caveman"`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads that split alone. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads only this split. (default: :obj:`None`)
         num_pairs (int): The number of positive and of negative examples. (default: :obj:`2048`)
         size (int): The number of nodes of the large graphs. (default: :obj:`100`)
         connect (float): The probability of an edge between the two graphs. (default: :obj:`0.004`)
@@ -109,7 +109,7 @@ def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tens
     Args:
         edge_index (torch.Tensor): The edges in both directions, :obj:`[2, E]`.
         num_nodes (int): The number of nodes.
-        count (int): How many degrees. (default: :obj:`5`)
+        count (int): The number of degrees. (default: :obj:`5`)
 
     Example:
         >>> neighbor_degrees(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3, count=2)
@@ -127,13 +127,13 @@ def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tens
 
 
 def make_graph(edges: Tensor, num_nodes: int, label: int) -> Data:
-    r"""Makes an example of edges given in one direction."""
+    r"""Creates an example from edges given in one direction."""
     edge_index = torch.cat([edges, edges.flip(0)], dim=1)
     return Data(x=neighbor_degrees(edge_index, num_nodes), edge_index=edge_index, y=torch.tensor([label]))
 
 
 def split_pairs(num_pairs: int, generator: torch.Generator) -> dict[str, Tensor]:
-    r"""Splits pairs of examples, which stay together, in three parts for training and one for validation."""
+    r"""Splits pairs of examples, which stay together, three quarters for training and one for validation."""
     order = torch.randperm(num_pairs, generator=generator)
     cut = max(1, num_pairs // 4)
     splits = zip(PAIR_SPLITS, (order[cut:], order[:cut]), strict=True)
@@ -141,13 +141,13 @@ def split_pairs(num_pairs: int, generator: torch.Generator) -> dict[str, Tensor]
 
 
 def _random_edges(num_nodes: int, num_edges: int, generator: torch.Generator) -> Tensor:
-    r"""Draws distinct edges, all sets of so many alike, :obj:`[2, num_edges]`."""
+    r"""Samples a uniformly random set of distinct edges, :obj:`[2, num_edges]`."""
     pairs = torch.triu_indices(num_nodes, num_nodes, offset=1)
     return pairs[:, torch.randperm(pairs.size(1), generator=generator)[:num_edges]]
 
 
 def _look_alikes(motif: Tensor, nodes: int, count: int, generator: torch.Generator) -> list[Tensor]:
-    r"""Draws random graphs of the motif's numbers of nodes and edges that are not the motif."""
+    r"""Samples random graphs with as many nodes and edges as the motif that are not the motif."""
     drawn = [motif]
     look_alikes: list[Tensor] = []
     while len(look_alikes) < count:

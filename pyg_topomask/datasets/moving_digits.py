@@ -23,13 +23,13 @@ MAX_SPEED = 2
 
 
 class MovingDigits(GeneratedDataset):
-    r"""The videos of :func:`moving_digits` as grid graphs: a node is a pixel, joined to the pixels above, below, left and right
-    of it, with its intensity in each of the frames as features; edge features are the step from source to target in rows and
-    columns.
+    r"""The videos of :func:`moving_digits` as grid graphs. A node is a pixel, with edges from and to the pixels above, below,
+    left and right of it. Node features are the intensities in all frames. Edge features are the step from source to target in
+    rows and columns.
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
         size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
@@ -71,16 +71,16 @@ class MovingDigits(GeneratedDataset):
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:
-    r"""Makes one video of each of scikit-learn's 1,797 handwritten digits of 8x8 pixels, without any download: the digit moves
-    down, up, right or left over a dark square, 1 or 2 pixels a frame, and turns around at the edges. Where it starts, its
-    direction and speed are drawn at random.
+    r"""Generates one video of each of scikit-learn's 1,797 handwritten digits of 8x8 pixels, without any download. The digit
+    moves down, up, right or left over a dark square, 1 or 2 pixels per frame, and turns around at the edges. Its start,
+    direction and speed are random.
 
-    No digit is in two splits: they are those of :class:`~pyg_topomask.datasets.DigitsGrid`.
+    The splits of the digits are those of :class:`~pyg_topomask.datasets.DigitsGrid`.
 
     Args:
         num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
         size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
-        target (str): What the label is: the :obj:`"digit"` (10 classes), the :obj:`"direction"` of the first step (4
+        target (str): The label: the :obj:`"digit"` (10 classes), the :obj:`"direction"` of the first step (4
             classes: down, up, right, left), or :obj:`"both"` (40 classes, :obj:`4 * digit + direction`).
             (default: :obj:`"both"`)
         seed (int): The seed of the motion. (default: :obj:`0`)
@@ -100,7 +100,7 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     images, digits = digit_images()
     smallest = images.size(-1) + 2 * MAX_SPEED
     check_whole(1, num_frames=num_frames)
-    check_whole(smallest, size=size)  # where every first step stays inside
+    check_whole(smallest, size=size)  # every first step stays inside
     check_whole(seed=seed)
     check_choice(TARGETS, target=target)
     generator = torch.Generator().manual_seed(int(seed))

@@ -1,4 +1,4 @@
-r"""Simulated cloth: particle dynamics to learn, without any download."""
+r"""Simulated cloth, a data set of particle dynamics that needs no download."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _SPRINGS = ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0))
 
 
 class ClothRollouts(GeneratedDataset):
-    r"""Roll-outs of a cloth of particles and springs, cut into windows, for learning dynamics as in `"Linear Transformer
-    Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4), whose recordings of a
-    robot are not public.
+    r"""Rollouts of a cloth of particles and springs, split into windows, for learning dynamics as in `"Linear Transformer
+    Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4). The paper's
+    robot recordings are not public.
 
-    A square cloth, 1 m wide, starts flat, turned at random, with a random linear and angular velocity. Each of its corners is
-    pinned with probability 1/2; the rest falls, perhaps on a sphere of random radius below it. See :func:`simulate_cloth`
-    for the physics. A frame takes 1/50 s. Each graph is a window of a roll-out, one node per particle:
+    A square cloth, 1 m wide, starts flat, in a random orientation, with random linear and angular velocity. Each corner is
+    pinned with probability 1/2. The rest falls, possibly on a sphere of random radius. See :func:`simulate_cloth` for the
+    physics. A frame takes 1/50 s. Each graph is a window of a rollout, with one node per particle:
 
-    - :obj:`pos`: the positions now, :obj:`[side ** 2, 3]`
-    - :obj:`history`: the two steps that led there, the latest last, :obj:`[side ** 2, 2, 3]`
-    - :obj:`target`: the positions at the next six frames, :obj:`[side ** 2, 6, 3]`
-    - :obj:`x`: what does not change: whether the particle is pinned, center and radius of the sphere, :obj:`[side ** 2, 5]`
+    - :obj:`pos`: the current positions, :obj:`[side ** 2, 3]`
+    - :obj:`history`: the two previous steps, the latest last, :obj:`[side ** 2, 2, 3]`
+    - :obj:`target`: the positions in the next six frames, :obj:`[side ** 2, 6, 3]`
+    - :obj:`x`: constant features: whether the particle is pinned, and center and radius of the sphere, :obj:`[side ** 2, 5]`
 
-    There are no edges: neighbors change as the cloth moves and folds (see :class:`~pyg_topomask.transforms.KNNGraph`).
+    There are no edges, because neighbors change as the cloth moves and folds (see :class:`~pyg_topomask.transforms.KNNGraph`).
 
     Args:
-        root (str, optional): Accepted as by other datasets; nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, whose roll-outs have different seeds, holds
-            that part alone. (default: :obj:`None`)
-        num_rollouts (int): The number of roll-outs of each split. (default: :obj:`64`)
-        num_steps (int): Frames per roll-out, at least 9; each gives :obj:`num_steps - 8` windows. (default: :obj:`32`)
+        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split. The splits
+            have different seeds. (default: :obj:`None`)
+        num_rollouts (int): The number of rollouts of each split. (default: :obj:`64`)
+        num_steps (int): Frames per rollout, at least 9; each rollout gives :obj:`num_steps - 8` windows. (default: :obj:`32`)
         side (int): Particles along each side of the cloth. (default: :obj:`8`)
         seed (int): The seed. (default: :obj:`0`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
@@ -85,8 +85,8 @@ class ClothRollouts(GeneratedDataset):
         self.hold(graphs, dict(zip(SPLITS, torch.arange(len(SPLITS) * size).chunk(len(SPLITS)), strict=True)))
 
     def rollouts(self) -> Tensor:
-        r"""Returns the positions of whole roll-outs, :obj:`[num_rollouts, num_steps, side ** 2, 3]`. Windows are in the order
-        of roll-outs, then of time.
+        r"""Returns the positions of whole rollouts, :obj:`[num_rollouts, num_steps, side ** 2, 3]`. Windows are sorted by
+        rollout, then by time.
         """
         return self._rollouts
 
@@ -102,10 +102,10 @@ def simulate_cloth(
     damping: float = 0.1,
     step_size: float = 0.02,
 ) -> tuple[Tensor, Tensor]:
-    r"""Simulates square cloths of particles that springs with dashpots join.
+    r"""Simulates square cloths of particles connected by springs with dashpots.
 
-    Between particles :math:`i` and :math:`j` at distance :math:`d_{ij}`, along the unit vector :math:`\mathbf{u}_{ij}` from
-    the one to the other, acts the force
+    The force between particles :math:`i` and :math:`j` at distance :math:`d_{ij}`, along the unit vector
+    :math:`\mathbf{u}_{ij}` from :math:`i` to :math:`j`, is
 
     .. math::
         \mathbf{f}_{ij} = \left( \kappa \, (d_{ij} - l_{ij}) + 2 \zeta \sqrt{\kappa m} \,
@@ -113,14 +113,14 @@ def simulate_cloth(
 
     with springs to the next particles in rows and columns (structural), along diagonals (shear) and to the next but one in
     rows and columns (bend). At rest the cloth is 1 m wide; it weighs 1 kg, spread equally. Particles that reach the sphere
-    are put on its surface and lose the velocity towards its center. Each step is divided into as many semi-implicit Euler
-    steps as make the stiffest mode stable.
+    are moved to its surface and lose the velocity towards its center. Each step consists of enough semi-implicit Euler steps to
+    keep the stiffest mode stable.
 
     Args:
         pos (torch.Tensor): The initial positions, :obj:`[R, side ** 2, 3]`, row by row of the cloth, in meters.
         velocity (torch.Tensor): The initial velocities, :obj:`[R, side ** 2, 3]`, in meters per second.
         num_steps (int): The number of steps.
-        pinned (torch.Tensor, optional): Which particles never move, :obj:`[R, side ** 2]`. (default: :obj:`None`, none)
+        pinned (torch.Tensor, optional): The particles that never move, :obj:`[R, side ** 2]`. (default: :obj:`None`, none)
         sphere (torch.Tensor, optional): Center and radius of a sphere, :obj:`[R, 4]`. (default: :obj:`None`, no sphere)
         gravity (float): The acceleration against the third axis. (default: :obj:`9.81`)
         stiffness (float): The spring constant :math:`\kappa` in newtons per meter. (default: :obj:`200.0`)

@@ -22,20 +22,20 @@ class PeptidesFunctional(FileDataset):
     r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of
     about 151 atoms each. The task is to predict ten functions. The official split has 10,873, 2,331 and 2,331 graphs.
 
-    Graphs are made of the original SMILES by :func:`torch_geometric.utils.from_smiles`, which needs RDKit: :obj:`x` holds nine
-    and :obj:`edge_attr` three numbers that stand for kinds of atoms and bonds, :obj:`y`, :obj:`[1, 10]`, zeros and ones. The
-    graphs are those of the benchmark; its features, those of OGB, are similar and not identical.
+    :func:`torch_geometric.utils.from_smiles`, which needs RDKit, creates the graphs from the original SMILES. :obj:`x` has nine
+    and :obj:`edge_attr` has three categorical features, and :obj:`y` has ten binary labels, :obj:`[1, 10]`. The graphs are
+    those of the benchmark. Its features come from OGB, and are similar but not identical.
 
     Args:
         root (str): The folder with :obj:`peptide_multi_class_dataset.csv.gz` and :obj:`splits_random_stratified.npz` (indices
-            :obj:`train`, :obj:`val` and :obj:`test`); what is made of them goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+            :obj:`train`, :obj:`val` and :obj:`test`). Processed graphs are stored in :obj:`processed` there.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ImportError: If RDKit is not installed.
         ValueError: If :obj:`split` is unknown.
     """

@@ -54,22 +54,23 @@ class _PixelGraphs(FileDataset):
 class MNISTPixels(_PixelGraphs):
     r"""Handwritten digits of MNIST as grid graphs of 196 pixels, from the images of :obj:`mnist_subset.npz`.
 
-    Images of 28x28 pixels are averaged over squares of :obj:`pool` pixels. A node is such a square, joined to those above,
-    below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in :math:`[-1, 1]`;
-    edge features are the step from source to target in rows and columns. The images for testing are those of the file; of those
-    for training the last tenth is for validation.
+    Images of 28x28 pixels are averaged over squares of :obj:`pool` pixels. A node is a square, with edges from and to those
+    above, below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in :math:`[-1,
+    1]`; edge features are the step from source to target in rows and columns. The test images are those of the file. The last
+    tenth of its training images is for validation.
 
     Args:
         root (str): The folder with :obj:`mnist_subset.npz`. The graphs are stored in its folder :obj:`processed`.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If the file is not there.
-        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file holds no such images.
+        FileNotFoundError: If the file is missing.
+        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file does not contain such
+        images.
     """
 
     images = 'mnist'
@@ -78,22 +79,23 @@ class MNISTPixels(_PixelGraphs):
 class CIFAR10Pixels(_PixelGraphs):
     r"""Photographs of CIFAR-10 as grid graphs of 256 pixels, from the images of :obj:`cifar10_subset.npz`.
 
-    Images of 32x32 pixels are averaged over squares of :obj:`pool` pixels. A node is such a square, joined to those above,
-    below, left and right of it. Node features are red, green and blue in :math:`[0, 1]` and the row and column in
-    :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. The images for testing are those of
-    the file; of those for training the last tenth is for validation.
+    Images of 32x32 pixels are averaged over squares of :obj:`pool` pixels. A node is a square, with edges from and to those
+    above, below, left and right of it. Node features are red, green and blue in :math:`[0, 1]` and the row and column in
+    :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. The test images are those of the
+    file. The last tenth of its training images is for validation.
 
     Args:
         root (str): The folder with :obj:`cifar10_subset.npz`. The graphs are stored in its folder :obj:`processed`.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
         transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If the file is not there.
-        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file holds no such images.
+        FileNotFoundError: If the file is missing.
+        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file does not contain such
+        images.
     """
 
     images = 'cifar10'

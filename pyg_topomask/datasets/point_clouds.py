@@ -1,4 +1,4 @@
-r"""Laser scans as clouds of labelled points."""
+r"""Laser scans as labeled point clouds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ['SceneBlocks', 'UrbanObjects']
 
 
 def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
-    r"""Deals out the members of each stratum to the splits, by their shares and shuffled, always alike."""
+    r"""Splits each stratum by the given shares, in a fixed random order."""
     generator = torch.Generator().manual_seed(0)
     splits: dict[str, list[Tensor]] = {name: [] for name in SPLITS}
     for stratum in strata.unique():
@@ -30,22 +30,22 @@ def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> d
 
 
 class UrbanObjects(FileDataset):
-    r"""499 objects cut from aerial laser scans of the DALES Objects collection, for the classification of clouds of points:
+    r"""499 objects from aerial laser scans of the DALES Objects collection, for point cloud classification:
     buildings (0), cars (1), fences (2), poles (3) and trees (4), of 101 to 28,100 points.
 
-    Each has :obj:`pos` in metres, :obj:`x`, the same with the mean as origin, and :obj:`y`. There are no edges:
-    transforms such as :class:`~pyg_topomask.transforms.KNNGraph` make them, after those that sample points or estimate
-    normals. 70 % of each class are for training, 15 % for validation and 15 % for testing, always the same ones.
+    Each has :obj:`pos` in meters, :obj:`x`, which is :obj:`pos` relative to its mean, and :obj:`y`. There are no edges. Add
+    them with a transform such as :class:`~pyg_topomask.transforms.KNNGraph`, after transforms that sample points or estimate
+    normals. 70 % of each class are for training, 15 % for validation and 15 % for testing, in a fixed split.
 
     Args:
-        root (str): The folder with :obj:`urban_objects.npz`; what is made of it goes to :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        root (str): The folder with :obj:`urban_objects.npz`. Processed graphs are stored in :obj:`processed` there.
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each cloud at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each cloud once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If the file is not there.
+        FileNotFoundError: If the file is missing.
         ValueError: If :obj:`split` is unknown.
     """
 
@@ -67,7 +67,7 @@ class UrbanObjects(FileDataset):
         return clouds, stratified(label)
 
 
-#: Scenes of :class:`SceneBlocks`: their files, and what the classes are.
+#: Scenes of :class:`SceneBlocks`: their files, and the classes.
 SCENES = {
     'table': (('osd_test43.npz', 'osd_test56.npz'), 'table and background 0, objects 1'),
     'forest': (('lidar_mixedconifer.npz',), 'ground, undergrowth and the like 0, trees 1'),
@@ -76,28 +76,29 @@ SCENES = {
 
 
 class SceneBlocks(FileDataset):
-    r"""Scanned scenes cut into blocks of points, for the segmentation of clouds of points:
+    r"""Scanned scenes, split into blocks of points, for point cloud segmentation:
 
     * :obj:`"table"`: two table tops with objects on them, of 170,986 and 165,114 points, by a depth camera;
     * :obj:`"forest"`: 37,657 points of a forest, by an aerial laser;
     * :obj:`"lake"`: 73,403 points of a hillside with a lake, by an aerial laser.
 
-    Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the colour or the intensity in
+    Each block has :obj:`pos`, :obj:`x`, which is the position relative to the block's mean with the color or the intensity in
     :math:`[0, 1]`, and :obj:`y`, the class of each point, see :obj:`SCENES`. 70 % of the blocks of a file are for training,
-    15 % for validation and 15 % for testing, always the same ones. Blocks of different splits may be neighbors.
-    Where a file gives few blocks, as with :obj:`max_points=None`, splits may be empty.
+    15 % for validation and 15 % for testing, in a fixed split. Blocks of different splits may be neighbors.
+    If a file has few blocks, as with :obj:`max_points=None`, splits may be empty.
 
     Args:
-        root (str): The folder with the files; what is made of them goes to :obj:`processed` there.
+        root (str): The folder with the files. Processed graphs are stored in :obj:`processed` there.
         name (str): The scene. (default: :obj:`"table"`)
-        max_points (int, optional): The most points in a block, or :obj:`None` for the scene as a whole. (default: :obj:`4096`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads that split alone.
+        max_points (int, optional): The largest number of points in a block, or :obj:`None` for the whole scene. (default:
+        :obj:`4096`)
+        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each block at every access. (default: :obj:`None`)
         pre_transform (callable, optional): Called on each block once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If a file is not there.
+        FileNotFoundError: If a file is missing.
         ValueError: If :obj:`name` or :obj:`split` is unknown, the split is empty, or :obj:`max_points` is below 1.
     """
 
@@ -148,12 +149,12 @@ def _read_scene(name: str, path: Path) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
-    r"""Cuts a cloud into two halves of as many points, across its longest side, and each half again, until no block has more
-    than :obj:`max_points`.
+    r"""Recursively splits a cloud into two halves of equal size, across its longest side, until no block has more than
+    :obj:`max_points` points.
 
     Args:
         pos (torch.Tensor): The positions, :obj:`[N, D]`.
-        max_points (int): The most points in a block.
+        max_points (int): The largest number of points in a block.
 
     Returns:
         list of torch.Tensor: The points of each block, ascending.

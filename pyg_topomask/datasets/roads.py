@@ -1,4 +1,4 @@
-r"""Road networks whose crossings ask how far the roads around them lead."""
+r"""Road networks with the eccentricity of crossings as labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_file_name, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['RoadEccentricity']
@@ -23,20 +23,20 @@ COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
 
 
 class RoadEccentricity(FileDataset):
-    r"""A road network for node classification, by the recipe of `"Towards Quantifying Long-Range Interactions in Graph Machine
+    r"""A road network for node classification, constructed as in `"Towards Quantifying Long-Range Interactions in Graph Machine
     Learning: a Large Graph Dataset and a Measurement" <https://arxiv.org/abs/2503.09008>`_.
 
-    The eccentricity of a crossing is the length of the longest of the shortest ways to the crossings within :obj:`hops` edges,
-    on roads that stay within these edges. Classes are quantiles of it. Roads lead both ways. The features of a crossing are its
-    degree and the means of the logarithms of what the file says of its roads, without coordinates. 10 % of the crossings are in
-    :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Making the classes takes about a minute for 30,000
-    crossings, once.
+    The eccentricity of a crossing is the largest shortest-path distance to the crossings within :obj:`hops` edges, along roads
+    within these edges. Classes are quantiles of the eccentricity. Roads are undirected. The features of a crossing are its
+    degree and the mean logarithms of the attributes of its roads, without coordinates. 10 % of the crossings are in
+    :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Computing the classes takes about a minute for
+    30,000 crossings, once.
 
     Args:
         root (str): The folder with :obj:`<name>.npz`, which has the arrays :obj:`edges` of shape :obj:`[E, 2]`, :obj:`links` of
             shape :obj:`[E, C]`, the names :obj:`link_columns` of these columns, among them :obj:`"length"`, and :obj:`pos` of
             shape :obj:`[N, 2]`. What is made of it goes to :obj:`processed` there.
-        split (str, optional): Only :obj:`None`: the masks of the graph are its splits. (default: :obj:`None`)
+        split (str, optional): Only :obj:`None`, because masks define the splits of the graph. (default: :obj:`None`)
         name (str): The name of the file. (default: :obj:`"sydney"`)
         hops (int): The number of edges, from 1. (default: :obj:`16`)
         num_classes (int): The number of classes, from 2. (default: :obj:`10`)
@@ -45,7 +45,7 @@ class RoadEccentricity(FileDataset):
         pre_transform (callable, optional): Called on the graph once. (default: :obj:`None`)
 
     Raises:
-        FileNotFoundError: If the file is not there.
+        FileNotFoundError: If the file is missing.
         ValueError: If an argument is outside its range.
     """
 
@@ -61,6 +61,7 @@ class RoadEccentricity(FileDataset):
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
         check_choice((None,), split=split)
+        check_file_name(name=name)
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
         check_whole(seed=seed)
@@ -96,7 +97,7 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
     r"""Reads a road network.
 
     Args:
-        path (pathlib.Path): The file, see :class:`RoadEccentricity`. It may have the volume of traffic of each link, too.
+        path (pathlib.Path): The file, see :class:`RoadEccentricity`. It may also contain the traffic volume of each link.
 
     Returns:
         tuple: The lengths of roads as a symmetric matrix :obj:`[N, N]`, the features of the crossings :obj:`[N, F]` with mean 0
@@ -111,7 +112,7 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
         total: NDArray[Any] = np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
         return total
 
-    # The matrix holds a road of length 0 as an edge, too.
+    # The matrix also stores roads of length 0 as edges.
     matrix = csr_array((links[:, columns.index('length')] + 1e-3, (edges[:, 0], edges[:, 1])), shape=(size, size))
     matrix = matrix.maximum(matrix.T)
     features = [np.log1p(np.diff(matrix.indptr))]
@@ -122,7 +123,8 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
 
 
 def within_hops(matrix: csr_array, hops: int) -> NDArray[Any]:
-    r"""Returns the longest of the shortest ways from each node to the nodes within so many edges, on ways among these nodes.
+    r"""Returns the largest shortest-path distance from each node to the nodes within a number of edges, along paths among these
+    nodes.
 
     Args:
         matrix (scipy.sparse.csr_array): The symmetric lengths of edges, :obj:`[N, N]`.

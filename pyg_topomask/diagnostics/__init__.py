@@ -1,5 +1,5 @@
-r"""How well graph random features estimate a mask, what theory guarantees and what a given graph shows, how far masks look,
-and what attention attends to."""
+r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, and of
+attention."""
 
 from pyg_topomask.diagnostics.attention import (
     attention_degrees,

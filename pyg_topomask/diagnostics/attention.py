@@ -1,6 +1,4 @@
-r"""What attention attends to: degrees in the attention graph, how much weight the largest coefficients hold, and how far
-attention to the best keys alone is from attention to all.
-"""
+r"""Degrees of the attention graph, the weight of the largest coefficients, and the distance of top-k to full attention."""
 
 from __future__ import annotations
 
@@ -16,18 +14,18 @@ from pyg_topomask.sparse_pattern import stable_argsort
 
 __all__ = ['attention_degrees', 'cumulative_attention', 'cumulative_full_attention', 'distance_to_full_attention']
 
-# Numbers of one block of scores or of gathered values.
+# The size of a block of scores or gathered values.
 _BUDGET = 2**24
 
 
 @torch.no_grad()
 def attention_degrees(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> Tensor:
-    r"""Returns the out-degree of each node in the attention graph of each head, the number of nodes that attend to it, from
-    the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.8, Eq. 6.2). The attention graph of a head has the
-    pairs whose coefficient is not zero.
+    r"""Returns the out-degree of each node in the attention graph of each head, which is the number of nodes that attend to it,
+    from the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.8, Eq. 6.2). The attention graph of a head has the
+    pairs with a nonzero coefficient.
 
     Args:
-        edge_index (torch.Tensor): Pairs :obj:`(j, i)` of a node and one that attends to it, :obj:`[2, nnz]`.
+        edge_index (torch.Tensor): Pairs :obj:`(j, i)`, in which :math:`i` attends to :math:`j`, :obj:`[2, nnz]`.
         alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
         num_nodes (int): The number of nodes :math:`N`.
 
@@ -50,17 +48,17 @@ def attention_degrees(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> Tens
 
 @torch.no_grad()
 def cumulative_attention(edge_index: Tensor, alpha: Tensor, ks: Sequence[int], num_nodes: int) -> Tensor:
-    r"""Returns how much of its attention a node pays to the :math:`k` nodes that it attends to most, on average over the nodes
-    that attend to any, for each :math:`k` and head. For attention to all nodes see :func:`cumulative_full_attention`.
+    r"""Returns the share of a node's attention that goes to its :math:`k` largest coefficients, averaged over the nodes with
+    any attention, for each :math:`k` and head. For full attention, see :func:`cumulative_full_attention`.
 
     Args:
-        edge_index (torch.Tensor): Pairs :obj:`(j, i)` of a node and one that attends to it, :obj:`[2, nnz]`.
+        edge_index (torch.Tensor): Pairs :obj:`(j, i)`, in which :math:`i` attends to :math:`j`, :obj:`[2, nnz]`.
         alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
         ks (sequence of int): The numbers :math:`k`.
         num_nodes (int): The number of nodes.
 
     Returns:
-        torch.Tensor: Shape :obj:`[len(ks), H]`; zero for a head in which no node attends to any.
+        torch.Tensor: Shape :obj:`[len(ks), H]`; zero for a head without attention.
 
     Raises:
         ValueError: If the tensors do not fit each other, or a number is below 1.
@@ -90,8 +88,8 @@ def cumulative_attention(edge_index: Tensor, alpha: Tensor, ks: Sequence[int], n
 def cumulative_full_attention(
     q: Tensor, k: Tensor, ks: Sequence[int], batch: Tensor | None = None, scale: float | None = None
 ) -> Tensor:
-    r"""Returns how much of softmax attention to all nodes of a graph goes to the :math:`k` keys with the largest inner product,
-    on average over the queries, for each :math:`k` and head, from the thesis "Bringing k-MIP Attention to Graph Transformers"
+    r"""Returns the share of full softmax attention that goes to the :math:`k` keys with the largest inner products, averaged
+    over the queries, for each :math:`k` and head, from the thesis "Bringing k-MIP Attention to Graph Transformers"
     (Sec. 6.7, Eq. 6.1 divided by the number of queries, Fig. 6.7).
 
     Args:
@@ -124,15 +122,15 @@ def cumulative_full_attention(
 def distance_to_full_attention(
     q: Tensor, k: Tensor, v: Tensor, ks: Sequence[int], batch: Tensor | None = None, scale: float | None = None
 ) -> Tensor:
-    r"""Returns the Euclidean distance between a node's output of softmax attention to the :math:`k` keys with the largest inner
-    product and that of softmax attention to all nodes of its graph, on average over the nodes, for each :math:`k` and head,
-    from the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
+    r"""Returns the Euclidean distance between the outputs of softmax attention to the :math:`k` keys with the largest inner
+    products and of full softmax attention, averaged over the nodes, for each :math:`k` and head, from the thesis "Bringing
+    k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
 
     Args:
         q (torch.Tensor): The queries, :obj:`[N, H, d]`.
         k (torch.Tensor): The keys, :obj:`[N, H, d]`.
         v (torch.Tensor): The values, :obj:`[N, H, d_v]`.
-        ks (sequence of int): The numbers :math:`k`; in graphs of fewer nodes all are attended to.
+        ks (sequence of int): The numbers :math:`k`; graphs with at most :math:`k` nodes use full attention.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
         scale (float, optional): The factor of the inner products. (default: :obj:`None`, :math:`1 / \sqrt{d}`)
 
@@ -165,8 +163,8 @@ def distance_to_full_attention(
 
 
 def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, width: int) -> Iterator[tuple[slice, Tensor]]:
-    r"""Yields the nodes of a graph and the scores of some of them against all, :obj:`[H, rows, nodes]`, so that the numbers
-    kept for a block, at least :obj:`width` for each row and head, stay within the budget.
+    r"""Yields the nodes of a graph and the scores of a block of rows against all nodes, :obj:`[H, rows, nodes]`. The block size
+    keeps the memory, at least :obj:`width` numbers per row and head, within the budget.
     """
     num_nodes, heads, dim = q.shape
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long, device=q.device), num_nodes, batch=batch)

@@ -1,4 +1,4 @@
-r"""What theory guarantees of graph random features."""
+r"""Theoretical bounds of graph random features."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ['deviation_bound', 'guaranteed_deviation', 'load_constant', 'sparsity
 
 @torch.no_grad()
 def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) -> Tensor:
-    r"""Returns the constant :math:`c` of the concentration bound, the largest sum of absolute loads that one walk can
-    deposit, from `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
-    (Theorem 3.2, Eq. 11 and 21), for any probabilities :math:`p_{ij}` of hops and :math:`S_k` of making :math:`k` hops:
+    r"""Returns the constant :math:`c` of the concentration bound, which is the largest sum of absolute loads of a walk, from
+    `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq.
+    11 and 21), for any transition probabilities :math:`p_{ij}` and probabilities :math:`S_k` of at least :math:`k` hops:
 
     .. math::
         c = \sum_{k=0}^{L} \frac{|f_k|}{S_k} \left( \max_{(i, j)} \frac{|W_{ij}|}{p_{ij}} \right)^k
 
-    The paper states it for uniform hops, :math:`1 / p_{ij} = d_i`, and halting walks, :math:`S_k = (1 - p_{halt})^k`. It lets
-    every hop be the worst one. :obj:`walkwise=True` takes the maximum over the walks that the graph has, the middle term of
-    Eq. 21, which the proof allows as well and which is never larger. With :obj:`normalization="sym"` only the factor
-    :math:`\sqrt{d_{first} / d_{last}}` remains along a walk of an undirected graph, and it does not grow exponentially.
+    The paper states it for uniform hops, :math:`1 / p_{ij} = d_i`, and halting walks, :math:`S_k = (1 - p_{halt})^k`. This
+    assumes that every hop is the worst one. :obj:`walkwise=True` takes the maximum over the walks of the graph, the middle term
+    of Eq. 21. The proof also holds for this constant, which is never larger. With :obj:`normalization="sym"`, the factors along
+    a walk of an undirected graph reduce to :math:`\sqrt{d_{first} / d_{last}}`, so they do not grow exponentially.
 
-    If queries and keys have constants of their own (:obj:`asymmetric="pairs"`), :math:`c^4` stands for
-    :math:`(c^{(1)} c^{(2)})^2`; keys that do not walk (:obj:`asymmetric=True`) have :math:`c^{(2)} = 1`. Where a power counts
-    that no walk is long enough for (:math:`f_k \ne 0 = S_k`), nothing is guaranteed and :math:`c` is infinite.
+    If queries and keys have different constants (:obj:`asymmetric="pairs"`), :math:`c^4` is :math:`(c^{(1)} c^{(2)})^2`. Keys
+    without walks (:obj:`asymmetric=True`) have :math:`c^{(2)} = 1`. If the mask has a power that no walk reaches
+    (:math:`f_k \ne 0 = S_k`), there is no guarantee, and :math:`c` is infinite.
 
     Args:
         mask (GRFMask): The mask.
@@ -46,8 +46,8 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         torch.Tensor: :obj:`[heads]`, in float64.
 
     Raises:
-        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`), which
-            estimates no function of :math:`\mathbf{W}`.
+        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`) and so
+            does not estimate a function of :math:`\mathbf{W}`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -67,7 +67,7 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
         if not walkwise or graph.num_nodes == 0:
             growth = factor.max() if factor.numel() > 0 else factor.new_zeros(())
             return _times(weight, growth ** torch.arange(weight.size(1), device=weight.device)).sum(1)
-        # The largest sum from each node on, relative to the load there.
+        # The largest sum from each node onward, relative to the load at the node.
         rest = weight[:, -1:].expand(-1, graph.num_nodes)
         for hop_weight in reversed(weight[:, :-1].unbind(1)):
             best = torch.zeros_like(rest).scatter_reduce_(1, row.expand(mask.heads, -1), _times(factor, rest[:, col]), 'amax')
@@ -80,21 +80,21 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
 
 
 def _times(a: Tensor, b: Tensor) -> Tensor:
-    r"""The product in which nothing of infinite weight is nothing."""
+    r"""The product with :math:`0 \cdot \infty = 0`."""
     return (a * b).nan_to_num(nan=0.0, posinf=math.inf)
 
 
 def deviation_bound(t: float, num_walks: int, c: Tensor | float) -> Tensor:
-    r"""Bounds the probability that an entry of the mask deviates by more than :math:`t`, from `"Linear Transformer Topological
-    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11):
+    r"""Returns a bound on the probability that an entry of the mask deviates by more than :math:`t`, from `"Linear Transformer
+    Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11):
 
     .. math::
         P(|\hat{M}_{ij} - M_{ij}| > t) \le \min \left( 1, \,
         2 \exp \left( - \frac{t^2 n^3}{2 (2n - 1)^2 c^4} \right) \right)
 
-    It holds for independent walkers (:obj:`sampler="iid"`) and :math:`i \ne j`; on the diagonal too with two independent
-    ensembles or keys that do not walk, while a single ensemble is biased there. Two walks have a larger bound than one; from
-    two on it falls.
+    It holds for independent walkers (:obj:`sampler="iid"`) and :math:`i \ne j`. With two independent ensembles, or with keys
+    without walks, it also holds on the diagonal, where a single ensemble is biased. The bound is larger for two walks than for
+    one, and decreases from two walks on.
 
     Args:
         t (float): The deviation, above 0.
@@ -122,9 +122,9 @@ def _exponent(t: float, num_walks: int, c: Tensor) -> Tensor:
 
 def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Tensor:
     r"""Returns the deviation at which the bound of `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Eq. 11, solved for :math:`t`) is :math:`\delta`: an entry stays within
-    :math:`t = c^2 (2n - 1) \sqrt{2 \ln(2 / \delta) / n^3}` with probability :math:`1 - \delta`. See :func:`deviation_bound` for
-    where it holds.
+    <https://arxiv.org/abs/2410.03462>`_ (Eq. 11, solved for :math:`t`) is :math:`\delta`. An entry deviates by at most
+    :math:`t = c^2 (2n - 1) \sqrt{2 \ln(2 / \delta) / n^3}` with probability :math:`1 - \delta`, under the conditions of
+    :func:`deviation_bound`.
 
     Args:
         num_walks (int): Walks per node :math:`n`.
@@ -149,12 +149,12 @@ def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Ten
 def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
     r"""Returns the smallest number of walks for which :func:`deviation_bound` is at most :math:`\delta`, from `"Linear
     Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 11, solved for
-    :math:`n`). The bound is far from sharp: fewer walks often do.
+    :math:`n`). The bound is far from tight, and fewer walks are often enough.
 
     Args:
         t (float): The deviation that may be exceeded with probability :obj:`delta`, above 0.
         delta (float): The probability, in :math:`(0, 1)`.
-        c (torch.Tensor or float): The constant, from :func:`load_constant`; the largest decides.
+        c (torch.Tensor or float): The constant, from :func:`load_constant`; the largest one is used.
 
     Raises:
         ValueError: If an argument is outside its range, or :obj:`c` is so large that no number of walks helps.
@@ -175,7 +175,7 @@ def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
 
     if enough(1):
         return 1
-    low, high = 2, 4  # two walks never do where one does not
+    low, high = 2, 4  # if one walk is not enough, two walks are not enough either
     while not enough(high):
         low, high = high, 2 * high
     while high - low > 1:
@@ -185,19 +185,19 @@ def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
 
 
 def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length: int | None = None) -> int:
-    r"""Bounds the nonzero entries of a graph random feature, the start node among them, with probability :math:`1 - \delta`,
-    from `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_
-    (Lemma 3.3). All of :math:`n` walkers make at most :math:`h` hops with probability
-    :math:`(1 - (1 - p_{halt})^{h + 1})^n`, and visit at most :math:`1 + n h` nodes then:
+    r"""Returns a bound on the number of nonzero entries of a graph random feature, including the start node, that holds with
+    probability :math:`1 - \delta`, from `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (Lemma 3.3). With probability :math:`(1 - (1 - p_{halt})^{h + 1})^n`, all :math:`n`
+    walkers make at most :math:`h` hops, and visit at most :math:`1 + n h` nodes:
 
     .. math::
         1 + n (\lceil b \rceil - 1), \qquad b = \frac{\log(1 - (1 - \delta)^{1/n})}{\log(1 - p_{halt})}
 
-    The lemma's length :math:`b` counts the nodes of a walk, its :math:`n b` the start node :math:`n` times. As printed it
-    takes :math:`b` without rounding, and fails where :math:`b` exceeds an integer by less than :math:`1 / n`: for
-    :math:`n = 1`, :math:`p_{halt} = 0.5`, :math:`\delta = 0.3` it says one entry, which happens in half of the cases.
+    In the lemma, :math:`b` is the number of nodes of a walk, and :math:`n b` counts the start node :math:`n` times. As printed,
+    the lemma does not round :math:`b`, and fails if :math:`b` exceeds an integer by less than :math:`1 / n`. For :math:`n = 1`,
+    :math:`p_{halt} = 0.5` and :math:`\delta = 0.3`, it allows one entry, and half of all walks have more.
 
-    Lengths have to be independent (not those of antithetic walkers). Whatever they are, there are at most
+    The lengths must be independent, so antithetic walkers are excluded. For any lengths, there are at most
     :math:`1 + n L` entries.
 
     Args:
@@ -208,7 +208,7 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, or walks have no end.
+        ValueError: If an argument is outside its range, or the length of walks is unbounded.
 
     Example:
         >>> sparsity_bound(num_walks=4, p_halt=0.5, delta=0.1)

@@ -1,4 +1,4 @@
-r"""Colour refinement: which nodes and graphs the Weisfeiler-Lehman test tells apart, and with which encodings."""
+r"""Color refinement: the nodes and graphs that the Weisfeiler-Lehman test distinguishes, with and without encodings."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ def color_refinement(
     batch: Tensor | None = None,
     max_iterations: int | None = None,
 ) -> Tensor:
-    r"""Refines a colouring of nodes until it is stable, by the 1-WL test or, with :obj:`batch`, by the SEG-WL test of the
+    r"""Refines a node coloring until it is stable, with the 1-WL test or, if :obj:`batch` is given, the SEG-WL test of the
     GraphGPS framework, from the thesis "Bringing k-MIP Attention to Graph Transformers" (Def. 5, Eq. 3.23; Def. 8, Theorem 12).
     A step of the 1-WL test is
 
     .. math::
         c^{(l)}(v) = \tau \left( c^{(l-1)}(v), \{\!\{ (c^{(l-1)}(u), e_{uv}) : (u, v) \in \mathcal{E} \}\!\} \right)
 
-    The SEG-WL test takes the colours of all nodes :math:`u` of the graph, with whether :math:`(u, v)` is an edge, its colour,
-    and whether :math:`u = v`. That is the step above, with loops told from other edges, and the multiset of all colours of
-    the graph beside it. For any other encoding of pairs, pass all pairs as edges and the encoding as their colours.
+    The SEG-WL test uses the colors of all nodes :math:`u` of the graph, whether :math:`(u, v)` is an edge, the color of the
+    edge, and whether :math:`u = v`. This is the step above with distinguished self-loops, plus the multiset of all colors of
+    the graph. For any other encoding of pairs, pass all pairs as edges and the encoding as their colors.
 
-    Colours are exact, without hashing, and do not depend on the order of the nodes. To compare graphs refine them in one
-    batch: only then do their colours mean the same. A step takes :math:`O(|\mathcal{E}| \log |\mathcal{E}|)`.
+    Colors are exact, without hashing, and do not depend on the order of the nodes. To compare graphs, refine them in one
+    batch. Otherwise, their colors are not comparable. A step takes :math:`O(|\mathcal{E}| \log |\mathcal{E}|)`.
 
     Args:
-        edge_index (torch.Tensor): The edges, :obj:`[2, E]`; parallel ones count as often as they are there.
+        edge_index (torch.Tensor): The edges, :obj:`[2, E]`; parallel edges count with their multiplicity.
         num_nodes (int): The number of nodes.
-        colors (torch.Tensor, optional): The first colours, features :obj:`[N, F]` or numbers :obj:`[N]`; nodes with exactly
-            equal ones begin alike, so round real numbers. (default: :obj:`None`, all alike)
-        edge_colors (torch.Tensor, optional): Colours of the edges, :obj:`[E, F]` or :obj:`[E]`. (default: :obj:`None`)
+        colors (torch.Tensor, optional): The initial colors, features :obj:`[N, F]` or numbers :obj:`[N]`. They are compared
+            exactly, so round floating point numbers. (default: :obj:`None`, all equal)
+        edge_colors (torch.Tensor, optional): Colors of the edges, :obj:`[E, F]` or :obj:`[E]`. (default: :obj:`None`)
         batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`, for the SEG-WL test. (default: :obj:`None`)
-        max_iterations (int, optional): The number of steps to stop after. (default: :obj:`None`)
+        max_iterations (int, optional): The largest number of steps. (default: :obj:`None`)
 
     Returns:
-        torch.Tensor: Colours from 0 on, :obj:`[N]`.
+        torch.Tensor: Colors, counted from 0, :obj:`[N]`.
 
     Raises:
         ValueError: If the tensors do not fit each other, or :obj:`max_iterations` is negative.
@@ -82,17 +82,17 @@ def color_refinement(
 def wl_equivalent(
     first: Data, second: Data, attrs: Sequence[str] = (), edge_attrs: Sequence[str] = (), max_iterations: int | None = None
 ) -> bool:
-    r"""Returns whether colour refinement leaves two graphs with equal multisets of colours, so that no message passing network
-    and, where :obj:`attrs` names all features and encodings, no instance of the GraphGPS framework can tell them apart
+    r"""Returns whether color refinement gives two graphs equal multisets of colors. No message passing network can then
+    distinguish them. If :obj:`attrs` contains all features and encodings, no instance of the GraphGPS framework can either
     (thesis "Bringing k-MIP Attention to Graph Transformers", Def. 6, Theorem 12).
 
     Args:
         first (torch_geometric.data.Data): A graph.
-        second (torch_geometric.data.Data): Another.
-        attrs (sequence of str): The attributes of the nodes to begin with. Their rows are compared exactly.
-            (default: :obj:`()`, all nodes alike)
-        edge_attrs (sequence of str): Attributes of the edges. (default: :obj:`()`)
-        max_iterations (int, optional): The number of steps to stop after. (default: :obj:`None`)
+        second (torch_geometric.data.Data): Another graph.
+        attrs (sequence of str): The node attributes that define the initial colors. Their rows are compared exactly.
+            (default: :obj:`()`, all nodes equal)
+        edge_attrs (sequence of str): The edge attributes that define the colors of edges. (default: :obj:`()`)
+        max_iterations (int, optional): The largest number of steps. (default: :obj:`None`)
 
     Raises:
         ValueError: If a graph lacks an attribute.
@@ -139,7 +139,7 @@ def _first_colors(name: str, values: Tensor | None, count: int, device: torch.de
 
 
 def _number(keys: Tensor) -> Tensor:
-    r"""Returns numbers from 0 on that are equal where columns are, in the order of the first key, then of the second, ..."""
+    r"""Numbers the distinct columns from 0, sorted by the first key, then by the second, and so on."""
     if keys.numel() == 0:
         return torch.zeros(keys.size(1), dtype=torch.long, device=keys.device)
     number: Tensor = torch.unique(keys, dim=1, return_inverse=True)[1]
@@ -147,7 +147,7 @@ def _number(keys: Tensor) -> Tensor:
 
 
 def _number_multisets(owner: Tensor, element: Tensor, count: int) -> Tensor:
-    r"""Returns numbers that are equal for owners with equal multisets of elements, -1 for empty ones, :obj:`[count]`.
+    r"""Numbers the owners by their multisets of elements, -1 for empty multisets, :obj:`[count]`.
 
     A multiset is a sorted list. Neighbors in the lists are replaced by the number of the pair, until lists have one entry.
     """

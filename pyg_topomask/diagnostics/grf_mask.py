@@ -7,8 +7,8 @@ from pyg_topomask.masks import GRFMask
 
 
 def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
-    r"""Raises an error for another mask than a :class:`~pyg_topomask.masks.GRFMask`. If :obj:`estimates` is set to
-    :obj:`True`, it also refuses features that count visits, because they estimate no function of the adjacency matrix.
+    r"""Raises an error unless the mask is a :class:`~pyg_topomask.masks.GRFMask`. If :obj:`estimates` is set to :obj:`True`, it
+    also rejects features that count visits, because they do not estimate a function of the adjacency matrix.
     """
     if not isinstance(mask, GRFMask):
         raise ArgumentError('mask', type(mask).__name__, 'a GRFMask', verb='is')

@@ -1,4 +1,4 @@
-r"""How far a mask looks."""
+r"""The receptive field of a mask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ['mask_rows', 'weight_by_hops']
 
 @torch.no_grad()
 def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
-    r"""Returns rows :math:`M_{ij}` of a mask, by one product of its transpose with unit vectors: the matrix is never formed.
+    r"""Returns rows :math:`M_{ij}` of a mask, by one product of its transpose with unit vectors. The matrix is never formed.
 
     Args:
         mask (Mask): The mask.
@@ -54,25 +54,25 @@ def weight_by_hops(
     rows: Tensor | None = None,
     flow: str | None = None,
 ) -> Tensor:
-    r"""Returns how far a mask looks: the share of the absolute weight :math:`\sum_j |M_{ij}|` of a row that lies on nodes
-    at each distance from node :math:`i`, averaged over rows that have any weight.
+    r"""Returns the share of the absolute weight :math:`\sum_j |M_{ij}|` of a row at each distance from node :math:`i`, averaged
+    over all rows with nonzero weight.
 
     Args:
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
-        max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
+        max_hops (int): The largest distance to distinguish. (default: :obj:`4`)
         nodes (torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them. (default: :obj:`None`, all, which takes
             :math:`O(H N^2)` memory)
-        rows (torch.Tensor, optional): Their rows, where :func:`mask_rows` has returned them already. (default: :obj:`None`)
-        flow (str, optional): The hops that are counted: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to
-            :math:`j` where there is an edge :math:`(j, i)`; with :obj:`"target_to_source"` along the edges.
-            (default: :obj:`None`, that of the mask, or :obj:`"source_to_target"` where it has none)
+        rows (torch.Tensor, optional): Their rows, if :func:`mask_rows` has already computed them. (default: :obj:`None`)
+        flow (str, optional): The direction of hops: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to :math:`j` if
+            there is an edge :math:`(j, i)`; with :obj:`"target_to_source"`, along the edges.
+            (default: :obj:`None`, the direction of the mask, or :obj:`"source_to_target"` if it has none)
 
     Returns:
-        torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and farther or out of reach.
+        torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and then at larger distances or unreachable.
 
     Raises:
-        ValueError: If :obj:`max_hops` is no whole number from 0, there is no such node, or :obj:`flow` is unknown.
+        ValueError: If :obj:`max_hops` is not a nonnegative integer, a node does not exist, or :obj:`flow` is unknown.
 
     Example:
         >>> from pyg_topomask.masks import PackingMask

@@ -1,4 +1,4 @@
-r"""What graph random features show on a given graph."""
+r"""Measured errors and costs of graph random features on a given graph."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from pyg_topomask.operators import MaskOperator
 
 __all__ = ['compare_rows', 'mask_error', 'measured_entries']
 
-# Numbers of one nodes of rows, and pairs of features that one nodes may make meet.
+# The largest size of a block of rows, and of the pairs of features that a block may combine.
 _ROW_BUDGET = 2**22
 _PAIR_BUDGET = 2**25
 
 
 class EntryCounts(NamedTuple):
-    r"""The entries of each row.
+    r"""The number of entries of each row.
 
     Args:
-        features (torch.Tensor): Of the features of the queries: the nodes that walks from a node visit, :obj:`[N]`.
-        mask (torch.Tensor): Of the mask: the nodes whose features have a visited node in common, :obj:`[N]`.
+        features (torch.Tensor): The number of nodes that the walks of a query visit, :obj:`[R]`.
+        mask (torch.Tensor): The number of nodes whose walks meet the walks of a query, :obj:`[R]`.
     """
 
     features: Tensor
@@ -42,21 +42,21 @@ class EntryCounts(NamedTuple):
 def measured_entries(
     mask: GRFMask, graph: Graph | Data, rows: Tensor | None = None, generator: torch.Generator | None = None
 ) -> EntryCounts:
-    r"""Counts the entries of the features and of the mask, row by row, without forming the mask: what :func:`sparsity_bound`
-    bounds, and what the cost of masked attention is proportional to (`"Linear Transformer Topological Masking with Graph
-    Random Features" <https://arxiv.org/abs/2410.03462>`_, Corollary 3.4). An entry counts whatever its value.
+    r"""Counts the entries of the features and of the mask per row, without forming the mask. :func:`sparsity_bound` bounds the
+    first number, and the cost of masked attention is proportional to it (`"Linear Transformer Topological Masking with Graph
+    Random Features" <https://arxiv.org/abs/2410.03462>`_, Corollary 3.4). Entries with value 0 count too.
 
     Args:
         mask (GRFMask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         rows (torch.Tensor, optional): The nodes whose rows to count, :obj:`[R]`. (default: all)
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
+        generator (torch.Generator, optional): Samples new walks. (default: :obj:`None`, the walks of the mask)
 
     Returns:
         EntryCounts: Two tensors :obj:`[R]`.
 
     Raises:
-        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`.
+        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -78,8 +78,8 @@ def measured_entries(
     )
     query = query if rows is None else query[rows.cpu().numpy()]
     meetings = query.astype(np.int64) @ np.diff(key_t.indptr).astype(np.int64)
-    nodes = meetings.cumsum() // _PAIR_BUDGET
-    bounds = [0, *(np.flatnonzero(np.diff(nodes)) + 1).tolist(), query.shape[0]]
+    blocks = meetings.cumsum() // _PAIR_BUDGET
+    bounds = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), query.shape[0]]
     counts = [np.diff((query[first:last] @ key_t).indptr) for first, last in pairwise(bounds)]
     return EntryCounts(features, torch.from_numpy(np.concatenate(counts).astype(np.int64)).to(features.device))
 
@@ -88,28 +88,28 @@ def measured_entries(
 def compare_rows(
     mask: GRFMask, graph: Graph | Data, rows: Tensor, generator: torch.Generator | None = None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    r"""Yields rows of the mask nodes by nodes, exactly and as estimated, on graphs of any size: :math:`\mathbf{M}^{\top}
-    \mathbf{e}_i` by products with sparse matrices. Exact is what the estimate is in the limit of many walks (`"Linear
+    r"""Yields blocks of exact and estimated rows of the mask, computed by sparse products :math:`\mathbf{M}^{\top}
+    \mathbf{e}_i` on graphs of any size. The exact mask is the limit of the estimate for many walks (`"Linear
     Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_, Eq. 13, 25 and 27):
 
     .. math::
         \mathbf{M} = \Big( \sum_l f^{(1)}_l \mathbf{W}^l \Big) \Big( \sum_l f^{(2)}_l \mathbf{W}^l \Big)^{\top}
 
-    without the second factor if the keys do not walk; :math:`\sum_k \alpha_k \mathbf{W}^k` where :math:`\mathbf{W}` is
-    symmetric.
+    without the second factor if the keys have no walks. For symmetric :math:`\mathbf{W}`, it is :math:`\sum_k \alpha_k
+    \mathbf{W}^k`.
 
     Args:
         mask (GRFMask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         rows (torch.Tensor): The nodes whose rows to compare, :obj:`[R]`.
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
+        generator (torch.Generator, optional): Samples new walks. (default: :obj:`None`, the walks of the mask)
 
     Yields:
         tuple: Some of the rows, :obj:`[r]`, the exact ones and the estimates, :obj:`[r, heads, N]` in float64.
 
     Raises:
-        ValueError: If the mask is no :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`), which
-            estimates no function of :math:`\mathbf{W}`.
+        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`) and so
+            does not estimate a function of :math:`\mathbf{W}`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -132,7 +132,7 @@ def compare_rows(
 
 def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
     normalization, flow = mask.walk_settings.normalization, mask.walk_settings.flow
-    # Prepared here and not by the series, which would warn of large powers; the errors show them.
+    # Not with PowerSeriesMask, which would warn about large powers. The errors show them.
     adjacency = AdjacencyMask(1, None, normalization, flow).prepare(graph)
 
     def series(f: Tensor) -> MaskOperator:
@@ -149,8 +149,8 @@ def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]
 @dataclass(frozen=True)
 class MaskError:
     r"""The error of an estimated mask on some of its rows, one number for each head, :obj:`[heads]`. A bias is the sum of all
-    deviations divided by the sum of all absolute entries. An error is relative in the Frobenius norm. Both are 0 if the
-    estimate and the mask have no entries, and infinite if only the mask has none.
+    deviations divided by the sum of all absolute entries. An error is the relative error in the Frobenius norm. Both are 0 if
+    the estimate and the mask are zero, and infinite if only the mask is zero.
 
     Args:
         relative (torch.Tensor): :math:`\lVert \hat{\mathbf{M}} - \mathbf{M} \rVert_F / \lVert \mathbf{M} \rVert_F`.
@@ -181,26 +181,26 @@ def mask_error(
     seed: int = 0,
     generator: torch.Generator | None = None,
 ) -> MaskError:
-    r"""Measures how far the estimated mask is from the exact one on rows drawn at random, on graphs of any size, as `"Linear
+    r"""Measures the error of an estimated mask on randomly sampled rows, on graphs of any size, as `"Linear
     Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. E) does for all
-    rows of small ones. With the sums over the drawn rows :math:`i` and, as named, all :math:`j`, :math:`j = i` or
+    rows of small graphs. The sums run over the sampled rows :math:`i` and over all :math:`j`, :math:`j = i` or
     :math:`j \ne i`:
 
     .. math::
         \text{error} = \sqrt{\frac{\sum_{ij} (\hat{M}_{ij} - M_{ij})^2}{\sum_{ij} M_{ij}^2}}, \qquad
         \text{bias} = \frac{\sum_{ij} (\hat{M}_{ij} - M_{ij})}{\sum_{ij} |M_{ij}|}
 
-    See :func:`compare_rows` for what is exact.
+    See :func:`compare_rows` for the exact mask.
 
     Args:
         mask (GRFMask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         num_rows (int): The number of rows, or all if there are fewer. (default: :obj:`64`)
-        seed (int): Chooses the rows. (default: :obj:`0`)
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
+        seed (int): The seed of the rows. (default: :obj:`0`)
+        generator (torch.Generator, optional): Samples new walks. (default: :obj:`None`, the walks of the mask)
 
     Raises:
-        ValueError: If :obj:`num_rows` is below 1, or the mask is no :class:`~pyg_topomask.masks.GRFMask` or counts visits
+        ValueError: If :obj:`num_rows` is below 1, or the mask is not a :class:`~pyg_topomask.masks.GRFMask` or counts visits
             (:obj:`importance=False`).
 
     Example:
@@ -212,7 +212,7 @@ def mask_error(
     check_whole(seed=seed)
     graph = Graph.of(graph)
     rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(int(seed)))[:num_rows]
-    # Of the diagonal, and of the rest: deviations, their squares, absolute entries, their squares.
+    # For the diagonal, and for the rest: deviations, their squares, absolute entries, their squares.
     sums = torch.zeros(2, 4, mask.heads, dtype=torch.float64, device=graph.device)
     largest = sums.new_zeros(2, mask.heads)
     for nodes, exact, estimate in compare_rows(mask, graph, rows, generator):

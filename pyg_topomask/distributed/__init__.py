@@ -1,4 +1,4 @@
-r"""One graph in many processes: the nodes are divided among them, and attention is that of the whole graph."""
+r"""One graph in many processes: each has some of the nodes, and attention is that of the whole graph."""
 
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.distributed.training import (

@@ -27,11 +27,11 @@ from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slo
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
-    r"""Masked linear attention of the nodes of this process to all, :obj:`[n, H, d]`. The arguments are those of
+    r"""Masked linear attention of the nodes of this process to all nodes, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_linear_attention`.
 
     Raises:
-        ValueError: If the mask does not offer the route.
+        ValueError: If the mask does not support the route.
     """
     offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.low_rank is not None}
     names = [name for name, offers in offered.items() if offers]
@@ -81,7 +81,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
     :func:`~pyg_topomask.ops.masked_softmax_attention`.
 
     Raises:
-        ValueError: If the rows of the mask have no entries in this process.
+        ValueError: If the mask does not list its rows in this process.
     """
     if mask.entries is None:
         raise ArgumentError(
@@ -100,8 +100,8 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
 
 
 def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:
-    r"""Softmax attention of the nodes of this process to the keys of all with the largest inner products, :obj:`[n, H, d]`. The
-    keys go from process to process, and each keeps the best that it has seen.
+    r"""Softmax attention of the nodes of this process to the keys of all nodes with the largest inner products,
+    :obj:`[n, H, d]`. The keys travel from process to process, and each process keeps the best ones.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[n, H, d]`.

@@ -1,4 +1,4 @@
-r"""Convolutions of PyG on a graph that several processes hold."""
+r"""PyG convolutions on a sharded graph."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from torch_geometric.nn.norm import (
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
 
-# Convolutions between two sets of nodes: those of the process receive messages, the extended nodes send them.
+# Bipartite convolutions: the nodes of the process receive messages, and the extended nodes send them.
 _BIPARTITE = (GATConv, GATv2Conv, GENConv, GINConv, GINEConv, GraphConv, ResGatedGraphConv, SAGEConv, TransformerConv)
 
-# Normalizations over nodes that no sharded graph supports.
+# Normalizations over nodes that sharded graphs do not support.
 _OTHER_NORMS = (DiffGroupNorm, GraphNorm, GraphSizeNorm, InstanceNorm, MeanSubtractionNorm, PairNorm)
 
 
 def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
-    r"""Raises an error for a normalization over the nodes of this process alone, or attention of PyG to these.
+    r"""Raises an error for a normalization over only the nodes of this process, or PyG's attention to these nodes.
 
     Args:
         module (torch.nn.Module): A layer or a model.
@@ -63,8 +63,8 @@ def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
 
 
 def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
-    r"""Returns the output of a convolution of PyG at the nodes of this process, :obj:`[n, F]`. The features of the halo are
-    sent first, :obj:`F` numbers for each of its nodes.
+    r"""Returns the output of a PyG convolution at the nodes of this process, :obj:`[n, F]`. The processes first exchange the
+    features of the halo, :obj:`F` numbers per node.
 
     Args:
         conv (MessagePassing): One of the convolutions above, :class:`~torch_geometric.nn.GCNConv` and
@@ -74,7 +74,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
         **kwargs (optional): Passed on to the convolution, such as :obj:`edge_attr` of the edges of :obj:`graph.edge_index`.
 
     Raises:
-        ValueError: If the convolution is another one: some look at more than the edges that a node receives.
+        ValueError: If the convolution is not supported. Some use more than the incoming edges of a node.
     """
     check_nodes(conv)
     kind, edge_index = type(conv), graph.edge_index
@@ -94,7 +94,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
 
 
 def _gcn_weights(conv: Any, graph: Shard, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    r"""Returns the edges and the weights of :obj:`gcn_norm`, whose degrees are those of the whole graph."""
+    r"""Returns the edges and the weights of :obj:`gcn_norm`, with the degrees of the whole graph."""
     edge_index = graph.edge_index
     if not conv.normalize:
         return edge_index, weight

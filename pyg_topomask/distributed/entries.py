@@ -17,7 +17,7 @@ from pyg_topomask.structures import MaskStructure
 
 @dataclass(frozen=True, kw_only=True)
 class ShardEntries(SparseEntries):
-    r"""The entries of a sparse mask at the rows of this process, on the extended nodes. The transpose has none: the entries of
+    r"""The entries of a sparse mask in the rows of this process, on the extended nodes. The transpose has no entries, because
     its rows are in other processes.
 
     Args:

@@ -1,4 +1,4 @@
-r"""Heat kernels on a graph that several processes hold."""
+r"""Heat kernels on a sharded graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 
 class ShardReductions(NodeReductions):
-    r"""What a heat kernel needs of all nodes, from the rows of this process.
+    r"""Reductions over all nodes for a heat kernel, from the rows of this process.
 
     Args:
         graph (Shard): The graph.
@@ -36,7 +36,7 @@ class ShardReductions(NodeReductions):
         self.halo = halo
 
     def _shared(self, x: Tensor) -> Tensor:
-        r"""Sums what the processes have at the extended nodes, and returns the sums at all of these."""
+        r"""Sums the values of all processes at the extended nodes."""
         return self.halo.gather(self.halo.scatter(x))
 
     def degree(self, weight: Tensor) -> Tensor:

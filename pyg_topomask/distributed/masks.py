@@ -1,4 +1,4 @@
-r"""How each mask is prepared and bound on a graph that several processes hold.
+r"""How each mask is prepared and bound on a sharded graph.
 
 A mask on a :class:`~pyg_topomask.distributed.ShardedGraph` is a :class:`~pyg_topomask.operators.MaskOperator` whose
 capabilities communicate. Its algebra and every layer then work as on one process.
@@ -71,7 +71,7 @@ Generator = torch.Generator | None
 
 @dataclass(frozen=True)
 class HaloState:
-    r"""What a mask has prepared on a graph of the extended nodes."""
+    r"""The prepared state of a mask on a graph of the extended nodes."""
 
     graph: Graph
     halo: Halo
@@ -84,17 +84,17 @@ class _Steps(NamedTuple):
 
 
 def prepare_mask(mask: Mask, graph: Shard, generator: Generator) -> Any:
-    r"""Prepares a mask in all processes, which have equal ones.
+    r"""Prepares a mask, which must be equal in all processes.
 
     Raises:
-        ValueError: In all processes, if they have different masks, or masks that no sharded graph supports.
+        ValueError: In all processes, if they have different or unsupported masks.
     """
     graph.group.check_equal('mask', f'{mask} {mask.settings() if mask.settings() is not mask else ""}')
     return _steps(mask).prepare(mask, graph, generator)
 
 
 def bind_mask(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
-    r"""Binds a mask to what :func:`prepare_mask` returned."""
+    r"""Binds a mask to a state from :func:`prepare_mask`."""
     return mask.bind(graph, state) if isinstance(mask, _COMPOSED) else _steps(mask).bind(mask, graph, state)
 
 
@@ -105,7 +105,7 @@ def _steps(mask: Mask) -> _Steps:
     return _STEPS[type(mask)]
 
 
-# Masks of low rank: their factors are those of the nodes of this process.
+# Low-rank masks have the factors of the nodes of this process.
 
 
 def _prepare_as_is(mask: Mask, graph: Shard, generator: Generator) -> Any:
@@ -127,7 +127,7 @@ def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) ->
     return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)
 
 
-# Sparse masks: the mask of a graph of the extended nodes, of which the rows of this process are right.
+# Sparse masks on the graph of the extended nodes are correct in the rows of this process.
 
 
 def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
@@ -148,7 +148,7 @@ def _bind_on_halo(mask: Mask, graph: Shard, state: HaloState) -> MaskOperator:
 
 
 def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
-    # The random graph is a function of all nodes: each process draws it, and keeps its rows.
+    # The random graph depends on all nodes. Each process creates it, and keeps its rows.
     whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes)
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
     kept = (row >= graph.first) & (row < graph.first + graph.num_nodes)

@@ -1,4 +1,4 @@
-r"""A graph that several processes hold together."""
+r"""A graph divided among several processes."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ _BLOCK = 2**21
 
 
 class ShardedGraph(Shard):
-    r"""A graph whose nodes are divided among the processes that :obj:`torchrun` has started. Layers are called with the
-    features of the nodes of this process, :obj:`layer(x, graph=sharded)`, and return their rows of the output for the whole
-    graph. Their gradients are exact as well, if every process calls :obj:`backward`: what counts is the sum of the losses of
-    all processes, see :func:`~pyg_topomask.distributed.mean_over_nodes`. Gradients of parameters are then summed by
-    :func:`~pyg_topomask.distributed.sum_gradients`.
+    r"""A graph whose nodes are divided among the processes of :obj:`torchrun`. Call layers with the features of the nodes of
+    this process, :obj:`layer(x, graph=sharded)`. They return the rows of these nodes in the output for the whole graph.
+    Gradients are exact if every process calls :obj:`backward`. They are gradients of the sum of the losses of all processes,
+    see :func:`~pyg_topomask.distributed.mean_over_nodes`. :func:`~pyg_topomask.distributed.sum_gradients` then sums the
+    gradients of parameters.
 
-    A process holds the edges that its nodes receive, and lists of the nodes of other processes that these come from (the halo).
-    Make the graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes.
-    Without processes it is a graph of one shard.
+    A process stores the incoming edges of its nodes, and a list of their source nodes in other processes (the halo). Create the
+    graph with :meth:`from_graph`, :meth:`from_data`, :meth:`from_parts` or :meth:`from_file`, in all processes. Without
+    processes, it is a graph of one shard.
 
-    What layers send follows from what masks can do. The table counts the numbers (of 4 bytes in float32) that a process sends
-    for a layer with :math:`H` heads, :math:`m` features and :math:`d` channels of a head. :math:`S` is the number of its nodes
-    that other processes have in their halos, each as often as in how many, and :math:`R` that of the nodes in its halo.
-    :math:`P` is the number of processes. :attr:`bytes_sent` counts the bytes; a sum over the processes counts as that of a
-    ring.
+    The table lists the numbers (of 4 bytes in float32) that a process sends for a layer with :math:`H` heads, and :math:`m`
+    features and :math:`d` channels per head. :math:`R` is the number of nodes in its halo. :math:`S` is the number of its nodes
+    in the halos of other processes, counted once per halo. :math:`P` is the number of processes. :attr:`bytes_sent` counts the
+    bytes, and counts a sum over the processes as a ring all-reduce.
 
     .. list-table::
         :header-rows: 1
@@ -51,10 +50,10 @@ class ShardedGraph(Shard):
         * - mask
           - forward
           - backward
-        * - packing, and others of rank :math:`r`
+        * - packing, and other masks of rank :math:`r`
           - :math:`2 \frac{P - 1}{P} r H m (d + 2)`
           - as forward
-        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also with softmax
+        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also for softmax attention
           - :math:`S H (m + d)`
           - :math:`R H (m + d)`
         * - power series and heat kernels of degree :math:`K`
@@ -63,20 +62,20 @@ class ShardedGraph(Shard):
         * - exact RWGNK of :math:`K` hops
           - :math:`(S + R) K H m (d + 2)`
           - :math:`2 (S + R) K H m (d + 1)`
-        * - GRF, sampled RWGNK; the halo is that of the walks
+        * - GRF, sampled RWGNK; the halo contains the nodes that walks visit
           - :math:`(S + R) H m (d + 2)`
           - :math:`2 (S + R) H m (d + 1)`
         * - causal
           - :math:`(P - 1) H m (d + 2)`
           - :math:`2 (P - 1) H m (d + 1)`
-        * - Toeplitz, for :math:`n` nodes of each process
+        * - Toeplitz, with :math:`n` nodes per process
           - :math:`2 \frac{P - 1}{P} n H m (d + 2)`
           - :math:`4 \frac{P - 1}{P} n H m (d + 1)`
-        * - k-MIP; the halo is that of the keys chosen
+        * - k-MIP; the halo contains the selected keys
           - :math:`(P - 1) n H d + S H (m + d)`, and :math:`R` ids
           - :math:`R H (m + d)`
 
-    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R`.
+    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes.
     """
 
     @classmethod
@@ -89,14 +88,14 @@ class ShardedGraph(Shard):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph that every process has.
+        r"""Creates the shards of a graph that every process has.
 
         Args:
             edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`.
             num_nodes (int): The number of nodes :math:`N`.
             edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
-            partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, as METIS finds one; :obj:`None` divides
-                the nodes in their order into equal parts. (default: :obj:`None`)
+            partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, for example from METIS; :obj:`None`
+                divides the nodes into equal parts in their order. (default: :obj:`None`)
             timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
             folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see
                 and map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
@@ -128,7 +127,7 @@ class ShardedGraph(Shard):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph of which each process has some of the edges, each edge in one process, whichever. The
+        r"""Creates the shards of a graph from some of the edges in each process. Each edge must be in exactly one process. The
         arguments are those of :meth:`from_graph`.
         """
         return cls._of_parts([(edge_index, edge_weight, None)], num_nodes, partition, processes(timeout), folder)
@@ -143,7 +142,7 @@ class ShardedGraph(Shard):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph in a file of NumPy, which no process reads as a whole.
+        r"""Creates the shards of a graph in a NumPy file. No process reads the whole file.
 
         Args:
             path (str or path): The edges, int32 or int64 of shape :obj:`[2, E]`, as :func:`numpy.save` writes them.
@@ -164,8 +163,8 @@ class ShardedGraph(Shard):
         timeout: float = 600.0,
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
-        r"""Makes the shards of a graph that every process has, and of its features. :attr:`data` holds the rows of this process
-        of all attributes of nodes and edges, and the edges between the extended nodes. Stored walks are left out.
+        r"""Creates the shards of a graph that every process has, and of its attributes. :attr:`data` contains the rows of this
+        process of all node and edge attributes, and the edges between the extended nodes. Stored walks are dropped.
 
         Args:
             data (torch_geometric.data.Data): One graph.

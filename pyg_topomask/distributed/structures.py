@@ -1,6 +1,6 @@
-r"""How masks multiply on a graph that several processes hold: structures whose products communicate.
+r"""How masks multiply on a sharded graph: structures whose products communicate.
 
-They take and return the rows of this process, :obj:`[n, H, c]`. Those that stand for other masks wrap the structure of these.
+They take and return the rows of this process, :obj:`[n, H, c]`. Most of them wrap the structure of a mask.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SummedStructure(MaskStructure):
 
 @dataclass(frozen=True)
 class HaloStructure(MaskStructure):
-    r"""The rows of this process of a mask that is given on the extended nodes, or the rows of its transpose.
+    r"""The rows of this process of a mask on the extended nodes, or of its transpose.
 
     Args:
         inner (MaskStructure): How it multiplies on the extended nodes.
@@ -98,8 +98,8 @@ class ChainStructure(Composition):
 
 @dataclass(frozen=True)
 class PolynomialStructure(MaskStructure):
-    r""":math:`\sum_k c_k \mathbf{B}^k` or, with Chebyshev polynomials, :math:`\sum_k c_k T_k(\mathbf{B})`, a product after the
-    other. Tensors: the coefficients, :obj:`[H or 1, K + 1]`, and those of :math:`\mathbf{B}`, whose entries come first.
+    r""":math:`\sum_k c_k \mathbf{B}^k` or, with Chebyshev polynomials, :math:`\sum_k c_k T_k(\mathbf{B})`, one product at a
+    time. Tensors: the coefficients, :obj:`[H or 1, K + 1]`, and those of :math:`\mathbf{B}`, whose entries come first.
 
     Args:
         inner (MaskStructure): How :math:`\mathbf{B}` multiplies.
@@ -145,7 +145,7 @@ class PolynomialStructure(MaskStructure):
 
 @dataclass(frozen=True)
 class ScanStructure(MaskStructure):
-    r"""Prefix sums over the nodes of all processes: those of this process, and what the processes before it hold.
+    r"""Prefix sums over the nodes of all processes: those of this process, plus the sums of the processes before it.
 
     Args:
         inner (MaskStructure): The prefix sums of the nodes of this process.

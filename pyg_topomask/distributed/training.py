@@ -1,4 +1,4 @@
-r"""What training on a sharded graph needs beside the layers: a loss, gradients and norms of all nodes."""
+r"""The loss, gradients and norms over all nodes for training on a sharded graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ['GlobalBatchNorm', 'GlobalLayerNorm', 'check_parameters', 'convert_no
 
 
 class _Shared(torch.autograd.Function):
-    r"""The sum over the processes, one number that all have. As a loss it counts once, so that nothing is sent backward."""
+    r"""The sum over the processes, equal in all of them. As a loss, it counts once, so the backward pass sends nothing."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Processes) -> Tensor:
@@ -30,12 +30,13 @@ class _Shared(torch.autograd.Function):
 
 
 def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
-    r"""Returns the mean over the nodes of all processes, the same number in each. It is a loss: after :obj:`backward` in all
-    processes, features have its gradient, and parameters the share of the process in it, see :func:`sum_gradients`.
+    r"""Returns the mean over the nodes of all processes, the same number in each process. Use it as the loss. After
+    :obj:`backward` in all processes, features have their full gradient, and parameters have the share of the process, see
+    :func:`sum_gradients`.
 
     Args:
-        values (torch.Tensor): A number for each node that counts, such as the cross-entropy of the labelled nodes of this
-            process, :obj:`[n]`.
+        values (torch.Tensor): One number per node, such as the cross-entropy of the labeled nodes of this process,
+            :obj:`[n]`.
         graph (ShardedGraph): The graph.
 
     Example:
@@ -50,9 +51,9 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
 
 
 def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
-    r"""Sums the gradients of the parameters over the processes, in one piece for each data type. Call it between
-    :obj:`loss.backward()` and :obj:`optimizer.step()`. (:class:`torch.nn.parallel.DistributedDataParallel` averages them: there
-    multiply the loss by the number of processes, and leave out this call.)
+    r"""Sums the gradients of the parameters over the processes, in one message per data type. Call it between
+    :obj:`loss.backward()` and :obj:`optimizer.step()`. :class:`torch.nn.parallel.DistributedDataParallel` averages gradients.
+    If you use it, multiply the loss by the number of processes, and do not call this function.
 
     Args:
         module (torch.nn.Module): The model.
@@ -61,7 +62,7 @@ def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     for dtype in dict.fromkeys(parameter.dtype for parameter in parameters):
         group = [parameter for parameter in parameters if parameter.dtype == dtype]
-        # A parameter that one process has not used has a gradient of zero there.
+        # A parameter that a process does not use has a zero gradient there.
         grads = [torch.zeros_like(each) if each.grad is None else each.grad for each in group]
         total = graph.group.sum(torch.cat([grad.flatten() for grad in grads]))
         for parameter, grad in zip(group, total.split([grad.numel() for grad in grads]), strict=True):
@@ -69,14 +70,14 @@ def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
 
 
 def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
-    r"""Raises an error in all processes unless they have the same model, such as one made with the same seed.
+    r"""Raises an error in all processes unless they have the same model, for example from the same seed.
 
     Args:
         module (torch.nn.Module): The model.
         graph (ShardedGraph): The graph.
 
     Raises:
-        ValueError: If parameters or buffers differ; the message names the first of them.
+        ValueError: If parameters or buffers differ. The message names the first of them.
     """
     state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
     graph.group.check_equal('module', [(name, tuple(value.shape), value.dtype) for name, value in state.items()])
@@ -88,10 +89,10 @@ def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
 
 class GlobalBatchNorm(torch.nn.BatchNorm1d):
     r"""Batch normalization with the mean and the variance of the nodes of all processes. Its parameters and buffers are those
-    of :class:`torch.nn.BatchNorm1d`. It sends :math:`2 C + 1` numbers, and in the backward pass :math:`2 C + 1`.
+    of :class:`torch.nn.BatchNorm1d`. It sends :math:`2 C + 1` numbers in the forward pass and in the backward pass.
 
     Args:
-        norm (torch.nn.BatchNorm1d): The normalization that it takes the parameters and buffers of.
+        norm (torch.nn.BatchNorm1d): The normalization whose parameters and buffers it uses.
         graph (ShardedGraph): The graph.
     """
 
@@ -128,12 +129,12 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
 
 
 class GlobalLayerNorm(LayerNorm):
-    r"""Layer normalization of PyG in the mode :obj:`"graph"`: with the mean and the deviation of all features of the nodes of
-    all processes. Its parameters are those of :class:`torch_geometric.nn.LayerNorm`. It sends 3 numbers, also in the backward
-    pass.
+    r"""PyG's layer normalization in the mode :obj:`"graph"`, with the mean and the deviation of all features of the nodes of
+    all processes. Its parameters are those of :class:`torch_geometric.nn.LayerNorm`. It sends 3 numbers in the forward pass and
+    in the backward pass.
 
     Args:
-        norm (torch_geometric.nn.LayerNorm): The normalization that it takes the parameters of.
+        norm (torch_geometric.nn.LayerNorm): The normalization whose parameters it uses.
         graph (ShardedGraph): The graph.
     """
 
@@ -145,7 +146,7 @@ class GlobalLayerNorm(LayerNorm):
 
     def forward(self, x: Tensor, batch: Tensor | None = None, batch_size: int | None = None) -> Tensor:
         centered, mean, variance, _ = _moments(x, self.group, None)
-        # The root has no gradient at 0, where every feature is the mean.
+        # The square root has no gradient at 0, where every feature equals the mean.
         deviation = variance.masked_fill(variance == 0, 1.0).sqrt().masked_fill(variance == 0, 0.0)
         out: Tensor = (centered - mean) / (deviation + self.eps)
         if self.weight is not None:
@@ -160,7 +161,7 @@ Norm = TypeVar('Norm', GlobalBatchNorm, GlobalLayerNorm)
 
 
 def _copied(norm: Norm, memo: dict[int, Any]) -> Norm:
-    r"""Copies a normalization, but for its processes, which all copies share."""
+    r"""Copies a normalization. All copies share the processes."""
     copied = norm.__new__(type(norm))
     memo[id(norm)] = copied
     memo[id(norm.group)] = norm.group
@@ -169,7 +170,7 @@ def _copied(norm: Norm, memo: dict[int, Any]) -> Norm:
 
 
 def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Returns the features in float32 or better, and their mean, variance and number over all processes."""
+    r"""Returns the features, at least in float32, and their mean, variance and number over all processes."""
     x = x.to(torch.promote_types(x.dtype, torch.float32))
     count = x.new_full((1,), float(x.numel() if dim is None else x.size(0)))
     sums = sum_over_processes(torch.cat([x.sum(dim).view(-1), count]), group)
@@ -181,16 +182,16 @@ def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tens
 
 def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Module:
     r"""Replaces every normalization over nodes in a model by one over the nodes of all processes, in place, and returns the
-    model: :class:`torch.nn.BatchNorm1d`, also within :class:`torch_geometric.nn.BatchNorm`, by :class:`GlobalBatchNorm`, and
-    :class:`torch_geometric.nn.LayerNorm` in its mode :obj:`"graph"` by :class:`GlobalLayerNorm`. The state dictionary stays the
-    same.
+    model. :class:`GlobalBatchNorm` replaces :class:`torch.nn.BatchNorm1d`, also within :class:`torch_geometric.nn.BatchNorm`.
+    :class:`GlobalLayerNorm` replaces :class:`torch_geometric.nn.LayerNorm` in its mode :obj:`"graph"`. The state dictionary
+    does not change.
 
     Args:
         module (torch.nn.Module): The model.
         graph (ShardedGraph): The graph.
 
     Raises:
-        ValueError: If the model has another normalization over nodes.
+        ValueError: If the model has an unsupported normalization over nodes.
 
     Example:
         >>> graph = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)

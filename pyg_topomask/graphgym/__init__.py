@@ -1,8 +1,8 @@
-r"""Registers this package with GraphGym, and so with GraphGPS; importing it is all that is needed.
+r"""Registers this package with GraphGym, and so with GraphGPS, when it is imported.
 
 It registers the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, the networks in
 ``pyg_topomask.graphgym.names.models.MODELS``, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
-losses, metrics and the loader hook. Names that GraphGPS registers are not touched, so that it may be imported before or after.
+losses, metrics and the loader hook. It does not touch names of GraphGPS, so GraphGPS may be imported before or after.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib.util import find_spec
 def require_graphgym() -> None:
     r"""Raises an :class:`ImportError` that names the extra if a library that GraphGym needs is missing.
 
-    GraphGym itself only warns without them, and fails later with errors that do not say why.
+    Without them, GraphGym itself only warns, and fails later with unclear errors.
     """
     # PyG accepts either of the two names under which PyTorch Lightning is published.
     alternatives = {'yacs': ['yacs'], 'pytorch-lightning': ['lightning', 'pytorch_lightning'], 'tqdm': ['tqdm']}

@@ -1,5 +1,4 @@
-r"""The options: :obj:`cfg.topomask`, a stand-in for the options of GraphGPS that the shipped YAMLs use, and how a YAML and
-overrides set them."""
+r"""The options :obj:`cfg.topomask`, the GraphGPS options of our YAMLs, and loading from a YAML with overrides."""
 
 from __future__ import annotations
 
@@ -14,13 +13,14 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
+from pyg_topomask.checks import check_file_name
 from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.masks import yaml_overrides
 from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
 
-#: Options that GraphGPS declares, with its defaults, by the name under which it registers the function that does so.
+#: Options of GraphGPS with its defaults, by the name of its registered config function.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
     'cfg_gt': {
         'gt.layer_type': 'GINE+GRF',
@@ -67,7 +67,7 @@ GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
     'cfg_wandb': {'wandb.use': False, 'wandb.entity': '', 'wandb.project': '', 'wandb.name': ''},
 }
 
-#: Options that say where and how long to run rather than what; a run may be resumed with others.
+#: Options of where and how long to run. A resumed run may change them.
 FREE_OPTIONS = (
     'accelerator',
     'cfg_dest',
@@ -87,7 +87,7 @@ FREE_OPTIONS = (
     'train.auto_resume',
 )
 
-#: Groups of the arguments of what other options name.
+#: Groups of arguments of objects that other options name.
 _ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
 
 
@@ -97,38 +97,38 @@ def _declare(node: CfgNode, options: dict[str, Any]) -> None:
         target = node
         for group in groups:
             target = target.setdefault(group, CfgNode())
-        # A list is copied, or else a run's changes would become the next run's defaults.
+        # Copy lists, because changes in a run would become defaults of the next run otherwise.
         target[name] = list(default) if isinstance(default, list) else default
 
 
 def declare_config(node: CfgNode) -> None:
-    r"""Declares the options of this package in a configuration of GraphGym.
+    r"""Declares the options of this package in a GraphGym configuration.
 
-    * :obj:`topomask.<name>` holds the options of the attention :obj:`<name>`, one for each keyword argument of its class;
+    * :obj:`topomask.<name>` contains the options of the attention :obj:`<name>`, one for each keyword argument of its class;
     * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, or of a vision Transformer, see
-      :func:`~pyg_topomask.graphgym.names.masks.build_mask`; on the command line it is one line of YAML,
-      ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces that of the file (where :obj:`main.py` of GraphGPS is run
-      by itself, it is to be called :obj:`topomask.Masked.mask`);
-    * :obj:`topomask.model` holds the arguments of the model where :obj:`model.type` is one of
-      ``pyg_topomask.graphgym.names.models.MODELS``, without the sizes that the data set;
-    * :obj:`topomask.dataset` holds the arguments of the data set where :obj:`dataset.format` is :obj:`topomask`;
-    * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded, each either a
-      name or ``{name: {argument: value}}``, on the command line in one line of YAML as well; those that store walks are left
-      out if no attention of a GPS model reads walks;
-    * :obj:`topomask.svd` holds the options of the encoder :obj:`SVDSE`, see
+      :func:`~pyg_topomask.graphgym.names.masks.build_mask`; on the command line, it is one line of YAML,
+      ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces the mask of the file (if :obj:`main.py` of GraphGPS is run
+      directly, use the name :obj:`topomask.Masked.mask`);
+    * :obj:`topomask.model` contains the arguments of the model if :obj:`model.type` is one of
+      ``pyg_topomask.graphgym.names.models.MODELS``, except for sizes that the data determine;
+    * :obj:`topomask.dataset` contains the arguments of the data set if :obj:`dataset.format` is :obj:`topomask`;
+    * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded. Each is a name or
+      ``{name: {argument: value}}``. On the command line, the list is one line of YAML. Transforms that store walks are skipped
+      if no attention of a GPS model reads walks;
+    * :obj:`topomask.svd` contains the options of the encoder :obj:`SVDSE`, see
       :class:`~pyg_topomask.graphgym.names.svd_encoder.SVDNodeEncoder`;
-    * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner draws random features anew;
-      :obj:`0` keeps them;
-    * :obj:`topomask.num_workers` is the number of processes among which the graphs are divided for the transforms; it pays
-      where these take some ten milliseconds a graph, as :obj:`AddSVDEncoding` does, and not for walks;
+    * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner redraws random features; :obj:`0`
+      never redraws them;
+    * :obj:`topomask.num_workers` is the number of processes for the transforms; it pays off for transforms that take about ten
+      milliseconds per graph, such as :obj:`AddSVDEncoding`, but not for walks;
     * :obj:`topomask.progress` shows progress bars;
-    * :obj:`topomask.shard` is what the processes that torchrun starts divide among them: the graphs of each batch
-      (:obj:`batch`), or the nodes of one graph (:obj:`graph`), see :class:`~pyg_topomask.distributed.ShardedGraph`;
-    * :obj:`share.dim_edge` and :obj:`share.dim_history` are set by the loader to the sizes of the edge features and of the
-      steps that led to where particles are.
+    * :obj:`topomask.shard` selects what torchrun's processes divide among them: the graphs of each batch (:obj:`batch`), or
+      the nodes of one graph (:obj:`graph`), see :class:`~pyg_topomask.distributed.ShardedGraph`;
+    * :obj:`share.dim_edge` and :obj:`share.dim_history`, set by the loader, are the sizes of the edge features and of the
+      previous steps of particles.
 
-    Where GraphGPS is not imported, its options that our configurations use are declared as well, so that one YAML runs
-    in both. Those that GraphGPS declares are left alone.
+    Without GraphGPS, this function also declares the GraphGPS options of our configurations, so that one YAML runs in both. It
+    does not change options that GraphGPS declares.
 
     Args:
         node (yacs.config.CfgNode): The configuration.
@@ -151,7 +151,7 @@ def declare_config(node: CfgNode) -> None:
 
 
 register.config_dict.setdefault('topomask', declare_config)
-# GraphGym set its defaults when it was imported, before this registration: without this, `cfg.topomask` would exist
+# GraphGym set its defaults when it was imported, before this registration. Without this, `cfg.topomask` would exist
 # only after the next `set_cfg`.
 if 'topomask' not in cfg:
     declare_config(cfg)
@@ -160,16 +160,16 @@ if 'topomask' not in cfg:
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     r"""Sets GraphGym's global configuration from its defaults, a YAML file and overrides.
 
-    Values have the type of the default, where an integer may stand for a float; options of attentions have any of the types
-    that their argument has. GraphGPS's own :obj:`main.py` accepts the type of the default alone.
+    Values have the type of the default, and integers are valid for floats. Options of attentions accept all types of their
+    argument. GraphGPS's own :obj:`main.py` accepts only the type of the default.
 
     Args:
         cfg_file (str or Path): The file, or the name of a configuration of this package.
         options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
 
     Raises:
-        ValueError: If the file is missing or no YAML of options, is for GraphGPS alone, or an option is unknown or of another
-            type.
+        ValueError: If the file is missing, is not a YAML of options, or is only for GraphGPS, or if an option is unknown or has
+            the wrong type.
     """
     path = find_config(cfg_file)
     check_overrides(options)
@@ -184,7 +184,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         for key, value in zip(options[::2], options[1::2], strict=True):
             *groups, name = key.split('.')
             if groups in _ARGUMENTS:
-                _group(groups)[name] = None  # which a value of any type may replace
+                _group(groups)[name] = None  # a value of any type may replace it
             if name not in _group(groups):
                 if key.startswith('topomask.mask.'):
                     whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
@@ -201,7 +201,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             raise
         accepted, given, key = mismatch.groups()
         raise ArgumentError(key, repr(given), f'values of type {accepted}') from error
-    except AttributeError as error:  # yacs asks a list or a number for its items
+    except AttributeError as error:  # yacs requests the items of a list or a number
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
     except yaml.YAMLError as error:
         raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
@@ -219,11 +219,15 @@ def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
 
 
 def run_name(cfg_file: str | Path) -> str:
-    r"""Returns the name of the folder for the results of a configuration: that of its YAML, and :obj:`cfg.name_tag`.
+    r"""Returns the name of the results folder: the name of the YAML, followed by :obj:`cfg.name_tag`.
 
     Args:
         cfg_file (str or Path): The YAML, which has been loaded.
+
+    Raises:
+        ValueError: If :obj:`cfg.name_tag` would lead out of the folder.
     """
+    check_file_name(name_tag=cfg.name_tag)
     return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
 
 
@@ -245,7 +249,7 @@ def option(path: str, node: CfgNode = cfg) -> Any:
 
 
 def _group(path: Sequence[str]) -> CfgNode:
-    r"""Returns the group of options at a path, empty where there is none."""
+    r"""Returns the group of options at a path, or an empty group."""
     node = cfg
     for name in path:
         node = node.get(name) if isinstance(node, CfgNode) else None
@@ -253,7 +257,7 @@ def _group(path: Sequence[str]) -> CfgNode:
 
 
 def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = ()) -> CfgNode:
-    r"""Returns the options given as yacs accepts them, which compares their types with those of the options known."""
+    r"""Converts options to the types that yacs expects."""
     adapted = CfgNode()
     for name, text in given.items():
         value, default = CfgNode._decode_cfg_value(text), known.get(name)
@@ -274,7 +278,7 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
 
 
 def _unknown_option(key: str) -> ArgumentError:
-    # The keys beside an unknown one are what its user is after.
+    # The sibling keys are the likely alternatives of an unknown key.
     path, node = [], cfg
     for group in key.split('.')[:-1]:
         if not isinstance(node.get(group), CfgNode):

@@ -21,7 +21,7 @@ def find_main(folder: Path) -> Path:
         folder (Path): The checkout.
 
     Raises:
-        FileNotFoundError: If the folder is no checkout of GraphGPS.
+        FileNotFoundError: If the folder is not a GraphGPS checkout.
     """
     script = folder / 'main.py'
     if script.is_file() and (folder / 'graphgps').is_dir():
@@ -33,29 +33,28 @@ def find_main(folder: Path) -> Path:
 
 
 def with_config(argv: Sequence[str]) -> list[str]:
-    r"""Returns the arguments of a :obj:`main.py` with a file after :obj:`--cfg`, where the name of a configuration of this
-    package may stand.
+    r"""Replaces the name of a configuration of this package after :obj:`--cfg` by its file.
 
     Args:
         argv (list): The arguments, such as :obj:`["--cfg", "graphgps/zinc"]`.
 
     Raises:
-        ValueError: If there is neither such a file nor such a configuration.
+        ValueError: If neither the file nor the configuration exists.
     """
     return [str(find_config(word)) if before == '--cfg' else word for before, word in zip(['', *argv], argv, strict=False)]
 
 
 def launch(script: Path, argv: Sequence[str]) -> None:
-    r"""Imports the plugin, then runs a :obj:`main.py` as :obj:`python main.py` would, errors included.
+    r"""Imports the plugin, then runs a :obj:`main.py` like :obj:`python main.py`, including its errors.
 
     Args:
         script (Path): The file, as :func:`find_main` returns it.
-        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`. A mask may be among them, as
-            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`, and so may :obj:`topomask.transforms`.
+        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`. They may include a mask, as in
+            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`, and :obj:`topomask.transforms`.
 
     Raises:
         ImportError: If a package that GraphGPS requires is missing.
-        ValueError: If a mask is no YAML, or transforms are none.
+        ValueError: If a mask or transforms are not valid YAML.
     """
     import pyg_topomask.graphgym  # noqa: F401
     from pyg_topomask.graphgym.names.masks import yaml_overrides

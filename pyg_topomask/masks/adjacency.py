@@ -21,7 +21,7 @@ __all__ = ['AdjacencyMask']
 
 @dataclass(frozen=True)
 class AdjacencyState:
-    r"""The distinct edges, self-loops included, and their weights: of self-loops added, and of the rest."""
+    r"""The distinct edges, including self-loops, with the weights of added self-loops and of all other edges."""
 
     pattern: SparsePattern
     weight: Tensor
@@ -35,19 +35,19 @@ class AdjacencyMask(Mask):
         \mathbf{M} = \mathbf{W} + s \, \mathbf{I}
 
     where :math:`\mathbf{W}` is the normalized adjacency matrix :math:`\mathbf{A}`, and :math:`A_{ij}` is the weight of the edge
-    :math:`(j, i)`. Node :math:`i` attends to the nodes that it receives messages from in PyG. Parallel edges add up.
+    :math:`(j, i)`. As in PyG, a node attends to the sources of its incoming edges. Parallel edges add up.
 
     A product takes :math:`O(E)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        self_loop (float, optional): The initial weight :math:`s` of a node for itself, learned per head. :obj:`None` leaves
-            self-loops out. (default: :obj:`1.0`)
+        self_loop (float, optional): The initial weight :math:`s` of self-loops, learned per head. :obj:`None` adds no
+            self-loops. (default: :obj:`1.0`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with
             the sums of the absolute weights over rows and columns, :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`,
             :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` where there is an edge
-            :math:`(j, i)`; or :obj:`"target_to_source"`, where there is an edge :math:`(i, j)`.
+        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
+            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)
 
     Raises:

@@ -1,4 +1,4 @@
-r"""The protocol of a mask, and the algebra of masks."""
+r"""The base class of masks, and the algebra of masks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'Tr
 
 
 class Mask(torch.nn.Module, ABC):
-    r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entry by entry.
+    r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entrywise.
 
     A mask works in two steps. :meth:`prepare` computes everything that does not depend on parameters (walks, orders, bounds).
     Its result may be stored, or shared between layers. :meth:`bind` applies the learnable parameters, one set per head, and
     returns a :class:`~pyg_topomask.operators.MaskOperator` of shape :math:`H \times N \times N`. :obj:`mask(data)` does both.
 
-    You can add, scale and transpose (:attr:`T`) masks. You can multiply two masks entry by entry if one has low rank or both
-    are sparse.
+    You can add, scale and transpose (:attr:`T`) masks. You can multiply two masks entrywise if one has low rank or both are
+    sparse.
 
     Args:
         heads (int): The number of heads :math:`H`. (default: :obj:`1`)
@@ -43,8 +43,8 @@ class Mask(torch.nn.Module, ABC):
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
-    #: What every operator of this mask has: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors, :obj:`"product"` for
-    #: neither. :obj:`None` if it is not known before the mask is bound.
+    #: The structure of the operators of this mask: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors,
+    #: :obj:`"product"` for neither. :obj:`None` if it is unknown until the mask is bound.
     form: str | None = None
 
     def __init__(self, heads: int = 1) -> None:
@@ -54,11 +54,11 @@ class Mask(torch.nn.Module, ABC):
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
-        r"""Computes what binding needs and no parameter changes.
+        r"""Computes everything that does not depend on parameters.
 
         Args:
             graph (Graph): The graphs.
-            generator (torch.Generator, optional): The source of random numbers, where there are any. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers, if the mask uses any. (default: :obj:`None`)
         """
 
     @abstractmethod
@@ -71,13 +71,13 @@ class Mask(torch.nn.Module, ABC):
         return False
 
     def settings(self) -> Hashable:
-        r"""Masks with equal settings prepare equal states, and share them on a common :class:`~pyg_topomask.graph.Graph`.
-        The default shares nothing.
+        r"""Returns a key of the state. Masks with equal keys share a state on a common
+        :class:`~pyg_topomask.graph.Graph`. By default, masks share nothing.
         """
         return self
 
     def forward(self, graph: Graph | Data, generator: torch.Generator | None = None) -> MaskOperator:
-        r"""Prepares, unless :obj:`graph` holds the state already, and binds.
+        r"""Prepares the mask, unless :obj:`graph` already holds the state, and binds it.
 
         Args:
             graph (Graph or torch_geometric.data.Data): The graphs.
@@ -88,13 +88,13 @@ class Mask(torch.nn.Module, ABC):
             return bound(self, graph, self.prepared(graph, generator))
 
     def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
-        r"""Returns the state that :obj:`graph` holds for masks of equal :meth:`settings`, or prepares it. States that
-        gradients flow through are not held.
+        r"""Returns the state that :obj:`graph` holds for masks with equal :meth:`settings`, or prepares it. The graph does
+        not hold states that gradients flow through.
 
         Args:
             graph (Graph): The graphs.
-            generator (torch.Generator, optional): The source of random numbers; if given, the state is prepared anew and
-                not shared. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers; if given, the mask prepares a new state
+                that is not shared. (default: :obj:`None`)
         """
         if self.fresh and generator is None:
             graph.forward_pass.enter(self)
@@ -102,7 +102,7 @@ class Mask(torch.nn.Module, ABC):
 
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
-        # A state may outlive the call. One made under inference mode could not be trained with later.
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
         with torch.inference_mode(False):
             if generator is not None or learned:
                 return graph.prepare_mask(self, generator)
@@ -144,22 +144,22 @@ class Mask(torch.nn.Module, ABC):
 
 
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
-    r"""Returns what :meth:`Mask.bind` returns.
+    r"""Binds a mask, and checks that the result is an operator.
 
     Args:
         mask (Mask): The mask.
         graph (Graph): The graphs.
-        state (Any): What the mask has prepared.
+        state (Any): The prepared state.
 
     Raises:
-        ValueError: If it is no operator.
+        ValueError: If :meth:`Mask.bind` does not return an operator.
     """
     operator = graph.bind_mask(mask, state)
     if not isinstance(operator, MaskOperator):
         raise ArgumentError(
             f'{type(mask).__name__}.bind',
             f'a {type(operator).__name__}',
-            'a MaskOperator, as sparse_operator and low_rank_operator make',
+            'a MaskOperator, for example from sparse_operator or low_rank_operator',
             'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
             verb='is',
         )
@@ -167,7 +167,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
 
 
 class _ComposedMask(Mask):
-    r"""A mask made of others. Each is prepared for itself, and its state is shared with other masks of its settings."""
+    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
 
     def __init__(self, *masks: Mask) -> None:
         _check_masks(masks, 1)
@@ -191,7 +191,7 @@ class _ComposedMask(Mask):
 
     @property
     def flow(self) -> str | None:
-        r"""The direction of attention along edges that all masks with one have, or :obj:`None`."""
+        r"""The common direction of attention along edges, or :obj:`None` if the directions of the masks differ."""
         flows = {flow for mask in self._masks if (flow := getattr(mask, 'flow', None)) is not None}
         return flows.pop() if len(flows) == 1 else None
 
@@ -201,7 +201,7 @@ class _ComposedMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
         return [mask._state(graph, generator) for mask in self._masks]
 
-    _state = prepare  # the states of the masks are kept, not the list of them
+    _state = prepare  # the graph keeps the state of each mask, not the list
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
@@ -215,7 +215,7 @@ class SumMask(_ComposedMask):
     r"""The sum of masks.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
@@ -235,11 +235,11 @@ class HadamardMask(_ComposedMask):
         *masks (Mask): The factors.
 
     Raises:
-        ValueError: If it is known of two factors that they have neither low rank nor entries. What is not known now is checked
-            when the mask is bound.
+        ValueError: If two factors have neither low rank nor entries. If this is unknown, the check happens when the mask is
+            bound.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
@@ -264,11 +264,11 @@ class HadamardMask(_ComposedMask):
 
 
 class MultiHeadMask(_ComposedMask):
-    r"""Several masks side by side, each for some of the heads. The heads may have masks of different families. They may also
-    have different walks, as in the vision Transformers of `"Linear Transformer Topological Masking with Graph Random
+    r"""Several masks, each for some of the heads. The heads may have masks of different types, or different walks, as in the
+    vision Transformers of `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2).
 
-    Walks that a transform has stored on the data are the same for all heads, for any :obj:`seed`.
+    Walks stored on the data are the same for all heads and any :obj:`seed`.
 
     Args:
         *masks (Mask): Two or more masks. The heads of the first mask come first.
@@ -277,7 +277,7 @@ class MultiHeadMask(_ComposedMask):
         ValueError: If there are fewer than two masks.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the masks need
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
         - **output:** a mask operator :math:`(\sum_m H_m, |\mathcal{V}|, |\mathcal{V}|)` for masks with :math:`H_m` heads
 
     Example:
@@ -301,7 +301,7 @@ class TransposedMask(_ComposedMask):
     r"""The transpose of a mask.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
@@ -323,10 +323,10 @@ class ScaledMask(_ComposedMask):
             parameter is learned. To let a gradient flow to another tensor, multiply the operator: :obj:`mask(graph) * scale`.
 
     Raises:
-        ValueError: If the factor has another shape, is not finite, or requires a gradient without being a parameter.
+        ValueError: If the factor has a different shape, is not finite, or requires a gradient but is not a parameter.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, and what the mask needs
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`scale` :math:`()` or :math:`(H)` *(optional)*
     """
@@ -366,7 +366,7 @@ class ScaledMask(_ComposedMask):
             self.scale.copy_(self.initial)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        # torch.compile mistakes a product with a tensor for one of two tensors.
+        # torch.compile would treat this as a product of two tensors.
         return self._bound(graph, state)[0].scaled(self.scale)
 
 

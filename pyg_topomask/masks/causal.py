@@ -1,4 +1,4 @@
-r"""Causal masks: prefix sums that begin anew in every graph."""
+r"""Causal masks: prefix sums that restart in every graph."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pyg_topomask.structures import MaskStructure
 
 __all__ = ['CausalMask']
 
-# Rows summed at a time: a block of them stays in cache.
+# Rows per block of a sum: a block stays in cache.
 _BLOCK = 256
 
 
 class _PrefixSum(torch.autograd.Function):
-    r"""Sums along the order given by a layout, and for the gradient along the layout of the reverse order."""
+    r"""Prefix sums in the order of a layout. The gradient uses the layout of the reverse order."""
 
     @staticmethod
     def forward(x: Tensor, *layouts: Tensor) -> Tensor:
         slot, *tables = layouts[: len(layouts) // 2]
         flat = x.flatten(1)
-        # What comes before the first node of a graph.
+        # The sum before the first node of a graph.
         sums = [flat.new_zeros(1, flat.size(1))]
         for table in tables:
             rows = flat.index_select(0, table.flatten()).view(*table.shape, flat.size(1))
@@ -65,7 +65,7 @@ def _reverse(layouts: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class CausalStructure(MaskStructure):
-    r"""Prefix sums within each graph. Tensors: the layout of the order, and that of its reverse, see :func:`_layout`."""
+    r"""Prefix sums within each graph. Tensors: the layouts of the order and of the reverse order, see :func:`_layout`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         result: Tensor = _PrefixSum.apply(x, *tensors)
@@ -79,18 +79,18 @@ class CausalStructure(MaskStructure):
 
 
 def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> tuple[Tensor, ...]:
-    r"""Arranges graphs of similar sizes in common tables, so that sums neither cross graphs nor are taken graph by graph.
+    r"""Arranges graphs of similar sizes in common tables, so that sums stay within graphs without a loop over graphs.
 
     Args:
-        order (torch.Tensor): The nodes in their order, graph by graph, :obj:`[N]`.
-        value (torch.Tensor): What they are ordered by, in this order; equal ones of a graph are ties, :obj:`[N]`.
+        order (torch.Tensor): The sorted nodes, graph by graph, :obj:`[N]`.
+        value (torch.Tensor): Their sorted keys; equal keys in a graph are ties, :obj:`[N]`.
         segments (Segments): The division of the nodes into graphs.
-        strict (bool): Whether sums are those before a node and its ties, rather than with them.
+        strict (bool): Whether sums exclude a node and its ties.
 
     Returns:
         tuple of torch.Tensor: For each node the entry of the concatenated tables that holds its sum, counted from 1 with 0
-        for no sum, :obj:`[N]`, and tables of nodes in order, :obj:`[graphs, size]`. A graph that is smaller than its
-        table repeats its last node, whose sums there nobody reads.
+        for no sum, :obj:`[N]`, and tables of sorted nodes, :obj:`[graphs, size]`. A graph that is smaller than its table
+        repeats its last node, and the sums of the copies are not used.
     """
     size, first, position, device = segments.sizes, segments.ptr[:-1], segments.position, order.device
     start, tables, used = torch.zeros_like(size), [], 1
@@ -105,7 +105,7 @@ def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> t
     entry = start[segments.index] + position
     begins = position == 0
     begins[1:] |= value[1:] != value[:-1]
-    # The sum before the first of equal nodes, or up to the last.
+    # The sum before the first tie, or up to the last.
     read = (begins if strict else begins.roll(-1)).nonzero().squeeze(1)
     if strict:
         entry = (entry - 1).masked_fill(position == 0, 0)
@@ -114,26 +114,26 @@ def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> t
 
 
 class CausalMask(Mask):
-    r"""Attention to the nodes that come before in an order, from `"From block-Toeplitz matrices to differential
+    r"""Attention to the nodes that are not later in an order, from `"From block-Toeplitz matrices to differential
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
         M_{ij} = 1 \text{ if } o_j \le o_i \text{ in the same graph, else } 0
 
-    where :math:`o_i` is the place of node :math:`i` in the order. Nodes with the same place attend to each other. With
-    :obj:`strict=True` the condition is :math:`o_j < o_i`, and they do not. Products are prefix sums within each graph, in
+    where :math:`o_i` is the position of node :math:`i` in the order. Nodes with the same position attend to each other. With
+    :obj:`strict=True`, the condition is :math:`o_j < o_i`, and they do not. Products are prefix sums within each graph, in
     :math:`O(N)`. Products with the transpose :attr:`T` are suffix sums.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         order (str, optional): The name of a node attribute of the data, :obj:`[N]` or :obj:`[N, 1]`, that orders the nodes of
-            each graph, such as a time or a position. :obj:`None` is the order in which the nodes are stored.
+            each graph, such as a time stamp or a position. :obj:`None` is the order in which the nodes are stored.
             (default: :obj:`None`)
-        strict (bool): Attend only to earlier nodes, and not to the node itself. The first node of a graph then attends to
-            nothing, and its output is 0. (default: :obj:`False`)
+        strict (bool): Attend only to earlier nodes, not to the node itself. The first node of a graph then attends to no
+            node, and its output is 0. (default: :obj:`False`)
 
     Raises:
-        ValueError: If the data lacks the attribute, or it does not fit the nodes or is not finite.
+        ValueError: If the attribute is missing, does not fit the nodes, or is not finite.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`order` :math:`(|\mathcal{V}|)` *(optional)*
@@ -162,7 +162,7 @@ class CausalMask(Mask):
         order = value = torch.arange(graph.num_nodes, device=graph.device)
         if self.order is not None:
             order, value = self._sorted(graph)
-        # The order backwards, with the graphs as they are.
+        # The reverse order within each graph.
         segments = graph.segments
         back = segments.ptr[1:][segments.index] - 1 - segments.position
         return (

@@ -37,10 +37,10 @@ class DenseStructure(MaskStructure):
 class DenseMask(Mask):
     r"""A given :math:`N \times N` matrix as a mask. Entries between different graphs of a batch count as zero. The mask costs
     :math:`O(N^2)`. Use it for small graphs, for comparisons, and for matrices without structure. One product covers all nodes,
-    so a NaN in one graph reaches the other graphs of the batch.
+    so NaN in one graph spreads to the other graphs of the batch.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`, or as many as the matrix has)
+        heads (int): The number of heads. (default: :obj:`1`, or the number of heads of the matrix)
         matrix (torch.Tensor): The matrix over all nodes of the batch, :obj:`[N, N]` or :obj:`[heads, N, N]`; a
             :class:`~torch.nn.Parameter` is learned.
 

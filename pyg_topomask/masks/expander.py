@@ -21,19 +21,19 @@ __all__ = ['ExpanderMask']
 
 
 def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
-    r"""Draws an undirected graph over the nodes of each graph in which every node has :obj:`degree` neighbors, as the union of
-    random cycles through all of them: connected, and an expander with high probability (`Friedman, 2003
+    r"""Samples a random regular graph over the nodes of each graph, as the union of random cycles through all nodes. It is
+    undirected and connected, and an expander with high probability (`Friedman, 2003
     <https://doi.org/10.1145/780542.780646>`_), as in `"Exphormer: Sparse Transformers for Graphs"
-    <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The edges of a graph depend on its number of nodes and the seed alone.
+    <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The edges depend only on the number of nodes and the seed.
 
     Args:
         graph (Graph): The graphs.
-        degree (int): The number of neighbors, even: each cycle gives two.
+        degree (int): The number of neighbors of each node, even: each cycle adds two.
         seed (int): The seed. (default: :obj:`0`)
 
     Returns:
-        torch.Tensor: The edges in both directions, without self-loops, :obj:`[2, E]`. Cycles of small graphs can have edges in
-        common, which are then parallel.
+        torch.Tensor: The edges in both directions, without self-loops, :obj:`[2, E]`. In small graphs, cycles can share
+        edges, which are then parallel.
 
     Raises:
         ValueError: If :obj:`degree` is not a positive even number.
@@ -47,7 +47,7 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     nodes = torch.arange(graph.num_nodes, device=graph.device)
     segments = graph.segments
     first, after = segments.first, segments.ptr[1:][segments.index]
-    # A cycle through each graph: its nodes in the order of random numbers that their place in the graph decides.
+    # A cycle through each graph: its nodes, sorted by random numbers that depend on the position in the graph.
     uniform = counter_uniform(seed, segments.position, 1)
     edges = []
     for draw in range(degree // 2):
@@ -68,8 +68,8 @@ class ExpanderState:
 
 class ExpanderMask(Mask):
     r"""Attention along the edges of a random regular graph and of the input graph, and to the node itself, from `"Exphormer:
-    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The mask is 1 at these pairs of nodes and
-    0 elsewhere. Exphormer's edge features are left out. For each of its virtual nodes, apply
+    Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The mask is 1 for these pairs of nodes and
+    0 for all others. Exphormer's edge features are not included. For each virtual node, apply
     :class:`torch_geometric.transforms.VirtualNode` once to the data.
 
     A product takes :math:`O(E + N \, \text{degree})`.
@@ -79,8 +79,8 @@ class ExpanderMask(Mask):
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
         input_edges (bool): Also attend along the edges of the input graph. (default: :obj:`True`)
         seed (int): The seed of the random graph. (default: :obj:`0`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` where there is an edge
-            :math:`(j, i)`; or :obj:`"target_to_source"`, where there is an edge :math:`(i, j)`.
+        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
+            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)
 
     Raises:

@@ -34,7 +34,8 @@ __all__ = ['GRFMask']
 
 @dataclass(frozen=True)
 class GRFStructure(MaskStructure):
-    r""":math:`\hat{\Phi} \hat{\Psi}^{\top}` of sparse features. Tensors: values and pattern of the one, then of the other."""
+    r""":math:`\hat{\Phi} \hat{\Psi}^{\top}` of sparse features. Tensors: values and pattern of :math:`\hat{\Phi}`, then of
+    :math:`\hat{\Psi}`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         (query, query_pattern), (key, key_pattern) = _halves(tensors)
@@ -56,11 +57,11 @@ def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:
 
 @dataclass
 class GRFState:
-    r"""The walks that a :class:`GRFMask` is bound to: those of the queries and those of the keys, which may be the same."""
+    r"""The walks of the queries and of the keys of a :class:`GRFMask`, which may be the same."""
 
     query: WalkFeatures
     key: WalkFeatures
-    #: The blocks of the graphs.
+    #: The mask blocks of the graphs.
     kept: dict[Hashable, Any] = field(default_factory=dict)
     _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
@@ -78,16 +79,16 @@ class GRFState:
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
-        r"""Returns what walks of queries and keys leave where they meet, formed once."""
+        r"""Returns the loads of all pairs of meeting walks, computed once."""
         if (dtype, kinds) not in self._pairs:
-            with torch.inference_mode(False):  # kept, and perhaps trained with later
+            with torch.inference_mode(False):  # kept, and possibly used in training later
                 self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
         return self._pairs[dtype, kinds]
 
 
 @options_of(WalkSettings)
 class GRFMask(LogarithmicMask):
-    r"""A learnable function of the weighted adjacency matrix, which random walks estimate, from `"Linear Transformer
+    r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer
     Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
 
     .. math::
@@ -97,49 +98,49 @@ class GRFMask(LogarithmicMask):
     undirected graph, :math:`\mathbb{E} \, \hat{M}_{ij} = \sum_k \alpha_k (\mathbf{W}^k)_{ij}` with :math:`\alpha = f * f`
     (convolution). On a directed graph, it is the entry of :math:`(\sum_l f_l \mathbf{W}^l) (\sum_l f_l
     \mathbf{W}^l)^{\top}`. With one ensemble of walks for queries and keys (:math:`\hat{\Psi} = \hat{\Phi}`), this holds for
-    :math:`i \ne j`, and the diagonal is biased upwards. Two independent ensembles are unbiased everywhere.
+    :math:`i \ne j`, and the diagonal is biased upwards. With two independent ensembles, all entries are unbiased.
 
-    There are two kinds of asymmetric features (App. D). :obj:`asymmetric="pairs"` has another modulation for the keys
+    There are two kinds of asymmetric features (App. D). :obj:`asymmetric="pairs"` has a second modulation for the keys
     (:math:`\alpha = f^{(1)} * f^{(2)}`, Eq. 25 and 26). :obj:`asymmetric=True` has keys without walks (:math:`\hat{\Psi} =
     \mathbf{I}`, Eq. 27 to 30, Algorithm 2 without the factor :math:`n` of its line 11, which cancels). A node then attends to
-    the nodes that its walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` everywhere, on directed
-    graphs too.
+    the nodes that its walks visit, and :math:`\mathbb{E} \, \hat{\mathbf{M}} = \sum_l f_l \mathbf{W}^l` for all entries, on
+    directed graphs too.
 
-    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data replace :obj:`num_walks`,
+    Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data override :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. Their :obj:`normalization`,
     :obj:`importance` and :obj:`flow` must be the same as those of the mask. With :obj:`importance=False`, :obj:`p_halt`,
     :obj:`walk_length` and :obj:`transition` must be the same too. Stored walks need at least :obj:`max_walk_length` hops, and
     two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
     graphs get equal walks.
 
-    A product takes :math:`O(N n L)` multiplications at most, with any number of edges.
+    A product takes at most :math:`O(N n L)` multiplications, for any number of edges.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
         num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name.
-            :obj:`None` stands for :math:`f_l = 2^{-l}`. A kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
-            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, makes the mask estimate this kernel at first. A
-            warning says if :obj:`max_walk_length` leaves out a power of a polynomial or more than a tenth of a series. With
+            :obj:`None` is :math:`f_l = 2^{-l}`. With a kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
+            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, the mask initially estimates this kernel. It warns
+            if :obj:`max_walk_length` omits a power of a polynomial or more than a tenth of a series. With
             :obj:`"hops"`, heads start at different hops: :math:`f_l = 1` for :math:`l = h \bmod (L + 1)` in head :math:`h`,
-            and 0.02 for all others. (default: :obj:`None`)
+            and :math:`f_l = 0.02` otherwise. (default: :obj:`None`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; or :obj:`"pairs"` for a second modulation
-            :attr:`key_modulation` of the keys, which starts equal to that of the queries. (default: :obj:`False`)
-        resample (str): When to draw walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
-            graph, and are equal in any batch. With :obj:`"forward"`, every forward pass in training mode draws new walks, once
-            for all layers that share a :class:`~pyg_topomask.graph.Graph`. (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. Layers with different seeds have different walks.
+            :attr:`key_modulation` of the keys, initially equal to that of the queries. (default: :obj:`False`)
+        resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
+            graph, and are the same in any batch. With :obj:`"forward"`, every forward pass in training mode samples new walks,
+            once for all layers that share a :class:`~pyg_topomask.graph.Graph`. (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.
             (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is steadier, and
-            softmax attention needs it. :obj:`None` is :obj:`True` if all initial numbers are above 0. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is more stable, and
+            softmax attention requires it. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, arguments exclude each other, or the modulation does not have
-            :math:`L + 1` entries per head.
+        ValueError: If an argument is outside its range, arguments conflict, or the modulation does not have :math:`L + 1`
+            entries per head.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -178,7 +179,9 @@ class GRFMask(LogarithmicMask):
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and self.walk_settings.independent_ensembles:
-            raise ArgumentError('independent_ensembles', 'True for asymmetric=True, whose keys do not walk', 'False', verb='is')
+            raise ArgumentError(
+                'independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False', verb='is'
+            )
         self.resample = resample
         self.seed = seed
         self.asymmetric = asymmetric

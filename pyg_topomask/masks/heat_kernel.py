@@ -29,10 +29,10 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['HeatKernelMask']
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
-# The largest lam times radius for each method. Taylor's series has as many terms, and Chebyshev's has about a million.
+# The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
 _COEFFICIENTS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficients}
-# Up to this value Taylor's series is taken if all of its terms are positive, because no digits cancel then.
+# Up to this value, a Taylor series with positive terms is used, because its digits do not cancel.
 _POSITIVE = 1e3
 # Blocks serve as long as times change by less than this factor. Times that their span is computed of, the largest number of
 # terms, and the part of the tolerance that the span takes beside the polynomial.
@@ -41,8 +41,8 @@ _CHANGE, _TIMES, _TERMS, _EXCESS = 1.25, 64, 512, 0.1
 
 @dataclass(frozen=True)
 class HeatState:
-    r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with the sparse :math:`\mathbf{B}` whose spectrum lies
-    in the unit interval or disc, a bound of the entries of its powers, and whether no entry is negative.
+    r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with a sparse :math:`\mathbf{B}` whose spectrum is in
+    the unit interval or disc, a bound on the entries of its powers, and whether all entries are nonnegative.
     """
 
     pattern: SparsePattern
@@ -66,7 +66,7 @@ class _Span:
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
-    r"""Checks :math:`\lambda > 0`, and returns the parameter whose softplus it is, :obj:`[heads]`, in float64."""
+    r"""Checks :math:`\lambda > 0`, and returns its inverse softplus, :obj:`[heads]`, in float64."""
     check_numbers(lam=lam)
     given = torch.as_tensor(lam, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)):
@@ -90,42 +90,42 @@ class HeatKernelMask(Mask):
     ``adjacency``               :math:`\exp(\lambda (\mathbf{A} - \rho \mathbf{I}))`
     =========================== ======================================================================================
 
-    Parallel edges add up in :math:`\mathbf{A}`. :math:`\mathbf{D}` holds the sums of the absolute values of its columns.
-    :math:`\mathbf{D}^{-1}` is zero for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is a bound of
-    the spectral radius of :math:`|\mathbf{A}|`, one number for each connected component. The factor :math:`e^{-\lambda \rho}`
-    keeps the entries representable, and cancels in normalised attention.
+    Parallel edges add up in :math:`\mathbf{A}`. :math:`\mathbf{D}` contains the column sums of :math:`|\mathbf{A}|`.
+    :math:`\mathbf{D}^{-1}` is zero for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is an upper
+    bound on the spectral radius of :math:`|\mathbf{A}|`, one per connected component. The factor :math:`e^{-\lambda \rho}`
+    avoids overflow, and cancels in normalized attention.
 
-    The matrix is not formed. Small graphs on a CPU keep a few blocks that the masks of all heads are combined of. They are
-    prepared anew when a :math:`\lambda` has changed by a quarter.
-    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
-    Its degree :math:`K` follows from :math:`\lambda` and the tolerance. The polynomial is
+    The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
+    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks of
+    all heads are linear combinations of these. They are computed again when a :math:`\lambda` has changed by a quarter. The
+    polynomial is
 
-    - Taylor's series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
-      positive, so small rows beside large ones keep their digits.
-    - Chebyshev's series for other symmetric matrices: both symmetric Laplacians, and :obj:`"adjacency"` on undirected graphs.
-      Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph. Rows of attention that weigh less than this
-      error count as rows without weight.
-    - Taylor's series for matrices that are not symmetric. :obj:`"adjacency"` on directed graphs has more terms, because powers
-      of :math:`\mathbf{A}` may grow before they decay.
+    - a Taylor series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
+      positive, so small rows stay accurate next to large ones.
+    - a Chebyshev series for other symmetric matrices: both symmetric Laplacians, and :obj:`"adjacency"` on undirected graphs.
+      Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph. Attention rows with a total weight below
+      this error count as zero rows.
+    - a Taylor series for asymmetric matrices. :obj:`"adjacency"` on directed graphs has more terms, because powers of
+      :math:`\mathbf{A}` may grow before they decay.
 
-    Rows too small for the data type also count as rows without weight. In float32 the relative error also grows with
+    Rows too small for the data type also count as zero rows. In float32, the relative error also grows with
     :math:`\lambda` times the largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         kind (str): One of the kinds above. :obj:`"laplacian"` and :obj:`"normalized_laplacian"` need symmetric edges and
             weights. (default: :obj:`"laplacian"`)
-        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one or :obj:`[heads]`, above 0.
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0.
             (default: :obj:`1.0`)
-        tolerance (float): The largest error of the polynomial. A graph in a batch agrees with the graph alone up to it. So do
-            the blocks of small graphs with the polynomial. (default: :obj:`1e-8`)
+        tolerance (float): The largest error of the polynomial. Results in a batch and alone agree up to this error, and so do
+            results with and without blocks. (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
-            or :obj:`"target_to_source"`, that of the edges :math:`(i, j)`.
+            or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the edges are not symmetric where they have to be.
+        ValueError: If an argument is outside its range, or :obj:`kind` requires symmetric edges and they are not.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -178,18 +178,18 @@ class HeatKernelMask(Mask):
     def settings(self) -> Hashable:
         return type(self), self.kind, self.flow
 
-    @torch.compiler.disable  # the compiler would keep the radius of an earlier graph
+    @torch.compiler.disable  # torch.compile would reuse the radius of an earlier graph
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
-        # Every diagonal entry has a place in the pattern.
+        # The pattern contains every diagonal entry.
         state = AdjacencyMask(1, 1.0, None, self.flow).prepare(graph)
         return self.prepare_on(state, NodeReductions(state.pattern))
 
     def prepare_on(self, state: AdjacencyState, nodes: NodeReductions) -> HeatState:
-        r"""Prepares the mask on an adjacency matrix with a place for every diagonal entry.
+        r"""Prepares the mask on an adjacency matrix whose pattern contains the diagonal.
 
         Args:
             state (AdjacencyState): The matrix.
-            nodes (NodeReductions): What is computed of all nodes.
+            nodes (NodeReductions): Reductions over all nodes.
         """
         pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
         row, col = nodes.row, nodes.col
@@ -227,13 +227,13 @@ class HeatKernelMask(Mask):
             weight = weight - loop * used[col]
         radius = radius or 1.0
         value = weight / radius + loop
-        # Rows of very different sizes, as those of sparse parts beside dense ones, are those of the adjacency alone.
+        # Only the adjacency can have rows of very different sizes, as in graphs with sparse and dense regions.
         least = torch.nn.functional.pad(value.detach(), (0, 1)).amin()
         positive = self.kind == 'adjacency' and float(nodes.smallest(least)) >= 0
         return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive)
 
     def coefficients(self, state: HeatState) -> tuple[Tensor, str]:
-        r"""Returns the coefficients of the polynomial, :obj:`[heads, K + 1]` in float64, and of which one."""
+        r"""Returns the coefficients, :obj:`[heads, K + 1]` in float64, and the kind of polynomial."""
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
         if not bool((lam <= limit).all()):
@@ -300,7 +300,7 @@ class HeatKernelMask(Mask):
 
 
 class NodeReductions:
-    r"""What a heat kernel needs to know of all nodes of an adjacency matrix.
+    r"""Reductions of an adjacency matrix over all nodes, for heat kernels.
 
     Args:
         pattern (SparsePattern): The positions of the entries.
@@ -316,14 +316,16 @@ class NodeReductions:
         return weight.new_zeros(self.pattern.num_cols).index_add(0, self.col, weight.abs())
 
     def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
-        r"""Returns an entry that differs from its mirror image by more than rounding, or :obj:`None` in a symmetric matrix."""
+        r"""Returns an entry that differs from its transposed entry by more than rounding, or :obj:`None` for a symmetric
+        matrix.
+        """
         size = self.pattern.num_rows
         found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
         return None if found is None else (int(self.row[found]), int(self.col[found]))
 
     @staticmethod
     def _difference(key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
-        r"""Returns an entry whose mirror image, by its key among ascending ones, is not there or differs."""
+        r"""Returns an entry whose transposed entry, found by its sorted key, is missing or differs."""
         place = torch.searchsorted(mirrored, key).clamp(max=max(mirrored.numel() - 1, 0))
         other = mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0)
         differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
@@ -335,15 +337,15 @@ class NodeReductions:
         return found
 
     def product(self, weight: Tensor, vector: Tensor) -> Tensor:
-        r"""Returns the product of a matrix of other entries with a vector, :obj:`[N, 1]`."""
+        r"""Returns the product with a vector, :obj:`[N, 1]`, of a matrix with the same pattern."""
         return multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
 
     def largest(self, x: Tensor) -> Tensor:
-        r"""Returns what is computed of some nodes for all, where it is a maximum."""
+        r"""Returns the maximum over all nodes, given that over some nodes."""
         return x
 
     def smallest(self, x: Tensor) -> Tensor:
-        r"""Returns what is computed of some nodes for all, where it is a minimum."""
+        r"""Returns the minimum over all nodes, given that over some nodes."""
         return x
 
 
@@ -360,11 +362,11 @@ def components(pattern: SparsePattern) -> tuple[Tensor, int]:
 def _spectral_bound(
     nodes: NodeReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
 ) -> tuple[Tensor, Tensor]:
-    r"""Returns an upper bound :math:`\rho` of the spectral radius of each component of a matrix of entries from 0, and by how
-    much entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
+    r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, and the factor by
+    which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
 
-    :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is one for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and sharp
-    for the eigenvector that power iterations approach. By :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
+    :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is a bound for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and tight
+    for the eigenvector that power iterations approach. Since :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
     :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
     """
     vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)

@@ -1,4 +1,4 @@
-r"""Masks by the number of edges between two nodes."""
+r"""Masks of the shortest-path distance."""
 
 from __future__ import annotations
 
@@ -23,44 +23,42 @@ from pyg_topomask.walks.features import WalkFeatures
 
 __all__ = ['HopMask']
 
-#: Where heads start, by name, called with heads and the number of distances.
+#: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
-# Pairs that are listed at most: about four gigabytes while they are.
+# The largest number of pairs to list, which needs about four gigabytes.
 _MOST = 2**26
 
 
 class HopMask(LogarithmicMask):
-    r"""A learnable function of the number of edges on the shortest path between two nodes, and 0 beyond :math:`K` edges:
+    r"""A learnable function of the shortest-path distance between two nodes, and 0 beyond :math:`K` edges:
 
     .. math::
         M_{ij} = \begin{cases} f_{d(i, j)} & \text{if } d(i, j) \le K \\ 0 & \text{otherwise} \end{cases}
 
-    :math:`d(i, j)` counts the edges on the shortest path from :math:`j` to :math:`i`, whatever their weights. This is the mask
-    :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
-    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that ends after :math:`K` edges, on any graph. Powers of the
-    adjacency matrix also count walks that come back, and this mask does not. It suits sparse graphs and few hops. It lists the
-    pairs of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
+    :math:`d(i, j)` counts the edges on the shortest path from :math:`j` to :math:`i`, and ignores edge weights. This is the
+    mask :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that vanishes beyond :math:`K` edges, on any graph. Unlike
+    powers of the adjacency matrix, it does not count walks that return. It suits sparse graphs and few hops. It lists the pairs
+    of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
-        max_hops (int): The largest number of edges :math:`K`, from 0. (default: :obj:`2`)
+        max_hops (int): The largest distance :math:`K \ge 0`. (default: :obj:`2`)
         f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
-            :math:`d = h \bmod (K + 1)`. All other numbers start at 0.02. With :obj:`"decay"`, all heads start with
-            :math:`f_d = 2^{-d}`. Balls are the default because they are the safest: they are by far the best on two tasks on
-            trees, and close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`,
-            :obj:`accuracy_meshes.md`).
-            (default: :obj:`"balls"`)
+            :math:`d = h \bmod (K + 1)`. In both cases, all other entries start at 0.02. With :obj:`"decay"`, all heads
+            start with :math:`f_d = 2^{-d}`. Balls are the default because they are clearly the best on two tasks on trees, and
+            close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`,
+            :obj:`accuracy_meshes.md`). (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
-            initial numbers are above 0. (default: :obj:`None`)
+            initial values are above 0. (default: :obj:`None`)
         flow (str): :obj:`"source_to_target"`, as in PyG: paths to node :math:`i` follow the edges; or
             :obj:`"target_to_source"`: they go against the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range. When the mask is bound, if more than :math:`2^{26}` pairs of nodes are
-            within :math:`K` edges.
+        ValueError: If an argument is outside its range, or more than :math:`2^{26}` pairs of nodes are within :math:`K` edges.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
@@ -126,13 +124,13 @@ class HopMask(LogarithmicMask):
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
 def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
-    r"""Returns the pairs of nodes at each distance, as loads 1 of walks that take the shortest path."""
+    r"""Returns the pairs of nodes at each distance, as walks with load 1 along the shortest path."""
 
     def refuse(count: int) -> None:
         raise ArgumentError(
             'max_hops',
-            f'{max_hops} hops on a graph with about {count:,} pairs of nodes that are as near',
-            f'up to {_MOST:,} pairs: fewer hops, or masks that list no pairs, as PowerSeriesMask and GRFMask',
+            f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance',
+            f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs',
         )
 
     size, count = pattern.num_rows, count_within(pattern, max_hops)

@@ -44,24 +44,24 @@ class HypercubeStructure(MaskStructure):
 
 class HypercubeMask(Mask):
     r"""The heat kernel :math:`\exp(-\lambda \mathbf{L})` of the hypercube :math:`\{0, 1\}^n`, up to a factor that cancels in
-    normalised attention, from `"Diffusion Kernels on Graphs and Other Discrete Input Spaces"
+    normalized attention, from `"Diffusion Kernels on Graphs and Other Discrete Input Spaces"
     <https://www.ml.cmu.edu/research/dap-papers/kondor-diffusion-kernels.pdf>`_ (Sec. 4.4):
 
     .. math::
         M_{ij} = \tanh(\lambda)^{\mathrm{Hamming}(i, j)}
 
-    A product takes :math:`n` steps over the nodes, :math:`O(N \log N)`. All of its terms are positive, so rounding errors do
-    not grow. The mask ignores edges.
+    A product takes :math:`n` passes over the nodes, :math:`O(N \log N)`. All terms are positive, so rounding errors do not
+    grow. The mask ignores edges.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        dim (int): The number of bits :math:`n`: every graph has :math:`2^n` nodes, whose positions in binary are their
-            coordinates. (default: :obj:`1`)
-        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one or :obj:`[heads]`, above 0, learned as
-            the softplus of the parameter. (default: :obj:`1.0`)
+        dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes. The coordinates of a node are the binary
+            digits of its index. (default: :obj:`1`)
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,
+            learned as the softplus of the parameter. (default: :obj:`1.0`)
 
     Raises:
-        ValueError: If an argument is outside its range, or a graph has another number of nodes.
+        ValueError: If an argument is outside its range, or a graph does not have :math:`2^n` nodes.
 
     Shapes:
         - **input:** graphs with :math:`2^n` nodes each

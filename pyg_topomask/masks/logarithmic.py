@@ -9,17 +9,17 @@ from pyg_topomask.masks.base import Mask
 
 
 class LogarithmicMask(Mask):
-    r"""A mask that learns either numbers or their logarithms. Logarithms keep the numbers above 0. The state dictionary says
-    which of the two it holds, so that it can be loaded into a mask that began with the other.
+    r"""A mask that learns either numbers or their logarithms. Logarithms keep the numbers above 0. The state dictionary records
+    the choice, so a mask with the other choice can load it.
     """
 
-    #: Whether logarithms are learned.
+    #: Whether the mask learns logarithms.
     positive: bool
     _begins_positive: bool
     initial: Tensor
 
     def _begin(self, initial: Tensor, positive: bool) -> None:
-        r"""Keeps the numbers that :meth:`reset_parameters` sets."""
+        r"""Stores the initial values of :meth:`reset_parameters`."""
         self._begins_positive = self.positive = positive
         self.initial = initial
 
@@ -31,7 +31,7 @@ class LogarithmicMask(Mask):
                 parameter.copy_(self.initial.log() if self.positive else self.initial)
 
     def _numbers(self, parameter: Tensor) -> Tensor:
-        r"""Returns the numbers that a parameter stands for, in float32 or better."""
+        r"""Returns the numbers that a parameter encodes, at least in float32."""
         numbers = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
         return numbers.exp() if self.positive else numbers
 

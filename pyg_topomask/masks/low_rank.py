@@ -1,4 +1,4 @@
-r"""Masks of low rank, and the block of ones that keeps the graphs of a batch apart."""
+r"""Low-rank masks, and the mask of ones within each graph."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operat
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and where the
-    nodes of each graph begin.
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and the
+    first node of each graph.
     """
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -34,7 +34,7 @@ class LowRankStructure(MaskStructure):
             if ptr.numel() == 2:
                 per_node = weighted.sum(0, keepdim=True)
             else:
-                # In float64: these sums run over whole graphs, one row after the other.
+                # In float64, because these sums run sequentially over whole graphs.
                 sums = x.new_zeros(ptr.numel() - 1, *x.shape[1:], dtype=torch.float64).index_add(0, index, weighted.double())
                 per_node = sums.to(x.dtype).index_select(0, index)
             out = out + left[..., rank, None] * per_node
@@ -50,13 +50,13 @@ class LowRankStructure(MaskStructure):
 
 
 def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
-    r"""Binds a mask of low rank, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph and 0 across. A product
-    costs :math:`O(N r)`.
+    r"""Binds a low-rank mask: :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph, and 0 between graphs. A
+    product costs :math:`O(N r)`.
 
     Args:
         graph (Graph): The graphs.
         left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
-        right (torch.Tensor): :math:`\mathbf{B}`, of one of these shapes.
+        right (torch.Tensor): :math:`\mathbf{B}`, with one of these shapes.
 
     Raises:
         ValueError: If the factors do not fit each other or the nodes.
@@ -92,7 +92,7 @@ class PackingMask(Mask):
     on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
-        M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are of one graph, else } 0
+        M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are in the same graph, else } 0
 
     A product is a sum over each graph and takes :math:`O(N)`.
 
@@ -121,7 +121,7 @@ class PackingMask(Mask):
 
 
 class LowRankMask(Mask):
-    r"""A mask of given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
+    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
 
     The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
 
@@ -130,7 +130,7 @@ class LowRankMask(Mask):
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         left (torch.Tensor or str): :math:`\mathbf{A}`, :obj:`[N, r]` or :obj:`[N, heads, r]`. (default: :obj:`"mask_left"`)
-        right (torch.Tensor or str): :math:`\mathbf{B}`, of one of these shapes. (default: :obj:`"mask_right"`)
+        right (torch.Tensor or str): :math:`\mathbf{B}`, with one of these shapes. (default: :obj:`"mask_right"`)
 
     Raises:
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
@@ -171,7 +171,7 @@ class LowRankMask(Mask):
                 factor.copy_(self.get_buffer(f'initial_{name}'))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
-        for name in self._names:  # once for each graph: a GPU is waited for
+        for name in self._names:  # once per graph, because it synchronizes with the GPU
             check_entries(name, self._factor(graph, name))
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
@@ -203,9 +203,9 @@ class LowRankMask(Mask):
 
 class LearnedFeaturesMask(Mask):
     r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph. It is the ablation "fully
-    learnable features" of `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. Each position in the graph has its
-    features, so use the mask for graphs whose nodes come in one fixed order, such as the pixels of images.
+    learnable features" in `"Linear Transformer Topological Masking with Graph Random Features"
+    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. The features belong to positions in
+    the graph, so the nodes of all graphs must have the same fixed order, such as the pixels of images.
 
     A product takes :math:`O(N \, \text{rank})`.
 
@@ -238,7 +238,7 @@ class LearnedFeaturesMask(Mask):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        # Entries of M start around 1: as unmasked attention, with noise that tells the features apart.
+        # Entries of M start near 1, as in unmasked attention, with noise that distinguishes the features.
         scale = self.features.size(-1) ** -0.5
         torch.nn.init.normal_(self.features, mean=scale, std=0.1 * scale)
 

@@ -1,4 +1,4 @@
-r"""Graph node kernels as power series, and the modulations whose convolutions they are."""
+r"""Graph node kernels as power series, and their modulations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyg_topomask.errors import ArgumentError
 
 __all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
 
-# A warning compares the series with this many terms, and is given if more than this share of their sum is left out.
+# The number of terms that a warning considers, and the share of their sum that may be omitted without a warning.
 _TERMS, _LEFT_OUT = 256, 0.1
 
 
@@ -56,7 +56,7 @@ def deconvolve(alpha: Tensor) -> Tensor:
         torch.Tensor: :math:`f`, :obj:`[*, K + 1]`.
 
     Raises:
-        ValueError: If an :math:`\alpha_0` is not positive, or only by rounding, so that :math:`f_0` would be zero or not real.
+        ValueError: If an :math:`\alpha_0` is not positive beyond rounding errors.
 
     Example:
         >>> deconvolve(torch.tensor([1.0, 2.0, 1.0]))
@@ -66,7 +66,7 @@ def deconvolve(alpha: Tensor) -> Tensor:
 
 
 def deconvolved(argument: str, alpha: Tensor) -> Tensor:
-    r"""Returns :func:`deconvolve` of a series that an argument of another name holds."""
+    r"""Calls :func:`deconvolve` for an argument of a different name."""
     refusal = ArgumentError(
         argument, alpha.tolist(), 'series whose first coefficient is above 0, beyond rounding, since f_0 = sqrt(alpha_0)'
     )
@@ -77,7 +77,7 @@ def deconvolved(argument: str, alpha: Tensor) -> Tensor:
         crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
         f.append((alpha[..., k] - crossed) / (2 * f[0]))
     series = torch.stack(f, dim=-1)
-    # The first coefficient may be this small, if f is not large then.
+    # The first coefficient may be this small if f is not large.
     rounding, largest = torch.finfo(series.dtype).eps, alpha.abs().amax(-1)
     if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.square().amax(-1) <= largest)).any()):
         raise refusal
@@ -90,20 +90,20 @@ def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
 
 
 def _heat(order: int, scale: float = 1.0) -> list[float]:
-    r"""The heat kernel :math:`\exp(-t \tilde{\mathbf{L}})` with time :math:`t` the scale."""
+    r"""The heat kernel :math:`\exp(-t \tilde{\mathbf{L}})` with scale :math:`t`."""
     check_not_negative(scale=scale)
     return _exponential(order, scale, math.exp(-scale))
 
 
 def _diffusion(order: int, scale: float = 1.0) -> list[float]:
-    r"""The diffusion kernel :math:`\exp(-\sigma^2 \tilde{\mathbf{L}} / 2)` with :math:`\sigma` the scale."""
+    r"""The diffusion kernel :math:`\exp(-\sigma^2 \tilde{\mathbf{L}} / 2)` with scale :math:`\sigma`."""
     check_not_negative(scale=scale)
     return _heat(order, scale**2 / 2)
 
 
 def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> list[float]:
-    r"""The d-regularised Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with :math:`\sigma` the
-    scale; the series converges for spectral radii below :math:`1 + \sigma^{-2}`.
+    r"""The d-regularized Laplacian kernel :math:`(\mathbf{I} + \sigma^2 \tilde{\mathbf{L}})^{-d}` with scale
+    :math:`\sigma`. The series converges for spectral radii below :math:`1 + \sigma^{-2}`.
     """
     check_not_negative(scale=scale, d=d)
     ratio = scale**2 / (1 + scale**2)
@@ -111,7 +111,7 @@ def _regularized_laplacian(order: int, scale: float = 1.0, d: float = 1.0) -> li
 
 
 def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
-    r"""The p-step random walk kernel :math:`(a \mathbf{I} - \tilde{\mathbf{L}})^p` with :math:`a \ge 2` the scale."""
+    r"""The p-step random walk kernel :math:`(a \mathbf{I} - \tilde{\mathbf{L}})^p` with scale :math:`a \ge 2`."""
     check_not_negative(scale=scale, p=p)
     if scale < 2:
         raise ArgumentError('scale', scale, 'finite numbers from 2')
@@ -122,8 +122,8 @@ def _random_walk(order: int, scale: float = 2.0, p: float = 2) -> list[float]:
 
 
 def _cosine(order: int, scale: float = math.pi / 4) -> list[float]:
-    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with :math:`s` the scale; with :math:`s = \pi / 4` it is the inverse
-    cosine kernel of Smola and Kondor, who name it after its regulariser.
+    r"""The kernel :math:`\cos(s \tilde{\mathbf{L}})` with scale :math:`s`. With :math:`s = \pi / 4`, it is the inverse cosine
+    kernel of Smola and Kondor, who name it after its regularizer.
     """
     check_not_negative(scale=scale)
     # cos(s (1 - w)) = cos(s) cos(s w) + sin(s) sin(s w)
@@ -146,7 +146,7 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
     r"""Returns the coefficients :math:`\alpha_0, \dots, \alpha_K` of a graph node kernel as a power series of
     :math:`\mathbf{W} = \mathbf{I} - \tilde{\mathbf{L}}` (`"Linear Transformer Topological Masking with Graph Random Features"
     <https://arxiv.org/abs/2410.03462>`_, Eq. 4; `"Kernels and Regularization on Graphs"
-    <https://people.cs.uchicago.edu/~risi/papers/SmolaKondor.pdf>`_): with :math:`\tilde{\mathbf{L}}` the symmetric normalised
+    <https://people.cs.uchicago.edu/~risi/papers/SmolaKondor.pdf>`_): with :math:`\tilde{\mathbf{L}}` the symmetric normalized
     Laplacian, :math:`\mathbf{W}` has :obj:`normalization="sym"`.
 
     ========================= =========================================================== =================================
@@ -160,11 +160,11 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
     ``inverse_cosine``        the same, under Smola and Kondor's name                     ``scale`` :math:`s = \pi / 4`
     ========================= =========================================================== =================================
 
-    Parameters are finite and not negative, :math:`a` is at least 2 and :math:`p` whole.
+    Parameters are finite and nonnegative, :math:`a` is at least 2, and :math:`p` is an integer.
 
     Args:
-        name (str): The kernel, also with its scale and other parameters as in :obj:`"heat:0.5"` and
-            :obj:`"random_walk:2:p=3"`, as a YAML gives it.
+        name (str): The kernel. The name may include the scale and other parameters, as in :obj:`"heat:0.5"` and
+            :obj:`"random_walk:2:p=3"`.
         order (int): The largest power :math:`K`.
         **parameters: The kernel's parameters.
 
@@ -203,7 +203,7 @@ def _series(argument: str, name: str, order: int, parameters: Mapping[str, float
 
 
 def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
-    r"""Returns the kernel and the parameters of a name as :obj:`"random_walk:2:p=3"`."""
+    r"""Parses a name such as :obj:`"random_walk:2:p=3"` into the kernel and its parameters."""
     kernel, *words = name.split(':')
     pairs = [word.split('=') if '=' in word else ['scale', word] for word in words]
     try:
@@ -217,16 +217,15 @@ def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
 
 
 def named_series(argument: str, name: str, order: int, limit: str, squared: bool = False) -> Tensor:
-    r"""Returns the series of the kernel that an argument of a mask names, or, if the mask squares it, the :math:`f` whose
-    square it is. Warns if the mask has no room for all powers of the kernel: for any of a polynomial, or for more than a tenth
-    of the sum of the coefficients of a series.
+    r"""Returns the series of a named kernel, or its modulation :math:`f` if the mask squares the series. Warns if the mask
+    omits a power of a polynomial, or more than a tenth of the sum of the coefficients of an infinite series.
 
     Args:
         argument (str): The argument of the mask.
         name (str): The kernel.
         order (int): The largest power.
-        limit (str): The argument of the mask that sets it.
-        squared (bool): If set to :obj:`True`, the mask has the square of the series that is returned.
+        limit (str): The argument of the mask that sets the largest power.
+        squared (bool): If set to :obj:`True`, the mask squares the returned series.
             (default: :obj:`False`)
     """
     series = _series(argument, name, order, {})
@@ -262,8 +261,8 @@ def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor,
 
 
 def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
-    r"""Returns the modulation :math:`f` whose convolution with itself is the series of a graph node kernel, so that graph
-    random features estimate that kernel.
+    r"""Returns the modulation :math:`f` of a graph node kernel. Graph random features with this modulation estimate the
+    kernel, because the convolution of :math:`f` with itself is the series of the kernel.
 
     Args:
         name (str): The kernel, see :func:`kernel_series`.
@@ -281,8 +280,8 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
 def series_parameter(
     argument: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
 ) -> Tensor:
-    r"""Checks the initial value of a learnable series, one number for :obj:`each` from 0, of another :obj:`dtype` where one is
-    given, and returns it as floats of shape :obj:`[heads, length]`.
+    r"""Checks the initial value of a learnable series, and returns it as floats of shape :obj:`[heads, length]`, optionally
+    converted to :obj:`dtype`. :obj:`each` names the index of the series in errors.
     """
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
@@ -295,8 +294,8 @@ def series_parameter(
 
 
 def one_hop_per_head(heads: int, length: int) -> Tensor:
-    r"""Returns the series with which each head starts at another hop, :obj:`[heads, length]`: 1 for the power
-    :math:`h \bmod \text{length}` of head :math:`h`, and 0.02 for all others, so that they can grow.
+    r"""Returns initial values that start each head at a different hop, :obj:`[heads, length]`: 1 for the power
+    :math:`h \bmod \text{length}` of head :math:`h`, and 0.02 for all other powers, so that they can grow.
     """
     series = torch.full((heads, length), 0.02)
     series[torch.arange(heads), torch.arange(heads) % length] = 1.0
@@ -304,9 +303,9 @@ def one_hop_per_head(heads: int, length: int) -> Tensor:
 
 
 def nested_balls(heads: int, length: int) -> Tensor:
-    r"""Returns the series with which head :math:`h` of :math:`H` starts with all powers up to
-    :math:`\lfloor K (h + 1) / H \rfloor`, :obj:`[heads, length]` with :obj:`length` :math:`= K + 1`: 1 for these, and 0.02 for
-    all others, so that they can grow.
+    r"""Returns initial values for nested neighborhoods, :obj:`[heads, length]` with :obj:`length` :math:`= K + 1`: 1 up to
+    the power :math:`\lfloor K (h + 1) / H \rfloor` in head :math:`h` of :math:`H`, and 0.02 for all other powers, so that they
+    can grow.
     """
     farthest = (length - 1) * torch.arange(1, heads + 1) // heads
     return torch.where(torch.arange(length) <= farthest.unsqueeze(1), 1.0, 0.02)
@@ -318,10 +317,10 @@ def decaying(heads: int, length: int) -> Tensor:
 
 
 def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
-    r"""Returns whether the logarithms of a series are learned: as asked, or for :obj:`None` where all numbers are above 0.
+    r"""Returns whether to learn the logarithms of a series. :obj:`None` means to learn them if all numbers are above 0.
 
     Raises:
-        ValueError: If :obj:`positive` is asked for and a number is not above 0.
+        ValueError: If :obj:`positive` is :obj:`True` and a number is not above 0.
     """
     possible = bool((initial > 0).all())
     if positive and not possible:

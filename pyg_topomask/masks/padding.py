@@ -1,4 +1,4 @@
-r"""Masks that leave padded nodes out."""
+r"""Masks that exclude padded nodes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class PaddingMask(Mask):
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
-        M_{ij} = v_i v_j \text{ for nodes of one graph, else } 0, \qquad v_i = 1 \text{ if node } i \text{ is valid, else } 0
+        M_{ij} = v_i v_j \text{ for nodes of the same graph, else } 0, \qquad v_i = 1 \text{ if node } i \text{ is valid, else }
+        0
 
     No node attends to padded nodes, and the output of padded nodes is 0. The mask has rank 1 within a graph, so you can
-    multiply any mask by it: :obj:`mask * PaddingMask()` leaves the padded nodes out.
+    multiply any mask by it: :obj:`mask * PaddingMask()` excludes the padded nodes.
 
     A product takes :math:`O(N)`.
 
@@ -33,7 +34,7 @@ class PaddingMask(Mask):
         valid (str): The name of a boolean node attribute of the data, :obj:`[N]`. (default: :obj:`"valid"`)
 
     Raises:
-        ValueError: If the data lacks the attribute, or it is not boolean or does not fit the nodes.
+        ValueError: If the attribute is missing, is not boolean, or does not fit the nodes.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`valid` :math:`(|\mathcal{V}|)`

@@ -15,24 +15,24 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
-# Rows whose entries are counted to estimate those of all.
+# The number of rows sampled to estimate the number of entries.
 _SAMPLED = 64
-# Entries that take as many multiplications as one of a product with the series does, with 16 features and channels.
+# Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
 _WORTH = 8
-# Entries of all powers together up to which they are listed without being asked for by name: about a gigabyte.
+# The largest number of entries of all powers to list by default, about a gigabyte.
 _MOST = 2**24
 
 
 def power_entries(
     graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, cost: int
 ) -> SparseEntries | None:
-    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k`. The entries of each power are listed once
-    per graph, if an estimate says that they are few, and the coefficients of each head combine them. If they are many, they
-    are listed when they are called for.
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k`. If an estimate says
+    that the powers have few entries, they are listed once per graph, and the coefficients of each head combine them. Otherwise,
+    they are listed on demand.
 
     Args:
         graph (Graph): The graphs, which keep the list.
-        settings (Hashable): What :math:`\mathbf{W}` depends on, beside the graph.
+        settings (Hashable): The settings that :math:`\mathbf{W}` depends on.
         pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
         value (torch.Tensor): The entries, :obj:`[nnz]`.
         coefficients (torch.Tensor): :math:`\alpha`, :obj:`[H, K + 1]`.
@@ -40,7 +40,7 @@ def power_entries(
 
     Returns:
         SparseEntries, optional: :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the
-        call and the powers were not listed before.
+        call and the powers are not listed yet.
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
@@ -48,7 +48,7 @@ def power_entries(
         return None
     powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
     count = graph.prepared(('count', *key), partial(count_within, pattern, order))
-    # Those of most pairs are combined faster than listed.
+    # If most pairs have an entry, combining the powers is faster than listing the entries.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * cost:
         count = powers().pattern.nnz
@@ -57,13 +57,13 @@ def power_entries(
         listed = powers()
         return Entries(listed.pattern, listed.values(coefficients))
 
-    # Without a number, the edges route is taken by its name alone.
+    # Without a count, only route='edges' uses the entries.
     return SparseEntries(make, count if fits or count > MAX_ENTRIES else None)
 
 
 def count_within(pattern: SparsePattern, order: int) -> int:
-    r"""Returns about how many entries the powers up to an order have together, which are the pairs of nodes within as many
-    edges: those of a few rows, times the number of rows for each.
+    r"""Estimates the number of entries of the powers up to an order, which is the number of pairs of nodes within so many
+    edges, from a sample of rows.
     """
     size = pattern.num_rows
     if size == 0:
@@ -79,8 +79,8 @@ def count_within(pattern: SparsePattern, order: int) -> int:
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
 def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
-    r"""Returns the entries of :math:`\mathbf{W}^k` as the loads of walks of :math:`k` hops from the row to the column. They are
-    the numbers that walks estimate.
+    r"""Returns the entries of :math:`\mathbf{W}^k` as the loads of walks of :math:`k` hops from the row to the column. Random
+    walks estimate these loads.
     """
     size = pattern.num_rows
     powers = [csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))]

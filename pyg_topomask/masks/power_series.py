@@ -43,33 +43,33 @@ class PowerSeriesMask(LogarithmicMask):
         \mathbf{M} = \sum_{k=0}^{K} \alpha_k \mathbf{W}^k
 
     A product with :math:`\mathbf{M}` takes :math:`K` products with :math:`\mathbf{W}`, :math:`O(K E)`. If the powers have few
-    entries, they are listed once per graph, and attention goes along these entries. Small graphs on a CPU keep the blocks of
-    their powers. Gradients flow to the coefficients and to edge weights that require them. The coefficients of a kernel are
-    kept in float64. After :obj:`mask.double()`, :meth:`reset_parameters` sets them to that precision.
+    entries, they are listed once per graph, and attention runs along these entries. Small graphs on a CPU store the powers as
+    dense blocks. Gradients flow to the coefficients and to edge weights that require them. Initial coefficients of a kernel are
+    stored in float64. After :obj:`mask.double()`, :meth:`reset_parameters` restores them in this precision.
 
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
-        order (int): The largest power :math:`K`, from 0. (default: :obj:`4`)
+        order (int): The largest power :math:`K \ge 0`. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
-            name. :obj:`None` stands for :math:`\alpha_k = 2^{-k}`. A name is a kernel of
+            name. :obj:`None` is :math:`\alpha_k = 2^{-k}`. A name is a kernel of
             :func:`~pyg_topomask.masks.kernel_series`, such as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`.
-            A warning says if :obj:`order` leaves out a power of a polynomial or more than a tenth of a series. With
+            The mask warns if :obj:`order` omits a power of a polynomial or more than a tenth of a series. With
             :obj:`"hops"`, heads start at different hops: :math:`\alpha_k = 1` for :math:`k = h \bmod (K + 1)` in head
-            :math:`h`, and 0.02 for all others. (default: :obj:`None`)
+            :math:`h`, and :math:`\alpha_k = 0.02` otherwise. (default: :obj:`None`)
         parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with :math:`\alpha = f * f`
             (convolution). The mask is then positive semi-definite for symmetric :math:`\mathbf{W}`. :math:`f` has
-            :math:`\lfloor K / 2 \rfloor + 1` numbers, and an odd order is lowered by one. :obj:`coefficients` then holds
+            :math:`\lfloor K / 2 \rfloor + 1` entries, and an odd order is reduced by one. :obj:`coefficients` then sets
             :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, or :math:`f` itself for :obj:`"hops"`.
             (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
-            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a warning says if
-            the powers grow faster than the coefficients fall. (default: :obj:`"sym"`)
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, the mask warns if
+            the powers grow faster than the coefficients decay. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
-        positive (bool, optional): Learn the logarithm of the coefficients, which then stay above 0. Training is steadier.
-            :obj:`None` is :obj:`True` if all initial numbers are above 0. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of the coefficients, which then stay above 0. Training is more
+            stable. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
-            or :obj:`"target_to_source"`, that of the edges :math:`(i, j)`.
+            or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
@@ -180,18 +180,17 @@ class PowerSeriesMask(LogarithmicMask):
         )
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.extra_repr()})'  # without the mask that it is made from
+        return f'{type(self).__name__}({self.extra_repr()})'  # without a reference to the mask
 
 
 @torch.no_grad()
 def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:
-    r"""Warns where the terms of a power series of :math:`\mathbf{W}` still grow at the last, when a mask is first bound to a
-    graph.
+    r"""Warns when a mask is first bound to a graph, if the terms of its power series still grow at the largest power.
 
     Args:
         mask (Mask): The mask.
         graph (Graph): The graphs, which keep the spectral radius.
-        state (AdjacencyState): :math:`\mathbf{W}`, not normalised, without added self-loops.
+        state (AdjacencyState): :math:`\mathbf{W}`, not normalized, without added self-loops.
         series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
     """
     if state.weight.requires_grad:
@@ -208,7 +207,7 @@ def _check_growth(radius: float, series: Tensor) -> None:
     if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
         warnings.warn(
             f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
-            f'approach its limit there, and the largest power outweighs the others. Normalise W (normalization="sym") or '
+            f'approach its limit there, and the largest power outweighs the others. Normalize W (normalization="sym") or '
             f'scale the edge weights.',
             UserWarning,
             stacklevel=3,
@@ -227,7 +226,7 @@ def spectral_radius(pattern: SparsePattern, weight: Tensor, iterations: int = 50
     vector, radius = torch.ones(pattern.num_rows, 1, dtype=torch.float64, device=weight.device), 0.0
     value = weight.abs().double()
     for _ in range(iterations):
-        # Of W + I, whose dominant eigenvalue stands alone also on bipartite graphs.
+        # Of W + I, whose dominant eigenvalue is unique even on bipartite graphs.
         product = multiply(pattern.rowptr, pattern.col, value, vector) + vector
         radius = float(product.norm() / vector.norm()) - 1.0 if vector.numel() > 0 else 0.0
         vector = product / product.norm().clamp(min=1e-300)

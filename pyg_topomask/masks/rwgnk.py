@@ -37,8 +37,8 @@ _BLOCK = 2**23
 
 @dataclass(frozen=True)
 class ExpectedVisitsStructure(MaskStructure):
-    r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with :math:`\mathbf{F}` a power series and
-    :math:`\mathbf{S}` diagonal, nothing of it negative. Tensors: the diagonal, :obj:`[N, H]`, and those of a
+    r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with a power series :math:`\mathbf{F}` and a
+    diagonal :math:`\mathbf{S}`, all nonnegative. Tensors: the diagonal, :obj:`[N, H]`, and the tensors of a
     :class:`~pyg_topomask.ops.polynomial.PolynomialStructure`.
     """
 
@@ -57,19 +57,19 @@ class ExpectedVisitsStructure(MaskStructure):
 
 @dataclass(frozen=True)
 class ExpectedVisits:
-    r"""What infinitely many walks do: the probabilities of the hops, and :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`
-    for the rows of their powers, :obj:`[N, L + 1, L + 1]`, where norms need them.
+    r"""The limit of infinitely many walks: the transition probabilities, and :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`
+    for the rows of their powers, :obj:`[N, L + 1, L + 1]`, if norms need them.
     """
 
     hops: AdjacencyState
     gram: Tensor | None
-    #: The blocks of the graphs.
+    #: The mask blocks of the graphs.
     kept: dict[Hashable, Any] = field(default_factory=dict)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
 class RWGNKMask(Mask):
-    r"""The random walks graph-nodes kernel, which compares the nodes that two nodes' random walks visit, from `"From
+    r"""The random walks graph-nodes kernel, which compares the visits of the random walks of two nodes, from `"From
     block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5). Its
     entries are dot products of frequency vectors :math:`\mathbf{F}`, which hold the discounted visits of the walks:
 
@@ -80,23 +80,23 @@ class RWGNKMask(Mask):
 
     where :math:`\omega_l(i)` is the node of a walk from :math:`i` after :math:`l` hops, :math:`S_l = (1 - p_{halt})^l` is the
     probability that the walk makes :math:`l` hops, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`. Rows without
-    entries are zero, and walks end there. With :math:`\alpha = 1` the entries of the mask are cosines. With :math:`\alpha = 0`
-    on a :math:`d`-regular graph, and for walks without a largest length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with
-    :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs each
-    entry lies between the values for the smallest and the largest degree (Theorem 4.2). This holds for expectations, not
-    for samples.
+    edges are zero, and walks end there. With :math:`\alpha = 1`, the entries of the mask are cosines. With :math:`\alpha = 0`,
+    on a :math:`d`-regular graph, and for walks of unbounded length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with
+    :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs, each
+    entry is between the values for the smallest and the largest degree (Theorem 4.2). This holds for expectations, not for
+    samples.
 
     :obj:`num_walks` walks per node estimate the expectation. :obj:`num_walks=None` computes it exactly. Estimates with
-    :math:`\alpha = 0` are unbiased off the diagonal. On the diagonal they are unbiased with two independent ensembles, and
-    with one they are biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. Estimates with :math:`\alpha > 0` are
+    :math:`\alpha = 0` are unbiased off the diagonal. On the diagonal, they are unbiased with two independent ensembles. With
+    one ensemble, they are biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. Estimates with :math:`\alpha > 0` are
     biased by :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small
-    on the whole (by 6 % with 4 walks of a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
+    on average (by 6 % with 4 walks on a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
 
-    Small graphs on a CPU keep the blocks of the mask. The exact mask multiplies by sparse products in :math:`O(L E)`. With
+    Small graphs on a CPU store the mask as dense blocks. The exact mask uses sparse products in :math:`O(L E)`. With
     :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The
     memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
 
-    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data replace :obj:`num_walks`,
+    Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data override :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`. The mask ignores them with :obj:`num_walks=None`, and in training with
     :obj:`resample="forward"`. Their :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and :obj:`flow` must be the same as
     those of the mask. Stored walks need at least :obj:`max_walk_length` hops, and two ensembles for
@@ -106,16 +106,16 @@ class RWGNKMask(Mask):
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
         num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.0`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`3`)
         lam (float or torch.Tensor): The initial discount :math:`\lambda \ge 0`, a number or :obj:`[heads]`.
             (default: :obj:`1.0`)
-        alpha (float): The normalisation exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
+        alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
-        resample (str): :obj:`"never"` (walks are a function of :obj:`seed` and the graph alone) or :obj:`"forward"` (anew in
-            every forward pass in training mode). (default: :obj:`"never"`)
-        seed (int): The seed of walks that are not drawn anew. (default: :obj:`0`)
+        resample (str): :obj:`"never"` (walks depend only on :obj:`seed` and the graph) or :obj:`"forward"` (new walks in every
+            forward pass in training mode). (default: :obj:`"never"`)
+        seed (int): The seed of walks that are not resampled. (default: :obj:`0`)
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
@@ -167,7 +167,7 @@ class RWGNKMask(Mask):
                 f'{given.tolist()} with learnable={learnable}',
                 'finite numbers from 0, above 0 where their logarithm is learned',
             )
-        # Entries hold the product of two discounts.
+        # Entries contain the product of two discounts.
         limit = torch.finfo(torch.get_default_dtype()).max ** (1 / (2 * max_walk_length + 2))
         if bool((given > limit).any()):
             raise ArgumentError('lam', f'{given.tolist()} for walks of {max_walk_length} hops', f'numbers up to {limit:.3g}')
@@ -209,13 +209,13 @@ class RWGNKMask(Mask):
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
     ) -> ExpectedVisits | GRFState:
-        r"""Walks, or computes what walks do in expectation.
+        r"""Samples walks, or computes their expectation.
 
         Args:
             graph (Graph): The graphs.
             generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
-            transition (torch.Tensor, optional): Numbers :obj:`[E]` that the probabilities of the hops along the edges are
-                proportional to, in place of those of the mask's own :obj:`transition`; walks are then drawn anew.
+            transition (torch.Tensor, optional): Unnormalized transition probabilities of the edges, :obj:`[E]`, that override
+                :obj:`transition` of the mask. New walks are then sampled.
                 (default: :obj:`None`)
         """
         settings = self.walk_settings
@@ -272,18 +272,18 @@ class RWGNKMask(Mask):
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
     def _powers(self, discounts: Tensor) -> Tensor:
-        r"""Returns the powers of the discount that those of two walks multiply to, :obj:`[heads, 2L + 1]`."""
+        r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
     def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns the normalised frequency vectors, :obj:`[H, nnz]`."""
+        r"""Returns the normalized frequency vectors, :obj:`[H, nnz]`."""
         return walks.values(discounts) * self._scale(walks, discounts).t().index_select(1, walks.pattern.row)
 
     def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns what frequency vectors are multiplied by, :obj:`[N, H]`."""
+        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
         # Walks visit their start node, so no norm is below 1.
         squares = walks.squares.to(discounts.dtype) @ self._powers(discounts).t()
-        return squares.clamp(min=1.0) ** (-self.alpha / 2)  # nodes that no walk starts from have none
+        return squares.clamp(min=1.0) ** (-self.alpha / 2)  # nodes without walks have none
 
     def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:
         pattern, discounts = state.hops.pattern, self.discounts
@@ -327,7 +327,7 @@ def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
 
 
 def _weighted(graph: Graph, weight: Tensor) -> Graph:
-    r"""Returns the same graph with other edge weights."""
+    r"""Returns the same graph with different edge weights."""
     return Graph(graph.edge_index, graph.num_nodes, weight, graph.batch, graph.num_graphs)
 
 

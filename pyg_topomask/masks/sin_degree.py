@@ -1,4 +1,4 @@
-r"""Masks of the degrees of both ends, by the sine of their learned centralities."""
+r"""Masks of the degrees of two nodes, by the sine of their learned centralities."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pyg_topomask.operators import MaskOperator
 
 __all__ = ['SinDegreeMask']
 
-# Buckets that double in width above `max_degree`, enough for any 64-bit number of edges.
+# Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63
 
 
 class SinDegreeMask(Mask):
-    r"""The relative degree centrality, a sine of the learned centralities of two nodes, from `"Masked Graph Transformer for
+    r"""The relative degree centrality, the sine of learned centralities of two nodes, from `"Masked Graph Transformer for
     Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 10 and 11). The mask is exact. It has rank 2
     and entries in :math:`(0, 1]`:
 
@@ -33,16 +33,16 @@ class SinDegreeMask(Mask):
         + \cos \tfrac{\pi z_i}{4} \sin \tfrac{\pi z_j}{4}, \qquad z_i = \sigma(\mathbf{w}^{\top} \mathbf{e}_{\deg(i)})
 
     with a learned embedding :math:`\mathbf{e}` of each degree, which all heads share, and a projection :math:`\mathbf{w}` for
-    each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees are in buckets that double
-    in width, and the degrees of a bucket share an embedding. The number of parameters does not grow with the data.
+    each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees share
+    an embedding per bucket, and buckets double in width. The number of parameters does not grow with the data.
 
-    The embedding of a degree that training never saw has no meaning. In evaluation, such a degree takes the embedding of the
-    nearest degree seen in training, and the smaller one of two equally near degrees. The distance to a bucket is the distance
-    to its nearest degree. A mask that was never trained uses the embedding of each degree.
+    A degree that does not occur in training has an untrained embedding. In evaluation, it uses the embedding of the nearest
+    degree seen in training, and of the smaller degree in a tie. The distance to a bucket is the distance to its nearest degree.
+    An untrained mask uses the embedding of each degree.
 
-    The mask learns the offset of each embedding from its initial value. Weight decay therefore draws an embedding back to its
-    initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are those
-    whose offset is not zero. In distributed training they are the degrees of all processes, because these share gradients.
+    The mask learns the offset of each embedding from its initial value. Weight decay therefore pulls an embedding back to its
+    initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are the
+    degrees with a nonzero offset. In distributed training, they include the degrees of all processes, which share gradients.
 
     A product takes :math:`O(N)`.
 
@@ -50,20 +50,20 @@ class SinDegreeMask(Mask):
         heads (int): The number of heads. (default: :obj:`1`)
         max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
-        flow (str, optional): The edges of a node that count as its degree. With :obj:`"source_to_target"` they point at it,
-            and it receives messages along them in PyG. With :obj:`"target_to_source"` they leave it. With :obj:`None` both
-            count. On undirected graphs the first two agree, and :obj:`None` doubles the degrees. Each edge counts one,
-            whatever its weight. (default: :obj:`"source_to_target"`)
-        degree_attr (str, optional): The node attribute that holds the degrees. Without it, the mask counts them. Subgraphs
+        flow (str, optional): The edges that count as the degree of a node: incoming edges with
+            :obj:`"source_to_target"`, outgoing edges with :obj:`"target_to_source"`, or both with :obj:`None`. On undirected
+            graphs, the first two agree, and :obj:`None` doubles the degrees. Edge weights are ignored. (default:
+            :obj:`"source_to_target"`)
+        degree_attr (str, optional): The node attribute with the degrees. Without it, the mask computes them. Subgraphs
             sampled by a loader need it. (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the attribute is missing or holds other than integers from 0.
+        ValueError: If an argument is outside its range, or the attribute is missing or does not contain nonnegative integers.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`offset` :math:`(R, D)` for :math:`R` degrees and buckets and embeddings of size :math:`D`,
+        - **parameters:** :obj:`offset` :math:`(R, D)` for :math:`R` degrees and buckets, and embeddings of size :math:`D`,
           :obj:`weight` :math:`(H, D)`
 
     Example:
@@ -127,7 +127,7 @@ class SinDegreeMask(Mask):
         return torch.bincount(row, minlength=graph.num_nodes)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
-        # Sines of the table: there are fewer degrees than nodes.
+        # Sines of the table, which has fewer rows than there are nodes.
         angles = self._angles()
         table = torch.cat([angles.sin(), angles.cos()], dim=1)
         left = F.embedding(self._row(state), table).view(-1, 2, self.heads).transpose(1, 2)
@@ -143,26 +143,26 @@ class SinDegreeMask(Mask):
             torch.Tensor: :obj:`[..., heads]`.
 
         Raises:
-            ValueError: If a degree is no integer from 0.
+            ValueError: If a degree is not a nonnegative integer.
         """
         _check_degree('degree', degree)
         return self._angles()[self._row(degree.long())] * (4 / math.pi)
 
     def _angles(self) -> Tensor:
-        r"""Returns :math:`\pi z / 4` of every row of the embedding and every head."""
+        r"""Returns :math:`\pi z / 4` for every row of the embedding and every head."""
         dtype = torch.promote_types(self.offset.dtype, torch.float32)
         with torch.autocast(device_type=self.offset.device.type, enabled=False):
             return (self.embedding.to(dtype) @ self.weight.to(dtype).t()).sigmoid() * (math.pi / 4)
 
     def _row(self, degree: Tensor) -> Tensor:
-        r"""Returns the row of the embedding of each degree, in evaluation that of the nearest one seen in training."""
+        r"""Returns the embedding row of each degree. In evaluation, it is the row of the nearest degree seen in training."""
         row = degree.clamp(max=self.max_degree) + torch.bucketize(degree, self.bounds, right=True)
         if self.training:
             return row
         seen = self.seen
         rows = torch.arange(seen.numel(), device=seen.device)
         last = rows[-1]
-        # The last row seen up to each and the first from each on, by running extrema; beyond the table where there is none.
+        # The last seen row up to each row and the first from it on, by running extrema, outside the table if there is none.
         below = torch.where(seen, rows, -1).cummax(0).values[row]
         above = torch.where(seen, rows, last + 1).flip(0).cummin(0).values.flip(0)[row]
         smallest = torch.cat([rows[: self.max_degree + 1], self.bounds])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.checks import check_shape
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
@@ -13,7 +14,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['sparse_operator']
 
-#: The products of masks that there are, for errors.
+#: The supported products of masks, for errors.
 ENTRYWISE_PRODUCTS = (
     'products with a mask of low rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, '
     'for all heads or each'
@@ -21,7 +22,8 @@ ENTRYWISE_PRODUCTS = (
 
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
-    r"""Binds a sparse mask given by its entries, none of them between two graphs of the batch. A product costs :math:`O(nnz)`.
+    r"""Binds a sparse mask given by its entries, which must not connect different graphs of the batch. A product costs
+    :math:`O(nnz)`.
 
     Args:
         graph (Graph): The graphs.
@@ -37,17 +39,18 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         tensor([[[0., 3.],
                  [0., 0.]]])
     """
+    check_shape(('heads', pattern.nnz), value=value)
     product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
     entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)
     return MaskOperator(graph.segments, value.size(0) if heads is None else heads, product, entries=entries)
 
 
 def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
-    r"""Returns the entrywise product of two sparse masks bound to the same graphs: that of the entries that both have.
+    r"""Returns the entrywise product of two sparse masks bound to the same graphs, over their common entries.
 
     Args:
-        left (MaskOperator): The one.
-        right (MaskOperator): The other.
+        left (MaskOperator): The first mask.
+        right (MaskOperator): The second mask.
 
     Raises:
         ValueError: If one of them has no entries.

@@ -1,4 +1,4 @@
-r"""Stochastic relative positional encodings as masks of low rank."""
+r"""Stochastic relative positional encodings as low-rank masks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ['StochasticRPEMask']
 
 
 class StochasticRPEMask(Mask):
-    r"""Relative positions in a sequence, which random features estimate, from `"From block-Toeplitz matrices to differential
-    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.4), with the sinusoidal encoding of `"Relative Positional
-    Encoding for Transformers with Linear Complexity" <https://arxiv.org/abs/2105.08399>`_ (Sec. 2.2). In expectation
+    r"""A function of relative positions in a sequence, estimated by random features, from `"From block-Toeplitz matrices to
+    differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.4), with the sinusoidal encoding of
+    `"Relative Positional Encoding for Transformers with Linear Complexity" <https://arxiv.org/abs/2105.08399>`_ (Sec. 2.2). In
+    expectation,
 
     .. math::
         M_{ij} = \exp(N_{ij}), \qquad N_{ij} = \sum_k g_k^2 \cos(2 \pi f_k (i - j) + \theta_k)
@@ -32,7 +33,7 @@ class StochasticRPEMask(Mask):
     <https://arxiv.org/abs/2009.14794>`_, Lemma 1). The mask has low rank and positive entries. Its variance grows with
     :math:`\exp(2 \sum_k g_k^2)`.
 
-    The random projection is a function of the seed; :meth:`redraw` draws another.
+    The random projection depends only on the seed. :meth:`redraw` draws a new one.
 
     A product takes :math:`O(N \, \text{num\_features})`.
 
@@ -76,7 +77,7 @@ class StochasticRPEMask(Mask):
 
     def reset_parameters(self) -> None:
         torch.nn.init.constant_(self.gain, self.initial_gain)
-        # Periods from 4 nodes to 4 * 2^num_sines, and phases that make the node itself the maximum.
+        # Periods from 4 to 4 * 2^num_sines nodes. The phases put the maximum at the node itself.
         periods = 4.0 * 2.0 ** torch.arange(self.frequency.size(1), device=self.frequency.device)
         with torch.no_grad():
             self.frequency.copy_(periods.reciprocal())
@@ -97,7 +98,7 @@ class StochasticRPEMask(Mask):
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         dtype = torch.promote_types(self.gain.dtype, torch.float32)
-        # Turns in float64: those of float32 would differ by whole radians far into a sequence.
+        # In float64, because in float32, angles far into a sequence would be wrong by whole radians.
         turns = state.double().view(-1, 1, 1) * self.frequency.double()
         angle = 2 * math.pi * (turns - turns.detach().floor())
         return low_rank_operator(graph, self._features(angle + self.phase, dtype), self._features(angle, dtype))

@@ -19,7 +19,7 @@ from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
 
 __all__ = ['ToeplitzMask']
 
-# Numbers in the table of a head.
+# The largest number of entries in the table of a head.
 _LARGEST = 2**28
 
 
@@ -32,30 +32,30 @@ class ToeplitzMask(LogarithmicMask):
 
     for nodes at the positions :math:`\mathbf{p}` of a grid. The mask learns :math:`\xi`, a function of the offset, or
     :math:`f`, a function of the length of the shortest path. The matrix is :math:`d`-level block-Toeplitz. Fourier transforms
-    multiply by it in :math:`O(N \log N)` time and :math:`O(N)` memory.
+    compute products with it in :math:`O(N \log N)` time and :math:`O(N)` memory.
 
-    The nodes of a graph are the points of its grid, with the last dimension running fastest. The shape of the grid is
-    :obj:`data.grid_shape`. :class:`~pyg_topomask.transforms.AddGridShape` and :class:`~pyg_topomask.transforms.ToGridGraph`
-    store it. With :obj:`shape_dims=1` the shape may be missing, and the nodes of each graph are then on a line. The graphs of a
-    batch may have different shapes. The mask ignores edges.
+    The nodes of a graph are the points of its grid, in row-major order. :class:`~pyg_topomask.transforms.AddGridShape` and
+    :class:`~pyg_topomask.transforms.ToGridGraph` store the shape of the grid as :obj:`data.grid_shape`. With
+    :obj:`shape_dims=1`, the shape may be missing, and the nodes of each graph are then on a line. The graphs of a batch may
+    have different shapes. The mask ignores edges.
 
-    Entries have the rounding error of the transforms, relative to the whole grid. Rows that weigh less than this error count as
-    rows without weight. On a CPU in float32, up to 128 offsets that are not zero (:obj:`beyond="zero"`) are summed without
-    transforms. This is faster and has no such error.
+    Entries have the rounding error of the transforms, relative to the whole grid. Rows with a total weight below this error
+    count as zero rows. On a CPU in float32, up to 128 nonzero offsets (:obj:`beyond="zero"`) are summed without transforms.
+    This is faster and has no such error.
 
     Args:
         heads (int): The number of heads, each with its own table. (default: :obj:`1`)
         shape_dims (int): The number of dimensions :math:`d` of the grids. (default: :obj:`2`)
         kind (str): :obj:`"offset"` for a table of signed offsets, :obj:`[2 w_1 + 1, ..., 2 w_d + 1]`, or :obj:`"distance"` for
             a table of distances, :obj:`[w + 1]`. (default: :obj:`"offset"`)
-        window (int or sequence of int): The largest offset :math:`w` in the table, for all dimensions or for each. With
+        window (int or sequence of int): The largest offset :math:`w` in the table, one number or one per dimension. With
             :obj:`"distance"`, the largest distance. (default: :obj:`8`)
         beyond (str): The entry of pairs beyond the window: :obj:`"clip"` for the value at the end of the window, or
             :obj:`"zero"`. (default: :obj:`"clip"`)
-        periodic (bool): Join the ends of every dimension. The matrix is then circulant. Positions differ by the shorter way
-            around, and by :math:`-n / 2` if both ways are equally long. (default: :obj:`False`)
-        initial (torch.Tensor or str, optional): The initial table, of the shape above, with or without the heads before it.
-            :obj:`None` stands for ones. :obj:`"tanh"`, or with its parameter :obj:`"tanh:0.5"`, stands for
+        periodic (bool): Wrap around in every dimension. The matrix is then circulant. The offset of two positions is the
+            shorter way around, and :math:`-n / 2` if both ways are equally long. (default: :obj:`False`)
+        initial (torch.Tensor or str, optional): The initial table, of the shape above, with or without a leading
+            dimension for heads. :obj:`None` is a table of ones. :obj:`"tanh"`, or with its parameter :obj:`"tanh:0.5"`, is
             :math:`\tanh(\lambda)^{\mathrm{dist}}`. This is the heat kernel on hypercubes (see
             :class:`~pyg_topomask.masks.HypercubeMask`), and on no other grid. (default: :obj:`None`)
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
@@ -106,7 +106,7 @@ class ToeplitzMask(LogarithmicMask):
         self.window = windows
         size = math.prod(self._table_shape())
         if size > _LARGEST:
-            # Grids have few dimensions: of many, it is their number that makes the table large.
+            # With many dimensions, their number makes the table large, not the window.
             name, value = ('shape_dims', shape_dims) if shape_dims > 3 else ('window', window)
             raise ArgumentError(
                 name,
@@ -141,7 +141,7 @@ class ToeplitzMask(LogarithmicMask):
         return table.expand(self.heads, *shape).clone()
 
     def _distance(self, shape: tuple[int, ...]) -> Tensor:
-        r"""The distance that each entry of the table stands for."""
+        r"""The distance of each entry of the table."""
         if self.kind == 'distance':
             return torch.arange(shape[0])
         offsets = torch.meshgrid(*(torch.arange(-w, w + 1) for w in self.window), indexing='ij')
@@ -155,7 +155,7 @@ class ToeplitzMask(LogarithmicMask):
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Tensor]:
         shapes = self._shapes(graph)
-        # Not torch.unique, which on CPUs compares rows one tensor at a time.
+        # Not torch.unique, which is slow for rows on CPUs.
         distinct, inverse = np.unique(shapes.cpu().numpy(), axis=0, return_inverse=True)
         group = torch.from_numpy(inverse.reshape(-1)).to(graph.device)
         size = shapes.prod(1)

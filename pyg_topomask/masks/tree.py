@@ -1,4 +1,4 @@
-r"""Functions of the distance in trees as masks."""
+r"""Masks of the distance in trees."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ Plan = tuple[MaskStructure, Sequence[Tensor]]
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 # The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
-# The largest |b|. Attention divides by exp(b) again, and needs a part of the range of float32.
+# The largest |b|. Attention divides by exp(b) again, and needs part of the range of float32.
 _LARGEST = 40.0
 
 
 @dataclass(frozen=True, eq=False)
 class TreeState:
-    r"""The forest that a :class:`TreeMask` is bound to, and the length of the edge from each node to its parent, :obj:`[N]`."""
+    r"""The forest of a :class:`TreeMask`, and the length of the edge from each node to its parent, :obj:`[N]`."""
 
     forest: Forest
     length: Tensor
@@ -47,7 +47,7 @@ class TreeState:
         r"""Roots and contracts the forest of a graph.
 
         Raises:
-            ValueError: If there is a cycle.
+            ValueError: If the graph has a cycle.
         """
         return cls._measured(graph, Forest.from_edges(graph.edge_index, graph.num_nodes))
 
@@ -63,20 +63,20 @@ class TreeState:
         return float(self.length.detach().min()) if self.length.numel() > 0 else 0.0
 
     def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
-        r"""Returns how to multiply by the named method, worked out at the first call."""
+        r"""Returns the plan of a multiplication method, computed at the first call."""
         if name not in self._plans:
             self._work_out(name, make)
         return self._plans[name]
 
     @torch.compiler.disable  # torch.compile would read NumPy as Python
     def _work_out(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> None:
-        with torch.inference_mode(False):  # kept, and perhaps trained with later
+        with torch.inference_mode(False):  # kept, and possibly used in training later
             self._plans[name] = make(self.forest, self.length.device)
 
     def store(self, data: Data) -> None:
-        r"""Stores the forest on the data of one graph, under names and in sizes that PyG batches and slices correctly."""
+        r"""Stores the forest on the data of one graph, in a form that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        # PyG treats a tensor with as many rows as there are nodes or edges as one of their attributes, and slices it.
+        # PyG slices a tensor with as many rows as nodes or edges as if it were a node or edge attribute.
         stored = forest.num_nodes
         while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
             stored += 1
@@ -88,10 +88,10 @@ class TreeState:
 
     @classmethod
     def load(cls, graph: Graph) -> TreeState | None:
-        r"""Returns the forest stored on the data that :obj:`graph` was made from, or :obj:`None`.
+        r"""Returns the forest stored on the data of :obj:`graph`, or :obj:`None`.
 
         Raises:
-            ValueError: If the data has changed since it was stored.
+            ValueError: If the data has changed since the forest was stored.
         """
         stored = {name: graph.get(name) for name in _NAMES}
         missing = [name for name, value in stored.items() if value is None]
@@ -121,46 +121,46 @@ class TreeState:
 class TreeMask(Mask):
     r"""A learnable function of the distance between two nodes of a tree, from `"From block-Toeplitz matrices to differential
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.3 and 6, App. A.8 and A.11). Nodes of different trees do
-    not attend to each other. With :obj:`kind="exp"` (Lemma 3.5)
+    not attend to each other. With :obj:`kind="exp"` (Lemma 3.5),
 
     .. math::
         M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b), \qquad a = -\mathrm{softplus}(\alpha) < 0
 
     where the edge weights are lengths of at least 0, and a distance is the sum of the lengths along the path. A product takes
-    :math:`O(N)`, by one pass from the leaves to the roots and one back (Eq. 11 and 16 with :math:`e^{aW}` in place of
-    :math:`e^{W}`, and with :math:`e^b` in :math:`s_i`). The passes follow a contraction of the trees in :math:`O(\log N)`
-    rounds, so long paths take no longer than stars. Gradients flow to edge weights that require them.
+    :math:`O(N)`, with one pass from the leaves to the roots and one pass back (Eq. 11 and 16 with :math:`e^{aW}` in place of
+    :math:`e^{W}`, and with :math:`e^b` in :math:`s_i`). Contracting the trees takes :math:`O(\log N)` rounds, so
+    long paths take no longer than stars. Gradients flow to edge weights that require them.
 
-    With :obj:`kind="distance"` (Lemmas 6.1 and 6.2)
+    With :obj:`kind="distance"` (Lemmas 6.1 and 6.2),
 
     .. math::
         M_{ij} = f(\min(\mathrm{dist}(i, j), L))
 
-    for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))` by
-    sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or
-    :math:`O(N \log^2 N)` by separators and fast Fourier transforms, whichever is less.
+    for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))`
+    with sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or :math:`O(N \log^2 N)`
+    with separators and fast Fourier transforms, whichever is less.
 
-    Edges count in both directions, even if only one direction is given. The shortest of several edges between two nodes
-    counts. Self-loops do not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the
-    data, and computes it if there is none.
+    Edges count in both directions, even if only one direction is given. Of parallel edges, the shortest counts. Self-loops do
+    not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data,
+    and computes it otherwise.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
         kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
-        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False` it
-            may have any sign, if rounding errors stay below :math:`10^{-3}`. They may grow by :math:`\exp(2 a \,
+        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False`, it
+            may have any sign if rounding errors stay below :math:`10^{-3}`. They may grow by :math:`\exp(2 a \,
             \mathrm{diam})`. (default: :obj:`-1.0`)
         b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`, from -40 to 40. (default: :obj:`0.0`)
-        max_distance (int): The number of hops :math:`L` beyond which :math:`f` is constant. (default: :obj:`16`)
-        f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` for
+        max_distance (int): The largest distance :math:`L`. Beyond it, :math:`f` is constant. (default: :obj:`16`)
+        f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` is
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
             :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
 
     Raises:
-        ValueError: If an argument is outside its range. When the mask is bound, if the graph has a cycle, an edge weight is
-            negative with :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
+        ValueError: If an argument is outside its range, the graph has a cycle, an edge weight is negative with
+            :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -283,7 +283,7 @@ class TreeMask(Mask):
 
 
 def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:
-    r"""Raises an error where an argument of the other kind differs from its default."""
+    r"""Raises an error if an argument of the other kind differs from its default."""
     exp, distance = {'a': (a, -1.0), 'b': (b, 0.0)}, {'max_distance': (max_distance, 16)}
     unused = distance | {'f': (f, None), 'method': (method, 'auto')} if kind == 'exp' else exp
     other = 'distance' if kind == 'exp' else 'exp'
@@ -294,7 +294,7 @@ def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
-    r"""Checks numbers for each head, and returns them in float64, :obj:`[heads]`."""
+    r"""Checks one number per head, and returns them in float64, :obj:`[heads]`."""
     check_numbers(**{name: given})
     given = torch.as_tensor(given, dtype=torch.float64).detach()
     if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):

@@ -34,15 +34,15 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         {\sum_{j'} \hat{\Phi}_{ij'} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_{j'})}, \qquad
         \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    The factor :math:`n` in line 11 of the algorithm is left out, because it cancels.
+    The layer omits the factor :math:`n` in line 11 of the algorithm, because it cancels.
 
-    Time and memory are :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most.
+    Time and memory are :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
 
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or arguments exclude each other.
+        ValueError: If an argument is outside its range, or arguments conflict.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -25,8 +25,8 @@ __all__ = ['ExplicitAttention']
 
 
 class ExplicitAttention(MessagePassing, ABC):
-    r"""Base class of multi-head attention over a sparse set of pairs of nodes. :obj:`return_attention_weights=True` returns
-    its coefficients. :class:`torch_geometric.explain.AttentionExplainer` can read them too.
+    r"""Base class of multi-head attention over a sparse set of pairs of nodes. :obj:`return_attention_weights=True` also
+    returns its coefficients. :class:`torch_geometric.explain.AttentionExplainer` can read them.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
@@ -38,9 +38,9 @@ class ExplicitAttention(MessagePassing, ABC):
         val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
-        flow (str): The direction of attention along the edges of the graph, as in message passing: with
-            :obj:`"source_to_target"` the target of an edge attends to its source, with :obj:`"target_to_source"` the source
-            to the target. (default: :obj:`"source_to_target"`)
+        flow (str): The direction of attention along the edges. With :obj:`"source_to_target"`, as in PyG, the target of an
+            edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target. (default:
+            :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If the heads do not divide the channels, or a size or probability is out of range.
@@ -97,14 +97,14 @@ class ExplicitAttention(MessagePassing, ABC):
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without keeping coefficients where that is cheaper."""
+        r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without storing the coefficients if this is cheaper."""
 
     @abstractmethod
     def coefficients(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        r"""Returns the distinct pairs :math:`(i, j)`, ascending, :obj:`[2, nnz]`, and the coefficients :math:`\alpha_{ij}` of
-        the heads, :obj:`[nnz, H]`.
+        r"""Returns the distinct pairs :math:`(i, j)` in ascending order, :obj:`[2, nnz]`, and the coefficients
+        :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
         """
 
     def forward(
@@ -125,13 +125,13 @@ class ExplicitAttention(MessagePassing, ABC):
                 (default: :obj:`None`, those of :obj:`graph`)
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above.
+            graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above.
                 (default: :obj:`None`)
-            generator (torch.Generator, optional): The source of random numbers of attention that draws any.
+            generator (torch.Generator, optional): The source of random numbers, if the attention uses any.
                 (default: :obj:`None`)
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs
-                :obj:`(j, i)` of a source :math:`j` of messages, which is attended to, and a target :math:`i`, which attends,
-                :obj:`[2, nnz]`, and :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
+                :obj:`(j, i)` in which target :math:`i` attends to source :math:`j`, :obj:`[2, nnz]`, and the coefficients
+                :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
@@ -144,7 +144,7 @@ class ExplicitAttention(MessagePassing, ABC):
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False', verb='is')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])
-        # An explainer reads off what belongs to the edges in their order: they go first, the other pairs follow.
+        # An explainer expects the edges first, in their order. The other pairs follow.
         first, rest = _split(pairs, *graph.row_and_col(self.flow))
         order = torch.cat([first, rest])
         shown = torch.nn.functional.pad(alpha, (0, 0, 0, 1))[order]  # -1 is the row of zeros
@@ -162,13 +162,13 @@ class ExplicitAttention(MessagePassing, ABC):
 
 
 class SparseMaskAttention(ExplicitAttention):
-    r"""Base class of multi-head attention over the entries of a sparse mask: node :math:`i` attends to the nodes :math:`j` with
+    r"""Base class of multi-head attention over the entries of a sparse mask. Node :math:`i` attends to the nodes :math:`j` with
     an entry :math:`M_{ij}`.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads.
-        mask (Mask): A mask with sparse entries, with as many heads or one that all share.
+        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share.
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
@@ -211,7 +211,7 @@ class SparseMaskAttention(ExplicitAttention):
 
 
 def _split(pairs: Tensor, row: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns the position of the pair of each edge, -1 for none or where an equal edge comes earlier, and the other pairs."""
+    r"""Returns the position of the pair of each edge (-1 for missing pairs and for duplicate edges), and the other pairs."""
     if pairs.size(1) == 0:
         return pairs.new_full((row.numel(),), -1), pairs.new_empty(0)
     size = int(torch.cat([pairs.flatten(), row, col]).max()) + 1

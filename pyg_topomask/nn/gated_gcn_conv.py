@@ -21,8 +21,8 @@ __all__ = ['GatedGCNConv']
 
 
 class GatedGCNConv(MessagePassing):
-    r"""The gated graph convolution of `"Residual Gated Graph ConvNets" <https://arxiv.org/abs/1711.07553>`_ as GraphGPS
-    defines it under the name :obj:`CustomGatedGCN`. It also updates the edge features:
+    r"""The gated graph convolution of `"Residual Gated Graph ConvNets" <https://arxiv.org/abs/1711.07553>`_ in the form of
+    GraphGPS's :obj:`CustomGatedGCN`. It also updates the edge features:
 
     .. math::
         \mathbf{\hat{e}}_{ij} &= \mathbf{D} \mathbf{x}_i + \mathbf{E} \mathbf{x}_j + \mathbf{C} \mathbf{e}_{ij}
@@ -36,7 +36,7 @@ class GatedGCNConv(MessagePassing):
     The layer takes :math:`O(N + E)`.
 
     Args:
-        channels (int): Size of each node's and of each edge's features.
+        channels (int): Size of the node features and of the edge features.
         dropout (float): Dropout probability of both outputs. (default: :obj:`0.0`)
         act (str or callable): The activation function. (default: :obj:`"relu"`)
         residual (bool): Add the input to the output. (default: :obj:`True`)
@@ -66,7 +66,7 @@ class GatedGCNConv(MessagePassing):
         self.dropout = dropout
         self.residual = residual
         self.act: Callable[[Tensor], Tensor] = activation_resolver(act)
-        self.lin_self = Linear(channels, channels)  # A to E of the formula
+        self.lin_self = Linear(channels, channels)  # A to E in the equation
         self.lin_neighbor = Linear(channels, channels)
         self.lin_edge = Linear(channels, channels)
         self.lin_target = Linear(channels, channels)
@@ -113,7 +113,7 @@ class GatedGCNConv(MessagePassing):
         return target_i + source_j + edge_attr
 
     def message(self, value_j: Tensor, edge: Tensor) -> Tensor:
-        # Sums in half precision would lose the small gates.
+        # Sums in half precision would lose small gates.
         gate = edge.to(torch.promote_types(edge.dtype, torch.float32)).sigmoid()
         return torch.cat([gate * value_j, gate], dim=-1)
 

@@ -1,4 +1,4 @@
-r"""A GPS layer that takes any attention."""
+r"""A GPS layer with any attention."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ __all__ = ['TopoGPSConv']
 
 class TopoGPSConv(GPSConv):
     r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_
-    with the attention of your choice. Local message passing and global attention run side by side, each with a residual
-    connection and a norm. An MLP follows their sum. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and
-    :obj:`attn`.
+    with any attention layer. Local message passing and global attention run in parallel, each with a residual connection
+    and a norm. An MLP follows their sum. The arguments are those of :class:`torch_geometric.nn.GPSConv`, and :obj:`attn`.
 
     Args:
         channels (int): Size of each input sample.
         conv (MessagePassing, optional): The local message passing layer. If it returns :obj:`(x, edge_attr)`, as
-            :class:`~pyg_topomask.nn.GatedGCNConv` does, it updates the edge features, and must bring its own dropout and
-            residual connection.
+            :class:`~pyg_topomask.nn.GatedGCNConv` does, it updates the edge features, and must include dropout and a residual
+            connection.
         heads (int, optional): The number of heads of PyG's own attention. It does not apply to :obj:`attn`.
             (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
@@ -44,17 +43,17 @@ class TopoGPSConv(GPSConv):
             :obj:`None` for no global attention. (default: :obj:`"multihead"`)
         attn_kwargs (dict, optional): Arguments of PyG's own attention. (default: :obj:`None`)
         attn (torch.nn.Module, optional): An attention layer called as
-            :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, in place of PyG's own.
+            :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, which replaces PyG's own.
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If :obj:`attn` is no module, does not return :obj:`channels` channels, or comes with arguments of PyG's
-            own attention, or if the heads of PyG's own attention do not divide the channels.
+        ValueError: If :obj:`attn` is not a module, does not return :obj:`channels` channels, or is combined with arguments of
+            PyG's own attention, or if the heads of PyG's own attention do not divide the channels.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
           :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F)`, or with a :obj:`conv` that updates edge features
+        - **output:** node features :math:`(|\mathcal{V}|, F)`, or if :obj:`conv` updates edge features
           :math:`((|\mathcal{V}|, F), (|\mathcal{E}|, D))`
 
     Example:
@@ -85,28 +84,27 @@ class TopoGPSConv(GPSConv):
         check_whole(1, channels=channels, heads=heads)
         check_probability(dropout=dropout)
         if attn_type not in (None, 'multihead', 'performer'):
-            remedy = f'an attention of this package is an argument attn, as attn=GRFAttention({channels}, heads=4)'
+            remedy = f'an attention of this package is an argument attn, for example attn=GRFAttention({channels}, heads=4)'
             raise ArgumentError('attn_type', repr(attn_type), 'None, "multihead" and "performer", attentions of PyG', remedy)
         if conv is not None and not isinstance(conv, Module):
-            raise ArgumentError('conv', repr(conv), f'None and a local layer, as GCNConv({channels}, {channels})')
+            raise ArgumentError('conv', repr(conv), f'None and a local layer, for example GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
-            raise ArgumentError('attn', repr(attn), f'a module, as GRFAttention(channels={channels})', verb='is')
+            raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention(channels={channels})', verb='is')
         if isinstance(attn, Mask):
-            wrapped = (
-                f'a layer under it, as MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
-            )
+            layer = f'MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
+            wrapped = f'a layer under it, for example {layer}'
             raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped, verb='is')
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
         replaced = attn is not None or attn_type is None
         if replaced and attn_kwargs:
-            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG takes here', 'None', verb='is')
+            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None', verb='is')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
-            raise ArgumentError('heads', f'{heads} beside attn, which has {attn.heads}', 'those, and 1')
+            raise ArgumentError('heads', f'{heads} with attn, which has {attn.heads} heads', f'1 and {attn.heads}')
         if not replaced:
             check_heads(heads, channels)
-        # PyG's layer always makes an attention: ours, or none, takes the place of the smallest one it can make.
+        # PyG's layer always creates an attention. Create the smallest one, and replace it.
         super().__init__(
             channels,
             conv,
@@ -148,16 +146,17 @@ class TopoGPSConv(GPSConv):
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            edge_index (torch.Tensor or SparseTensor): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`: those of :obj:`conv`,
-                and of :obj:`attn` where there is no :obj:`graph`.
+            edge_index (torch.Tensor or SparseTensor): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`, for :obj:`conv`, and
+                for :obj:`attn` if :obj:`graph` is not given.
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph, optional): Passed on to :obj:`attn`, so that layers share what masks prepare.
+            graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
-            **kwargs: Passed on to :obj:`conv`; :obj:`edge_weight` to :obj:`attn`, and to a :obj:`conv` that takes it.
+            **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
+                it.
 
         Returns:
-            torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the updated edge
-            features where :obj:`conv` updates them.
+            torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
+            features if :obj:`conv` updates them.
         """
         if isinstance(graph, Graph):
             graph.check_layer(self)
@@ -196,7 +195,7 @@ class TopoGPSConv(GPSConv):
 
 
 def _takes(conv: Module, name: str) -> bool:
-    r"""Whether the layer may be called with the keyword argument."""
+    r"""Whether the layer takes the keyword argument."""
     parameters = inspect.signature(conv.forward).parameters
     return name in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 

@@ -14,7 +14,7 @@ __all__ = ['GRFAttention']
 
 @options_of(GRFMask, MaskedLinearAttention, without=['mask'])
 class GRFAttention(MaskedLinearAttention):
-    r"""Linear attention masked by a learnable function of the weighted adjacency matrix, which random walks estimate, from
+    r"""Linear attention masked by a learnable function of the weighted adjacency matrix, estimated by random walks, from
     `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Algorithm 1).
     The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`:
 
@@ -23,16 +23,16 @@ class GRFAttention(MaskedLinearAttention):
         {\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    The layer uses the walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored if it gets
-    :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :class:`~pyg_topomask.masks.GRFMask` lists the options
-    that must agree with those of stored walks.
+    With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by
+    :class:`~pyg_topomask.transforms.AddGraphRandomFeatures`. Otherwise, it samples the walks.
+    :class:`~pyg_topomask.masks.GRFMask` lists the options that must agree with those of stored walks.
 
-    Time and memory are :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most, with any number of edges.
+    Time and memory are :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops, for any number of edges.
 
     Args:
 
     Raises:
-        ValueError: If an argument is outside its range, or arguments exclude each other.
+        ValueError: If an argument is outside its range, or arguments conflict.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -26,7 +26,7 @@ EXTRA_EDGES = (None, 'input', 'expander', 'both')
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each node, in each head, to the :math:`k` nodes of its graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
-    <https://arxiv.org/abs/2604.03815>`_. Section and equation numbers are those of the thesis "Bringing k-MIP Attention to
+    <https://arxiv.org/abs/2604.03815>`_. Section and equation numbers refer to the thesis "Bringing k-MIP Attention to
     Graph Transformers" (here Sec. 4.1, Eq. 4.2 to 4.8):
 
     .. math::
@@ -34,7 +34,7 @@ class KMIPAttention(ExplicitAttention):
         K_i = \underset{j}{\operatorname{argtop}_k} \, \mathbf{q}_i^{\top} \mathbf{k}_j, \qquad
         a_{ij} = \operatorname{softmax}_{j \in K_i} \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d}
 
-    Graphs of at most :math:`k` nodes get full attention. The search is exact and takes :math:`O(N^2)` time, see
+    On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
     :math:`k` scores, but not through the choice of keys. Second derivatives are not supported.
 
@@ -46,31 +46,31 @@ class KMIPAttention(ExplicitAttention):
         val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
-        backend (str): How to search, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
-        similarity (str): What the search and the scores measure (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
+        backend (str): The search backend, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
+        similarity (str): The score (Sec. 7.2): :obj:`"dot"`, :obj:`"cosine"` or
             :obj:`"distance"`, which is minus half of the squared distance. (default: :obj:`"dot"`)
-        k_start (int, optional): Begin training with this :math:`k`, and go to :obj:`k` geometrically in :obj:`k_steps`
-            backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
-        k_steps (int): The length of this schedule in backward passes. The state dictionary holds the progress.
+        k_start (int, optional): Start training with this :math:`k`, and change it geometrically to :obj:`k` within
+            :obj:`k_steps` backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
+        k_steps (int): The length of this schedule in backward passes. The state dictionary stores the progress.
             (default: :obj:`10000`)
-        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` keys drawn uniformly. Keys that
-            are drawn twice count once. (default: :obj:`0.0`)
-        extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"`, or
-            :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
-        expander_degree (int): The number of neighbors in the expander, even. (default: :obj:`6`)
+        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` uniformly sampled keys.
+            Duplicates count once. (default: :obj:`0.0`)
+        extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"` graph,
+            or of :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
+        expander_degree (int): The number of neighbors in the expander graph, even. (default: :obj:`6`)
         diversity (float): In training, the weight of a term in the loss: the squared coefficient of variation of the attention
-            that the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Its gradient enters every backward
-            pass, so your training loop does not add it. Gradient scalers and gradient accumulation do not scale it.
-            (default: :obj:`0.0`)
+            that the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Every backward pass adds its gradient,
+            so your training loop must not add it. Gradient scalers and gradient accumulation do not scale it. (default:
+            :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
-        deterministic (bool): Break ties between equal scores in favor of the first nodes, with every backend.
+        deterministic (bool): Break ties in favor of the first nodes, with every backend.
             (default: :obj:`False`)
-        seed (int): The seed of the expander. (default: :obj:`0`)
+        seed (int): The seed of the expander graph. (default: :obj:`0`)
         flow (str): The direction of attention along the input graph. With :obj:`"source_to_target"`, as in PyG, :math:`i`
-            attends to :math:`j` if there is an edge :math:`(j, i)`. With :obj:`"target_to_source"` it does if there is an edge
+            attends to :math:`j` if there is an edge :math:`(j, i)`. With :obj:`"target_to_source"`, it does if there is an edge
             :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:
@@ -80,7 +80,7 @@ class KMIPAttention(ExplicitAttention):
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
           :math:`(|\mathcal{V}|)` *(optional)*
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`, with 0 where a head has not chosen a pair
+          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`. The coefficient is 0 if a head has not selected the pair
 
     Example:
         >>> attention = KMIPAttention(16, heads=4, k=2)
@@ -137,7 +137,7 @@ class KMIPAttention(ExplicitAttention):
 
     @property
     def current_k(self) -> int:
-        r"""The number of keys at this point of the schedule."""
+        r"""The number of keys at the current step of the schedule."""
         if self.k_start is None or self.step >= self.k_steps:
             return self.k
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
@@ -183,16 +183,16 @@ class KMIPAttention(ExplicitAttention):
         r"""Returns the queries and keys whose inner products are the scores."""
         size = q.size(-1)
         q, k = inner_product_features(q, k, graph.segments.ptr, self.similarity)
-        if q.size(-1) != size:  # attention divides by the root of the size of what it is given
+        if q.size(-1) != size:  # attention divides by the square root of this size
             q = q * (q.size(-1) / size) ** 0.5
         return q, k
 
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
-        r"""Returns the queries and keys whose inner products are the scores, and the pairs to attend along."""
+        r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         q, k = self._features(q, k, graph)
         num = min(self.current_k, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
-        if torch.compiler.is_compiling():  # the search then does not look at numbers
+        if torch.compiler.is_compiling():  # the search then does not read values
             index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
         else:
             try:
@@ -209,14 +209,14 @@ class KMIPAttention(ExplicitAttention):
 
     @torch.compiler.disable
     def _count(self, k: Tensor) -> None:
-        r"""Goes on in the schedule when keys get their gradient: once, also where the forward pass is run again for it."""
+        r"""Advances the schedule when keys receive their gradient, once even if the forward pass is recomputed."""
         k.register_hook(self._advance)
 
     def _advance(self, grad: Tensor) -> None:
         self.step += 1
 
     def _entries(self, index: Tensor, valid: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
-        r"""Returns the pairs of the search and those to be added."""
+        r"""Returns the pairs of the search and the added pairs."""
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)
@@ -247,17 +247,17 @@ class KMIPAttention(ExplicitAttention):
         return edges
 
     def _with_diversity(self, x: Tensor, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
-        r"""Returns :obj:`x`, in training with the gradient of the diversity term."""
+        r"""Returns :obj:`x`, and adds the gradient of the diversity term in training."""
         if not self.training or self.diversity == 0:
             return x
         result: Tensor = _AddLoss.apply(x, self.diversity * self._unevenness(alpha, entries, graph))
         return result
 
     def _unevenness(self, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
-        r"""Returns the squared coefficient of variation of the attention that nodes receive, averaged."""
+        r"""Returns the mean squared coefficient of variation of the attention that nodes receive."""
         segments = graph.segments
         received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha)
-        # The nodes of a graph receive one on average.
+        # The nodes of a graph receive 1 on average.
         variance = (received.view(-1, self.heads) - 1).square().sum(1)
         graphs = (segments.sizes > 0).sum().clamp(min=1)
         return (variance / segments.sizes[segments.index]).sum() / (graphs * self.heads)
@@ -273,7 +273,7 @@ class KMIPAttention(ExplicitAttention):
 
 
 class _AddLoss(torch.autograd.Function):
-    r"""The first argument, with the gradient of the sum of the loss and the second."""
+    r"""Returns the first argument. Its backward pass also adds the gradient of the second argument."""
 
     @staticmethod
     def forward(ctx: Any, out: Tensor, loss: Tensor) -> Tensor:

@@ -21,29 +21,29 @@ __all__ = ['MaskedLinearAttention']
 
 
 class MaskedLinearAttention(torch.nn.Module):
-    r"""Multi-head linear attention whose scores are multiplied by a topological mask, from `"Linear Transformer Topological
+    r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, s_{ij} \, \mathbf{W}_v \mathbf{x}_j}{\sum_j M_{ij} \, s_{ij}},
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
-    Time and memory are linear in the number of nodes if multiplication by the mask is. Nodes attend only within their graph.
-    The output for a graph does not depend on the other graphs of a batch. An edge :math:`(j, i)` lets node :math:`i` attend
-    to node :math:`j`, as messages flow in PyG. The :obj:`flow` of the mask can reverse this.
+    Time and memory are linear in the number of nodes if products with the mask are. Nodes attend only within their graph, and
+    the output for a graph does not depend on the other graphs of a batch. As in PyG, an edge :math:`(j, i)` lets node
+    :math:`i` attend to node :math:`j`. The :obj:`flow` of the mask can reverse this.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
-        mask (Mask, optional): The mask, with as many heads, or one that all share; :obj:`None` is unmasked linear attention
-            within each graph. (default: :obj:`None`)
+        mask (Mask, optional): The mask, with :obj:`heads` heads, or one head that all share; :obj:`None` is unmasked linear
+            attention within each graph. (default: :obj:`None`)
         feature_map (str or FeatureMap): :math:`\phi`: a :class:`~pyg_topomask.feature_maps.FeatureMap`, or one of
             :obj:`"relu"`, :obj:`"elu"`, :obj:`"square"`, :obj:`"identity"`, :obj:`"focused"`, :obj:`"favor"`,
-            :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four may have a number of random features, as in
-            :obj:`"favor:64"`. (default: :obj:`"relu"`)
+            :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four take an optional number of random features,
+            as in :obj:`"favor:64"`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
-        route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
+        route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
 
@@ -112,10 +112,10 @@ class MaskedLinearAttention(torch.nn.Module):
                 (default: :obj:`None`, those of :obj:`graph`)
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above.
-                Layers that are given the same :class:`~pyg_topomask.graph.Graph` check it once, and share what masks
-                prepare. (default: :obj:`None`)
-            generator (torch.Generator, optional): The source of random numbers of masks that draw any.
+            graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above.
+                Layers that receive the same :class:`~pyg_topomask.graph.Graph` check it once, and share prepared masks.
+                (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers, if the mask uses any.
                 (default: :obj:`None`)
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
@@ -133,7 +133,7 @@ class MaskedLinearAttention(torch.nn.Module):
 
 
 def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> FeatureMap:
-    r"""Returns the feature map of a name, or the one given if its channels fit."""
+    r"""Returns the feature map with the given name, or the given feature map if its channels fit."""
     if isinstance(feature_map, FeatureMap):
         if feature_map.channels != channels:
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')

@@ -28,8 +28,8 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads.
-        mask (Mask): A mask with sparse entries that are not negative, or a sum or
-            :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Entries that are zero neither attend nor learn.
+        mask (Mask): A sparse mask with nonnegative entries, or a sum or
+            :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Zero entries get no attention and no gradient.
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
@@ -74,20 +74,20 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
 @options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive'])
 class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
-    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its own walks. With
-    :obj:`asymmetric=True` it attends to the nodes that its walks visit. The layer learns the logarithm of the modulation,
+    Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its walks. With
+    :obj:`asymmetric=True`, it attends to the nodes that its walks visit. The layer learns the logarithm of the modulation,
     so that the mask stays positive. Edge weights must be positive.
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
         \left( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} \right)
 
-    Time and memory are :math:`O(nnz)` in the number of entries of the mask.
+    Time and memory are :math:`O(nnz)` for :math:`nnz` entries of the mask.
 
     Args:
 
     Raises:
-        ValueError: If an argument is outside its range, arguments exclude each other, or an entry of the mask is negative.
+        ValueError: If an argument is outside its range, arguments conflict, or an entry of the mask is negative.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -1,4 +1,4 @@
-r"""Checks and arguments that all multi-head attention layers share."""
+r"""Shared checks and arguments of multi-head attention layers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from pyg_topomask.masks import Mask
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
-    r"""Returns the number of output channels, :obj:`channels` where none is given.
+    r"""Returns the number of output channels, by default :obj:`channels`.
 
     Args:
         channels (int): Size of each input sample, or :obj:`-1` for a lazy one.
         out_channels (int, optional): Size of each output sample.
         heads (int): The number of heads.
-        divide (bool): Whether the heads share the output channels out among them. (default: :obj:`True`)
+        divide (bool): Whether the heads divide the output channels among them. (default: :obj:`True`)
 
     Raises:
-        ValueError: If a number is outside its range, nothing says how many output channels there are, or the heads do not fit.
+        ValueError: If a number is outside its range, the number of output channels is unknown, or the heads do not fit.
     """
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
@@ -41,15 +41,15 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
 
 
 def check_heads(heads: int, channels: int) -> None:
-    r"""Raises a :class:`ValueError` unless so many heads can share the channels out among them."""
+    r"""Raises a :class:`ValueError` unless the number of heads divides the channels."""
     check_whole(1, heads=heads)
     if channels % heads != 0:
         raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 
 
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
-    r"""Raises a :class:`ValueError` unless node features have so many channels, :obj:`-1` for any number, and the data type of
-    the parameters; under autocast, any data type of floating point numbers.
+    r"""Raises a :class:`ValueError` unless node features have :obj:`channels` channels (:obj:`-1` for any number) and the data
+    type of the parameters. Under autocast, any floating point type is valid.
     """
     if not isinstance(x, Tensor):
         raise ArgumentError('x', type(x).__name__, 'the features of the nodes, a tensor [N, channels]')
@@ -64,7 +64,7 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
 
 
 def check_mask(mask: Mask, heads: int) -> None:
-    r"""Raises a :class:`ValueError` unless there is a mask with as many heads, or one that all share."""
+    r"""Raises a :class:`ValueError` unless the mask has :obj:`heads` heads, or one head that all share."""
     if not isinstance(mask, Mask):
         raise ArgumentError('mask', repr(mask), f'a Mask, as GRFMask(heads={heads})', verb='is')
     if mask.heads not in (1, heads):
@@ -72,13 +72,13 @@ def check_mask(mask: Mask, heads: int) -> None:
 
 
 def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
-    r"""Returns the options of a layer with a mask in place of those that are the mask's.
+    r"""Returns the options of a layer, with a mask created from the options of the mask.
 
     Args:
         mask (type): The class of the mask.
         heads (int): The number of heads.
         options (dict): The options of the mask and of the layer.
-        **decided (optional): What the layer decides of the mask.
+        **decided (optional): Options of the mask that the layer fixes.
     """
     names = inspect.signature(mask).parameters
     of_mask = {name: options[name] for name in options if name in names}
@@ -93,8 +93,8 @@ def as_graph(
     batch: Tensor | None = None,
     graph: Graph | Data | None = None,
 ) -> Graph:
-    r"""Returns the graph that the arguments of a layer's forward pass describe, :obj:`graph` where it is given, checked
-    against the node features and the others: they are the same, or :obj:`None`.
+    r"""Returns the graph of a layer's forward pass. If :obj:`graph` is given, checks that it fits the node features, and that
+    each other argument agrees with it or is :obj:`None`.
     """
     if graph is None:
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
@@ -106,7 +106,7 @@ def as_graph(
             'that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)',
             verb='is',
         )
-    # Those of the data that the graph was made from are the same objects; under torch.compile no others are looked at.
+    # Tensors of the graph's data are the same objects. torch.compile compares only identities.
     if not torch.compiler.is_compiling():
         looked_at = edge_index is not None and edge_index is not graph.edge_index and not is_sparse(edge_index)
         if looked_at and not _equal(edge_index, graph.edge_index):

@@ -29,10 +29,11 @@ class RWGNKAttention(MaskedLinearAttention):
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
-    The layer uses the walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored if it gets
-    :obj:`graph=Graph.from_data(data)`. Otherwise it draws the walks. :meth:`resample` makes the kernel dynamic.
+    With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by
+    :class:`~pyg_topomask.transforms.AddRandomWalkKernel`. Otherwise, it samples the walks. :meth:`resample` makes the kernel
+    dynamic.
 
-    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of :math:`L` hops at most.
+    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
 
     Args:
 
@@ -57,7 +58,7 @@ class RWGNKAttention(MaskedLinearAttention):
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Draws the walks of the dynamic kernel (App. A.5.2): a walker hops from node :math:`i` to node :math:`j` with the
+        r"""Samples the walks of the dynamic kernel (App. A.5.2). A walk hops from node :math:`i` to node :math:`j` with
         probability
 
         .. math::
@@ -65,34 +66,35 @@ class RWGNKAttention(MaskedLinearAttention):
             {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
 
         This is the current attention of the layer, masked by the adjacency matrix and averaged over the heads. If a head gives
-        all edges of a node weight 0, it takes them with equal probability. No gradient flows through the probabilities.
+        weight 0 to all edges of a node, they get equal probabilities. No gradient flows through the probabilities.
 
-        :obj:`graph` keeps the walks for this layer and for all layers whose masks have equal settings. Call this method on a
-        new :class:`~pyg_topomask.graph.Graph` once per epoch, and pass this graph to the layer in training and in evaluation.
-        Layers need different seeds if each is to walk by its attention. With :obj:`num_walks=None` the exact expectation of
-        such walks is computed.
+        :obj:`graph` stores the walks for all layers whose masks have equal settings. Call this method on a new
+        :class:`~pyg_topomask.graph.Graph` once per epoch, and pass this graph to the layer in training and in evaluation. Use
+        different seeds to give each layer walks by its own attention. With :obj:`num_walks=None`, the method computes the
+        exact expectation of such walks.
 
-        This method is for your training loop with the full batch, because walks belong to the graph that they were drawn on.
-        No option of a YAML calls it.
+        Use this method in full-batch training, because walks belong to one graph. No YAML option calls it.
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            graph (Graph): The graphs, made anew.
-            generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global one.
+            graph (Graph): A new graph.
+            generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
                 (default: :obj:`None`)
 
         Raises:
-            ValueError: If :obj:`graph` holds walks for this layer already, or cannot keep them, :obj:`x` does not fit, or the
-                layer draws walks in every forward pass.
+            ValueError: If :obj:`graph` already stores walks for this layer or cannot store walks, :obj:`x` does not fit, or
+                the layer samples walks in every forward pass.
         """
         if self.mask.resample != 'never':
-            raise ArgumentError('resample', f'{self.mask.resample!r}, which draws other walks anyway', '"never"', verb='is')
+            raise ArgumentError(
+                'resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"', verb='is'
+            )
         check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
             raise ArgumentError('graph', 'edge weights that require a gradient, on which no walks are kept', 'others')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.prepared(self.mask.settings(), lambda: state) is not state:
-            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'one made anew', verb='is')
+            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one', verb='is')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
@@ -111,7 +113,7 @@ class RWGNKAttention(MaskedLinearAttention):
 
 
 def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph) -> None:
-    r"""Raises a :class:`ValueError` unless the graph keeps walks, and the node features fit it and the layer."""
+    r"""Raises a :class:`ValueError` unless the graph can store walks, and the node features fit the graph and the layer."""
     if not isinstance(graph, Graph):
         raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)', verb='is')
     check_features(x, channels, dtype)

@@ -1,4 +1,4 @@
-r"""Linear attention masked by the degrees of both ends."""
+r"""Linear attention masked by node degrees."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class SinDegreeAttention(MaskedLinearAttention):
         {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
 
-    Time and memory are :math:`O(N)`, twice those of the same attention without a mask.
+    Time and memory are :math:`O(N)`, twice as much as without the mask.
 
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.
             (default: :obj:`"simplex"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data lacks the degrees.
+        ValueError: If an argument is outside its range, or the degrees are missing from the data.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

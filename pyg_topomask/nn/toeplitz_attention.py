@@ -1,4 +1,4 @@
-r"""Linear attention whose mask is a learned function of the relative position on a grid."""
+r"""Linear attention masked by relative positions on a grid."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ToeplitzAttention(MaskedLinearAttention):
 
     Args:
         shape_dims (int): The number of dimensions of the grids. With :obj:`1`, nodes are on a line in their order, like the
-            tokens of a sequence. Other grids need :obj:`graph=data` with its :obj:`grid_shape`. (default: :obj:`1`, and
+            tokens of a sequence. Other grids need :obj:`graph=data` with :obj:`data.grid_shape`. (default: :obj:`1`, and
             :obj:`2` in a YAML)
 
     Raises:
-        ValueError: If an argument is outside its range, or the data lacks the grid.
+        ValueError: If an argument is outside its range, or the grid shape is missing from the data.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -1,4 +1,4 @@
-r"""Numerics with interchangeable backends: masked attention, linear and softmax, top-k search, and sparse products."""
+r"""Numerical operations with interchangeable backends: masked linear and softmax attention, top-k search, sparse products."""
 
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention

@@ -1,4 +1,4 @@
-r"""The custom operators of attention. To torch.compile each is one node, whatever loops and products it takes."""
+r"""The custom operators of attention. Each is a single node for torch.compile."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, s
 
 
 class AttentionInputs(NamedTuple):
-    r"""What an operator of attention is given.
+    r"""The inputs of an attention operator.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, m]`.
         k (torch.Tensor): Keys, :obj:`[N, H, m]`.
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         tensors (sequence of torch.Tensor): The tensors of the mask.
-        constants (sequence of torch.Tensor): What has no gradient, such as the positions of entries.
+        constants (sequence of torch.Tensor): Tensors without gradients, such as the positions of entries.
         structure (str): The key of the mask's structure. (default: :obj:`""`)
-        heads (int): The number of heads of the mask, :obj:`1` where all share it. (default: :obj:`1`)
+        heads (int): The number of heads of the mask, :obj:`1` if all heads share it. (default: :obj:`1`)
     """
 
     q: Tensor

@@ -1,4 +1,4 @@
-r"""Masked linear attention through the dense matrix."""
+r"""Masked linear attention with the dense matrix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyg_topomask.ops.normalize import quotient
 
 
 def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    r"""Masked linear attention through the :math:`n \times n` matrix, one for a batch of :obj:`B` inputs of :obj:`n` tokens,
-    as papers on small grids compute it: fast for small :obj:`n`, quadratic in memory.
+    r"""Masked linear attention with one :math:`n \times n` matrix for a batch of :obj:`B` inputs of :obj:`n` tokens. It is fast
+    for small :obj:`n`, and its memory is quadratic.
 
     Args:
         q (torch.Tensor): Features of the queries, :obj:`[B, n, H, m]`.

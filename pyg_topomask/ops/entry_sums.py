@@ -1,6 +1,6 @@
 r"""The sums of linear attention along the entries of a sparse mask, as machine code: of rows, and of columns for the gradients.
 
-All heads of a neighbour are taken together.
+All heads of a neighbor are taken together.
 """
 
 from __future__ import annotations

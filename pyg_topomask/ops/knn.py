@@ -13,21 +13,21 @@ from pyg_topomask.segments import by_width
 
 __all__ = ['knn_graph']
 
-# Graphs of at most this many nodes are searched side by side; beyond, a tree for each is faster on a CPU.
+# Graphs up to this size are searched in batches. For larger graphs, a tree per graph is faster on a CPU.
 _SMALL = 64
-# Distances held at a time.
+# The number of distances in memory at a time.
 _BLOCK = 2**25
 
 
 def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = False, flow: str = 'source_to_target') -> Tensor:
-    r"""Joins each node to its :math:`k` nearest neighbors within its graph, by Euclidean distance.
+    r"""Connects each node to its :math:`k` nearest neighbors within its graph, by Euclidean distance.
 
-    Row 0 holds the neighbors, the nearest first, and row 1 the node, as in :func:`torch_geometric.nn.knn_graph`: a node attends
-    to its neighbors. Nodes of graphs with fewer nodes are joined to all others. Which of several equally distant nodes are
-    taken depends on their graph and the device alone.
+    Row 0 contains the neighbors, the nearest first, and row 1 the node, as in :func:`torch_geometric.nn.knn_graph`: a node
+    attends to its neighbors. In graphs with at most :math:`k` nodes, each node is connected to all others. The choice between
+    equally distant nodes depends only on their graph and the device.
 
-    On a CPU large graphs take :math:`O(N \log N)`; small graphs, and graphs on other devices, compare all pairs of nodes of
-    a graph, in blocks of bounded memory.
+    On a CPU, large graphs take :math:`O(N \log N)`. For small graphs, and on other devices, the search compares all pairs of
+    nodes of a graph, in blocks of bounded memory.
 
     Args:
         pos (torch.Tensor): The positions, :obj:`[N, D]`. No gradient flows through the choice of neighbors.
@@ -60,7 +60,7 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     node = torch.arange(num_nodes, device=pos.device).unsqueeze(1)
     neighbor = node.new_full((num_nodes, num_others), -1)
     if num_others > 0:
-        # The way of searching depends on a graph's own size, so that its neighbors do not depend on the batch it is in.
+        # The method depends on the size of the graph, so that its neighbors do not depend on the batch.
         tree = (count > _SMALL) & (pos.device.type == 'cpu')
         small = (~tree & (count > 1)).nonzero().squeeze(1)
         for width, places in by_width(count[small]):
@@ -80,7 +80,7 @@ def _search_blocks(pos: Tensor, first: Tensor, count: Tensor, width: int, neighb
     graphs = max(1, _BLOCK // width**2)
     queries = max(1, _BLOCK // (min(graphs, len(first)) * width))
     for start, size in zip(first.split(graphs), count.split(graphs), strict=True):
-        # Slots beyond a graph hold nodes of other graphs, at infinite distance.
+        # Slots beyond a graph contain nodes of other graphs, at infinite distance.
         index = (start.unsqueeze(1) + slot).clamp(max=pos.size(0) - 1)
         filled = slot < size.unsqueeze(1)
         points = pos[index]
@@ -98,7 +98,7 @@ def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
     points, num_nodes = pos.double().numpy(), pos.size(0)
     num = min(neighbor.size(1), num_nodes - 1)
     nearest = torch.from_numpy(cKDTree(points).query(points, num + 1)[1])
-    # Each node finds itself, unless many others are at the same place: then the farthest of those found is dropped.
+    # Each node finds itself, unless many others have the same position. Then the farthest result is dropped.
     itself = nearest == torch.arange(num_nodes).unsqueeze(1)
     itself[:, -1] |= ~itself.any(dim=1)
     neighbor[:, :num] = nearest[~itself].view(num_nodes, num) + start

@@ -1,4 +1,4 @@
-r"""The combine step: linear attention under any mask operator, without forming the attention matrix."""
+r"""The combine step: linear attention with any mask operator, without forming the attention matrix."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def masked_linear_attention(
     route: str = 'auto',
     rows: Tensor | None = None,
 ) -> Tensor:
-    r"""Linear attention whose scores are multiplied by a mask, from `"From block-Toeplitz matrices to differential equations
+    r"""Linear attention with scores multiplied by a mask, from `"From block-Toeplitz matrices to differential equations
     on graphs" <https://arxiv.org/abs/2107.07999>`_ (Algorithm 1) and `"Linear Transformer Topological Masking with Graph
     Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2, 7 and 12):
 
@@ -58,30 +58,32 @@ def masked_linear_attention(
         \mathbf{y}_i = \frac{\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j)}
 
-    The :math:`N \times N` matrix is never formed, and memory stays :math:`O(N H (m + d))` plus the mask's own tensors, also
-    for the backward pass, which recomputes what it needs; the route :obj:`"products"` alone keeps it. Sums are accumulated in
-    float32 or better, also under autocast. A row whose weights are all zero gives 0, with gradient 0. Second derivatives are
-    not supported.
+    The :math:`N \times N` matrix is never formed. Memory is :math:`O(N H (m + d))` plus the tensors of the mask. This includes
+    the backward pass, which recomputes intermediate results. Only the route :obj:`"products"` stores them. Sums are accumulated
+    at least in float32, also under autocast. A row with zero weights has output 0 and gradient 0. Second derivatives are not
+    supported.
 
     Args:
         q (torch.Tensor): Query features :math:`\phi(\mathbf{q})`, :obj:`[N, H, m]`.
         k (torch.Tensor): Key features :math:`\phi(\mathbf{k})`, :obj:`[N, H, m]`.
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         mask (MaskOperator): The bound mask, :math:`H \times N \times N`.
-        route (str): One of :obj:`"auto"`, :obj:`"features"` (the mask multiplies one slice of features at a time; any mask),
-            :obj:`"products"` (the mask multiplies all features at once, and these :math:`O(N H m d)` numbers are kept for the
-            backward pass, so that power series and heat kernels train in about two thirds of the time; any mask, taken by its
-            name alone), :obj:`"blocks"` (the mask's block of each graph; batches of small graphs, any mask), :obj:`"edges"`
-            (scores at the entries of a sparse mask), :obj:`"low_rank"` (sums over each graph; masks of low rank).
+        route (str): One of :obj:`"auto"`; :obj:`"features"`, which multiplies one slice of features by the mask at a time;
+            :obj:`"products"`, which multiplies all features at once, stores these :math:`O(N H m d)` numbers for the backward
+            pass, and trains power series and heat kernels in about two thirds of the time; :obj:`"blocks"`, which forms the
+            mask of each graph, for batches of small graphs; :obj:`"edges"`, which computes scores at the entries of a sparse
+            mask; and :obj:`"low_rank"`, which computes sums over each graph for low-rank masks. :obj:`"auto"` never selects
+            :obj:`"products"`.
             (default: :obj:`"auto"`)
-        rows (torch.Tensor, optional): The nodes whose outputs are wanted, :obj:`[R]`; :obj:`q` then holds their queries alone,
-            :obj:`[R, H, m]`. For masks of low rank on one graph, on the route of that name. (default: :obj:`None`, all nodes)
+        rows (torch.Tensor, optional): Compute only the outputs of these nodes, :obj:`[R]`; :obj:`q` then contains only their
+            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`. (default:
+            :obj:`None`, all nodes)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d]`, or :obj:`[R, H, d]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes disagree, or the mask does not offer the route, or has too many entries for it.
+        ValueError: If shapes do not match, or the mask does not support the route or has too many entries for it.
 
     Example:
         >>> import torch
@@ -146,23 +148,22 @@ def masked_linear_attention(
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
+    r"""Returns the route of :func:`masked_linear_attention` for a mask, by counting multiplications.
 
-    On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
-    :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
-    is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
-    the mask has at most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route
-    count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
-    blocks hold at most :obj:`2**24` numbers or no more than queries, keys
-    and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
-    Under :func:`torch.compile`, which does not know the sizes of graphs, the blocks route is chosen only if an earlier call
-    prepared the blocks. The products route is never chosen.
+    On a CPU, masks whose blocks are combinations of prepared blocks use the blocks route if these have at most :obj:`2**26`
+    numbers and take less time than the other routes, including the preparation. Next, sparse masks use the edges route if it
+    takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and the mask has at
+    most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route count less than
+    half. Other masks use the blocks route if it takes fewer multiplications, and the blocks have at most :obj:`2**24` numbers
+    or no more than queries, keys and values. Otherwise, low-rank masks use low_rank, and all other masks use features.
+    :func:`torch.compile` does not know the sizes of graphs, so under it the blocks route is available only if an earlier call
+    prepared the blocks. The products route is never selected.
 
     Args:
         mask (MaskOperator): The bound mask.
         num_features (int): The number of query and key features :math:`m`.
         num_channels (int): The number of value channels :math:`d`.
-        route (str): The route asked for. (default: :obj:`"auto"`)
+        route (str): The requested route. (default: :obj:`"auto"`)
 
     Returns:
         str: :obj:`"features"`, :obj:`"products"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
@@ -213,9 +214,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 
 def _prepared(mask: MaskOperator) -> Blocks | None:
-    r"""Returns what the blocks of a mask are combined of, on a CPU, if they are few, or if they are kept when torch.compile
-    traces the call.
-    """
+    r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
     if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
         return None
     if torch.compiler.is_compiling():

@@ -24,17 +24,17 @@ __all__ = ['masked_softmax_attention']
 def masked_softmax_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0, route: str = 'entries'
 ) -> Tensor:
-    r"""Softmax attention whose scores are multiplied by a mask, from `"Linear Transformer Topological Masking with Graph Random
-    Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, Eq. 28, App. C.4):
+    r"""Softmax attention with exponentiated scores multiplied by a mask, from `"Linear Transformer Topological Masking with
+    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, Eq. 28, App. C.4):
 
     .. math::
         \mathbf{y}_i = \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
         \alpha_{ij} = \frac{M_{ij} \exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j'} M_{ij'}
         \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
-    which is softmax attention with the bias :math:`\log M_{ij}`. Where the mask is zero there is no attention, and no gradient:
-    what is to be learned starts above zero. A row without entries gives 0. Scores and sums are in float32 or better, also
-    under autocast. Second derivatives are not supported on the route over entries.
+    which is softmax attention with the bias :math:`\log M_{ij}`. Zero entries of the mask get no attention and no gradient, so
+    learnable entries must start above zero. The output of a row without entries is 0. Scores and sums are at least in float32,
+    also under autocast. The route :obj:`"entries"` does not support second derivatives.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -42,15 +42,15 @@ def masked_softmax_attention(
         v (torch.Tensor): Values, :obj:`[N, H, d_v]`.
         mask (MaskOperator): The bound mask, without negative entries.
         dropout (float): Dropout probability of the attention coefficients. (default: :obj:`0.0`)
-        route (str): :obj:`"entries"` of a sparse mask, linear in their number; or :obj:`"dense"`, which forms the
-            :math:`N \times N` matrix of any mask, to check small graphs. (default: :obj:`"entries"`)
+        route (str): :obj:`"entries"`, which is linear in the number of entries of a sparse mask; or :obj:`"dense"`, which
+            forms the :math:`N \times N` matrix of any mask, for tests on small graphs. (default: :obj:`"entries"`)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes disagree, the route is unknown, the mask has no entries to go over, or more than
-            ``pyg_topomask.capabilities.MAX_ENTRIES`` per head, or one of them is negative or not finite.
+        ValueError: If shapes do not match, the route is unknown, the mask is not sparse or has more than
+            ``pyg_topomask.capabilities.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graph import Graph
@@ -73,8 +73,8 @@ def masked_softmax_attention(
 
 
 def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    r"""As :func:`masked_softmax_attention` over given entries; also returns the coefficients :math:`\alpha`,
-    :obj:`[H, nnz]`, before dropout.
+    r"""Computes :func:`masked_softmax_attention` over given entries, and also returns the coefficients :math:`\alpha` before
+    dropout, :obj:`[H, nnz]`.
     """
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
@@ -109,7 +109,7 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
         absent = matrix == 0
         score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
         empty = absent.all(-1, keepdim=True)
-        # Of rows without entries, any finite score: they are set to zero below.
+        # Any finite score for rows without entries, which are set to zero below.
         highest = score.detach().amax(-1, keepdim=True).masked_fill(empty, 0.0) if score.size(-1) > 0 else 0.0
         weight = (score - highest).exp()
         alpha = weight / weight.sum(-1, keepdim=True).masked_fill(empty, 1.0)

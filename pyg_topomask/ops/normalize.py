@@ -1,4 +1,4 @@
-r"""The attention denominator, safe for rows without weight, and what it is computed with."""
+r"""The attention denominator, safe for zero rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from torch import Tensor
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
-    r"""Returns the inverse of the denominators of attention, and 0 for rows that weigh nothing.
+    r"""Returns the inverse of the denominators of attention, and 0 for zero rows.
 
     Linear attention divides by :math:`\sum_j M_{ij} \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)`, which may be zero (ReLU
-    features, an isolated node) or negative (learned coefficients). A row counts as weighing nothing when its denominator is
-    below what rounding leaves of terms of the given magnitude, or so small that its inverse overflows; its output and its
-    gradient are then 0. Elsewhere the sign is kept.
+    features, an isolated node) or negative (learned coefficients). A row counts as a zero row if its denominator is below
+    the rounding error of terms of the given magnitude, or so small that its inverse overflows. Its output and gradient are then
+    0. For other rows, the sign is kept.
 
     Args:
         denominator (torch.Tensor): :math:`\sum_j w_{ij}`, :obj:`[N, H]`.
-        magnitude (torch.Tensor): :math:`\sum_j |w_{ij}|` or a bound of it, :obj:`[N, H]`.
+        magnitude (torch.Tensor): :math:`\sum_j |w_{ij}|` or an upper bound, :obj:`[N, H]`.
 
     Returns:
         torch.Tensor: :obj:`[N, H]`.

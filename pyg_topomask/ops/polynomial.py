@@ -53,11 +53,11 @@ class PolynomialStructure(MaskStructure):
 def polynomial_action(
     coefficients: Tensor, value: Tensor, pattern: SparsePattern, x: Tensor, method: str, transpose: bool = False
 ) -> Tensor:
-    r"""Multiplies by a polynomial of a sparse matrix that all heads share: :math:`\sum_k c_k T_k(\mathbf{B}) \mathbf{x}` with
+    r"""Multiplies by a polynomial of a sparse matrix, shared by all heads: :math:`\sum_k c_k T_k(\mathbf{B}) \mathbf{x}` with
     Chebyshev polynomials :math:`T_k`, or :math:`\sum_k c_k \mathbf{B}^k \mathbf{x}`.
 
-    Memory is a few blocks of the size of :obj:`x` whatever the degree, also for the gradients in :obj:`x` and in the
-    coefficients; the gradient in :obj:`value` keeps a block for each degree.
+    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients in :obj:`x` and in the coefficients.
+    The gradient in :obj:`value` keeps one block per degree.
 
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.

@@ -1,4 +1,4 @@
-r"""Similarities of queries and keys that are inner products of something else."""
+r"""Similarities of queries and keys, written as inner products."""
 
 from __future__ import annotations
 

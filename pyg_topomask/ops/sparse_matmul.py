@@ -26,7 +26,7 @@ def entries_of(mask: MaskOperator) -> Entries:
         mask (MaskOperator): The bound mask.
 
     Raises:
-        ValueError: If the mask has none, or perhaps more than :obj:`~pyg_topomask.capabilities.MAX_ENTRIES` per head.
+        ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.capabilities.MAX_ENTRIES` per head.
     """
     if mask.entries is None:
         raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')

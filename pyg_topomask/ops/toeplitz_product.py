@@ -153,7 +153,7 @@ class _Sum(torch.autograd.Function):
         heads, columns = grid.shape[-2:]
         if grid.numel() == 0:
             return grid.clone()
-        # Torch adds up by the offset of the neighbour from the node, where the mask has that of the node.
+        # Torch adds up by the offset of the neighbor from the node, where the mask has that of the node.
         kernel = kernel if flip else kernel.flip(tuple(range(1, kernel.dim())))
         kernel = kernel.expand(heads, *kernel.shape[1:]).repeat_interleave(columns, 0).unsqueeze(1)
         # Heads and columns are channels, next to each other in memory as they are for the nodes.

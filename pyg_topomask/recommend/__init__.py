@@ -1,6 +1,6 @@
-r"""Recommendation: interactions, losses, evaluation by ranking, and what the runner trains.
+r"""Recommendation: interactions, losses, ranking metrics, and recommenders.
 
-The runner, ``pyg_topomask.recommend.train``, needs the extra :obj:`graphgym`. What this package exports needs no extra.
+The runner, ``pyg_topomask.recommend.train``, needs the extra :obj:`graphgym`. The exports of this package need no extra.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Evaluation by ranking the whole catalogue for each user."""
+r"""Evaluation by ranking all items for each user."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ __all__ = ['evaluate', 'rank_items']
 
 
 def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:
-    r"""Returns the :obj:`k` items with the largest inner products for each user, in descending order, without the items that
-    the user has seen, of shape :obj:`[n, k]`. Where fewer items are left, :obj:`-1` fills the row. Ties go to the lower item
-    on every device.
+    r"""Returns the :obj:`k` unseen items with the largest inner products for each user, in descending order, of shape
+    :obj:`[n, k]`. If fewer items are left, :obj:`-1` fills the row. In a tie, the lower item comes first, on every device.
 
     Args:
         users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
         items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
         user_index (torch.Tensor): The users to rank for, of shape :obj:`[n]`.
-        seen (torch.Tensor): Pairs of user and item to leave out, of shape :obj:`[2, E]`.
+        seen (torch.Tensor): Pairs of user and item to exclude, of shape :obj:`[2, E]`.
         k (int, optional): The number of items. (default: :obj:`20`)
-        chunk_size (int, optional): The number of users whose scores are held at a time. (default: :obj:`1024`)
+        chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
         ValueError: If :obj:`k` is not from 1 to the number of items, or :obj:`chunk_size` is below 1.
@@ -75,13 +74,14 @@ def evaluate(
     Args:
         users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
         items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
-        targets (torch.Tensor): Pairs of user and item to be found, each once, of shape :obj:`[2, E]`.
-        seen (torch.Tensor): Pairs that no ranking contains: training interactions and, in a test, validation interactions.
+        targets (torch.Tensor): Target pairs of user and item, without duplicates, of shape :obj:`[2, E]`.
+        seen (torch.Tensor): Pairs that are excluded from rankings: training interactions, and for a test also
+            validation interactions.
         k (int or list, optional): The cutoffs. (default: :obj:`20`)
-        groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds the
-            metrics of the same rankings with the targets of each group alone; NaN for a group without targets.
+        groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds
+            metrics for the targets of each group, with the same rankings. They are NaN for a group without targets.
             (default: :obj:`None`)
-        chunk_size (int, optional): The number of users whose scores are held at a time. (default: :obj:`1024`)
+        chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
         ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, or
@@ -98,7 +98,7 @@ def evaluate(
     check_range(seen, users.size(0), items.size(0))
     user_index, row = targets[0].unique(return_inverse=True)
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
-    # PyG's metrics would read -1 as the last item of the row above.
+    # PyG's metrics would treat -1 as the last item of the previous row.
     ranking = ranking.masked_fill(ranking < 0, items.size(0))
     labels = torch.stack([row, targets[1]])
     result: dict[str, float] = {}
@@ -112,7 +112,7 @@ def evaluate(
 
 
 def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
-    # Imported here because it imports torchmetrics, where that is installed.
+    # Imported here because it imports torchmetrics if installed.
     from torch_geometric.metrics import LinkPredNDCG, LinkPredRecall
 
     k = ranking.size(1)
@@ -120,7 +120,7 @@ def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
     for name, metric in {f'recall@{k}': LinkPredRecall(k), f'ndcg@{k}': LinkPredNDCG(k)}.items():
         metric = metric.to(ranking.device)
         metric.update(ranking, labels)
-        # PyG's mean over no user is 0.
+        # PyG returns 0 for the mean over no users.
         result[name] = float(metric.compute()) if labels.size(1) else math.nan
     return result
 
@@ -134,7 +134,7 @@ def popularity_groups(
     Args:
         train (torch.Tensor): Pairs of user and item, of shape :obj:`[2, E]`.
         num_items (int): The number of items.
-        shares (list, optional): The share of the items in each of the three groups. (default: :obj:`(0.8, 0.15, 0.05)`)
+        shares (list, optional): The shares of the items in the three groups. (default: :obj:`(0.8, 0.15, 0.05)`)
 
     Returns:
         The group of each item, of shape :obj:`[num_items]`, and the names of the groups.

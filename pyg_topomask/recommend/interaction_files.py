@@ -1,4 +1,4 @@
-r"""Reading user-item interactions from files, and the public data sets known by name."""
+r"""Readers of user-item interactions, and of public data sets by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ['load_interaction_dataset', 'load_interactions', 'read_interactions']
 
 _LARGEST = torch.iinfo(torch.long).max
 _IDS = f'integer ids from 0 to {_LARGEST}'
-#: A byte order mark, as it is read with backslashes.
+#: A byte order mark, as read with backslash escapes.
 _BYTE_ORDER_MARK = r'\xef\xbb\xbf'
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 
@@ -30,11 +30,11 @@ Source = str | Path | Sequence[str | Path]
 
 #: The folder of each public data set, the names of its files and their layout.
 INTERACTION_DATASETS: dict[str, tuple[str, dict[str, Any]]] = {
-    # Amazon-Beauty, 5-core. Both files are pooled and split anew, as DirectAU and MGFormer do.
+    # Amazon-Beauty, 5-core. Both files are pooled and split again, as in DirectAU and MGFormer.
     'beauty': ('amazon-beauty', {'train': ['train.txt.gz', 'test.txt.gz']}),
     # Check-ins at places, LightGCN's split.
     'gowalla': ('gowalla', {'train': ['train.txt.gz'], 'test': ['test.txt.gz']}),
-    # Artists listened to, LightGCN's split.
+    # Artists played, LightGCN's split.
     'lastfm': ('lastfm', {'train': ['data1.txt'], 'test': ['test1.txt'], 'layout': 'pairs'}),
     # Reviews of businesses, SSLRec's split.
     'yelp': ('yelp-sparse', {'train': ['train.npz'], 'val': ['valid.npz'], 'test': ['test.npz']}),
@@ -46,9 +46,9 @@ def load_interaction_dataset(name: str, folder: str | Path, val_ratio: float = 0
 
     Args:
         name (str): :obj:`"beauty"`, :obj:`"gowalla"`, :obj:`"lastfm"` or :obj:`"yelp"`.
-        folder (str or Path): The folder of the files, or the folder that holds :obj:`amazon-beauty`, :obj:`gowalla`,
+        folder (str or Path): The folder of the files, or the parent of the folders :obj:`amazon-beauty`, :obj:`gowalla`,
             :obj:`lastfm` and :obj:`yelp-sparse`.
-        val_ratio (float, optional): The ratio of each user's training interactions that validates, if the set has no
+        val_ratio (float, optional): The ratio of each user's training interactions used for validation, if the data set has no
             validation split. (default: :obj:`0.1`)
         seed (int, optional): The seed of random splits. (default: :obj:`0`)
 
@@ -85,7 +85,7 @@ def load_interactions(
     test_ratio: float = 0.1,
     seed: int = 0,
 ) -> InteractionDataset:
-    r"""Loads a data set from files. A split without a file is drawn at random from each user's training interactions.
+    r"""Loads a data set from files. A split without a file is sampled from each user's training interactions.
 
     :obj:`load_interactions([a, b])` pools two files and splits each user 80/10/10, the protocol of `"Towards Representation
     Alignment and Uniformity in Collaborative Filtering" <https://arxiv.org/abs/2206.12811>`_.
@@ -93,19 +93,19 @@ def load_interactions(
 
     Args:
         train (str, Path or list): One or more files, see :func:`read_interactions`.
-        val (str, Path or list, optional): Those of the validation interactions. (default: :obj:`None`)
-        test (str, Path or list, optional): Those of the test interactions. (default: :obj:`None`)
+        val (str, Path or list, optional): Files of the validation interactions. (default: :obj:`None`)
+        test (str, Path or list, optional): Files of the test interactions. (default: :obj:`None`)
         layout (str, optional): The layout of the text files, see :func:`read_interactions`. (default: :obj:`"lists"`)
-        val_ratio (float, optional): The ratio of each user's interactions that validates, if :obj:`val` is not given;
+        val_ratio (float, optional): The ratio of each user's interactions used for validation, if :obj:`val` is not given;
             0 for none. (default: :obj:`0.1`)
-        test_ratio (float, optional): The ratio that tests, if :obj:`test` is not given. (default: :obj:`0.1`)
+        test_ratio (float, optional): The ratio used for testing, if :obj:`test` is not given. (default: :obj:`0.1`)
         seed (int, optional): The seed of the split. (default: :obj:`0`)
 
     Raises:
-        ValueError: If a line is broken (with file and line number), or an argument is out of range.
+        ValueError: If a line is invalid (the message has file and line number), or an argument is out of range.
     """
     read = _read(train, layout)
-    # Duplicates are removed before the split: otherwise one copy could train and another test.
+    # Duplicates are removed before the split. Otherwise, copies could be in both the training and the test split.
     pairs = read.unique(dim=1)
     rest, drawn_val, drawn_test = split_per_user(
         pairs, val_ratio if val is None else 0.0, test_ratio if test is None else 0.0, seed
@@ -121,17 +121,17 @@ def load_interactions(
 
 
 def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
-    r"""Returns the users and items of a file in the order of the file, of shape :obj:`[2, E]`.
+    r"""Returns the users and items of a file in file order, of shape :obj:`[2, E]`.
 
     Args:
         path (str or Path): A text file, compressed if it ends in :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`, or a NumPy archive
             :obj:`.npz` with the arrays :obj:`row` and :obj:`col`.
-        layout (str, optional): The content of a line: a user and then all items of the user (:obj:`"lists"`, LightGCN's
-            format; a colon may follow the user), or a user, an item and words that are ignored (:obj:`"pairs"`).
+        layout (str, optional): The content of a line: a user followed by all items of the user (:obj:`"lists"`, LightGCN's
+            format; a colon may follow the user), or a user, an item and ignored words (:obj:`"pairs"`).
             (default: :obj:`"lists"`)
 
     Raises:
-        ValueError: If a line is broken, with file and line number, or an archive.
+        ValueError: If a line (the message has file and line number) or an archive is invalid.
     """
     path = Path(path)
     check_choice(('lists', 'pairs'), layout=layout)
@@ -140,7 +140,7 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
     users: list[int] = []
     items: list[int] = []
     number = 0
-    # Ids are ASCII. The ignored words may have any encoding.
+    # Ids are ASCII. Ignored words may have any encoding.
     with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
         try:
             for number, line in enumerate(file, 1):
@@ -160,8 +160,8 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
 
 
 def _parse(words: list[str]) -> list[int]:
-    r"""Returns the ids of a line, or an empty list if a word is no id."""
-    # int() also takes signs and underscores.
+    r"""Returns the ids of a line, or an empty list if a word is not an id."""
+    # int() also accepts signs and underscores.
     if not ''.join(words).isdecimal() or max(map(len, words)) > len(str(_LARGEST)):
         return []
     ids = list(map(int, words))

@@ -17,16 +17,16 @@ __all__ = ['InteractionDataset', 'split_per_user']
 
 @dataclass(frozen=True)
 class InteractionDataset:
-    r"""Training, validation and test interactions of users with items. Users and items are numbered from 0 without gaps, in
-    the order of their original ids. Interactions are sorted by user and item, and each occurs once.
+    r"""Training, validation and test interactions of users with items. Users and items are numbered consecutively from 0,
+    in the order of their original ids. Interactions are sorted by user and item, without duplicates.
 
     Args:
         train (torch.Tensor): Users and items of the training interactions, of shape :obj:`[2, E]`.
-        val (torch.Tensor): Those of the validation interactions.
-        test (torch.Tensor): Those of the test interactions.
+        val (torch.Tensor): Users and items of the validation interactions.
+        test (torch.Tensor): Users and items of the test interactions.
         user_ids (torch.Tensor): The original id of each user, ascending, of shape :obj:`[num_users]`.
         item_ids (torch.Tensor): The original id of each item, ascending, of shape :obj:`[num_items]`.
-        dropped (dict, optional): The number of interactions that were left out, by reason. (default: :obj:`{}`)
+        dropped (dict, optional): The number of dropped interactions, by reason. (default: :obj:`{}`)
 
     Example:
         >>> dataset = InteractionDataset.from_pairs(torch.tensor([[7, 7, 9], [1, 5, 5]]), test=torch.tensor([[9], [1]]))
@@ -45,11 +45,11 @@ class InteractionDataset:
 
     @classmethod
     def from_pairs(cls, train: Tensor, val: Tensor | None = None, test: Tensor | None = None) -> InteractionDataset:
-        r"""Makes a data set from pairs of original ids.
+        r"""Creates a data set from pairs of original ids.
 
-        Repeated interactions are dropped. Validation and test interactions are dropped if an earlier split holds them:
-        evaluation masks those, so no model could find them. Users without training interactions and items that only the test
-        set knows are kept as nodes without edges.
+        Duplicate interactions are dropped. Validation and test interactions that occur in an earlier split are dropped,
+        because evaluation masks them, so no model could find them. Users without training interactions and items that occur
+        only in the test split are kept as nodes without edges.
 
         Args:
             train (torch.Tensor): Users and items, of shape :obj:`[2, E]`.
@@ -57,7 +57,7 @@ class InteractionDataset:
             test (torch.Tensor, optional): As :obj:`train`. (default: :obj:`None`)
 
         Raises:
-            ValueError: If a split has another shape or negative ids, or if there is no training interaction.
+            ValueError: If a split has the wrong shape or negative ids, or if there is no training interaction.
         """
         empty = torch.empty(2, 0, dtype=torch.long)
         splits = {'train': train, 'val': empty if val is None else val, 'test': empty if test is None else test}
@@ -93,7 +93,7 @@ class InteractionDataset:
 
     @property
     def fingerprint(self) -> str:
-        r"""A hash of the original ids. A trained model holds for data sets with the same fingerprint."""
+        r"""A hash of the original ids. A trained model is valid for data sets with the same fingerprint."""
         return _hash(f'{self.num_users} users ', self.user_ids, self.item_ids)
 
     @cached_property
@@ -103,7 +103,7 @@ class InteractionDataset:
 
     @property
     def notes(self) -> list[str]:
-        r"""What is unusual in the data, one line each."""
+        r"""Unusual properties of the data, one line each."""
         notes = [f'{count} interactions {reason} dropped' for reason, count in self.dropped.items()]
         for name, ids, row in (('users', self.user_ids, 0), ('items', self.item_ids, 1)):
             unseen = ids.numel() - self.train[row].unique().numel()
@@ -128,7 +128,7 @@ def _hash(prefix: str, *tensors: Tensor) -> str:
 
 
 def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
-    r"""Returns the user-item graph: users are the nodes :obj:`0` to :obj:`num_users - 1`, items follow. The data holds
+    r"""Returns the user-item graph. Users are the nodes :obj:`0` to :obj:`num_users - 1`, and items follow. The data has
     :obj:`edge_index` in both directions, :obj:`num_users` and :obj:`num_items`.
 
     Args:
@@ -153,8 +153,8 @@ def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
 def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
     r"""Splits each user's interactions at random into training, validation and test interactions.
 
-    From :math:`n` interactions, a ratio :math:`r > 0` takes :math:`\max(\lfloor n r \rfloor, 1)`, as long as one is left for
-    training. Test interactions are drawn first (the rule of RecBole, which DirectAU uses).
+    Of :math:`n` interactions, a ratio :math:`r > 0` selects :math:`\max(\lfloor n r \rfloor, 1)`, as long as one is left for
+    training. Test interactions are sampled first (RecBole's rule, which DirectAU uses).
 
     Args:
         pairs (torch.Tensor): Users and items, of shape :obj:`[2, E]`.
@@ -163,7 +163,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
         seed (int, optional): The seed. (default: :obj:`0`)
 
     Raises:
-        ValueError: If a ratio is negative, or if both leave nothing to train on.
+        ValueError: If a ratio is negative, or if no interaction is left for training.
 
     Example:
         >>> pairs = torch.stack([torch.zeros(10, dtype=torch.long), torch.arange(10)])

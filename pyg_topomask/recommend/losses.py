@@ -25,7 +25,7 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
 
     Args:
         x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
-        y (torch.Tensor): The embeddings of their partners, of the same shape.
+        y (torch.Tensor): The paired embeddings, of the same shape.
 
     Raises:
         ValueError: If the shapes differ.
@@ -42,7 +42,8 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
 
 
 def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
-    r"""How unevenly points cover the unit sphere, over all pairs of different rows (the source is that of :func:`alignment`):
+    r"""The nonuniformity of points on the unit sphere, over all pairs of different rows, from the same paper as
+    :func:`alignment`:
 
     .. math::
         \log \frac{1}{n (n - 1)} \sum_{i \neq j}
@@ -71,8 +72,8 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
 
 
 class _LogMeanKernel(torch.autograd.Function):
-    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. One matrix of :obj:`[n, n]` serves both
-    passes, because the gradient needs the kernel itself. Plain operations hold three.
+    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. Both passes share one :obj:`[n, n]`
+    matrix, because the gradient needs the kernel itself. Plain operations would keep three.
     """
 
     @staticmethod
@@ -107,10 +108,10 @@ class DirectAULoss(torch.nn.Module):
         weight (float, optional): :math:`\lambda`. (default: :obj:`1.0`)
         t (float, optional): The factor in the exponent of :func:`uniformity`. (default: :obj:`2.0`)
         average (bool, optional): If set to :obj:`True`, :math:`\mathcal{L}_\mathrm{uniform}` is the mean of the terms of
-            users and items, as in DirectAU's code, else their sum, as in Eq. 13. (default: :obj:`True`)
+            users and items, as in DirectAU's code. Otherwise it is their sum, as in Eq. 13. (default: :obj:`True`)
 
     Raises:
-        ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` not one above 0.
+        ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` is not a finite number above 0.
 
     Example:
         >>> loss = DirectAULoss(weight=0.5)
@@ -131,7 +132,7 @@ class DirectAULoss(torch.nn.Module):
 
         Args:
             users (torch.Tensor): The embeddings of users, of shape :obj:`[n, d]`.
-            items (torch.Tensor): The embeddings of the items that they interacted with, of the same shape.
+            items (torch.Tensor): The embeddings of their items, of the same shape.
         """
         uniform = uniformity(users, self.t) + uniformity(items, self.t)
         return alignment(users, items) + self.weight * (uniform / 2 if self.average else uniform)

@@ -1,4 +1,4 @@
-r"""The options of a recommendation run, and reading them from a YAML."""
+r"""The options of a recommendation run, read from a YAML."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 
 _KEYS = 'keys and their values'
-#: What YAML reads as booleans.
+#: Booleans in YAML.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
-#: The models that MGFormer is compared with.
+#: The baselines of MGFormer.
 _BASELINES = ('BPRMF', 'LightGCN', 'DirectAU', 'SimGCL', 'SGL')
 
 
@@ -36,7 +36,7 @@ def default_config() -> Any:
                 'batch_size': 2048,
                 'max_epoch': 300,
                 'eval_period': 1,
-                'patience': 10,  # validations without a better one; 0: never stop early
+                'patience': 10,  # validations without improvement; 0: no early stopping
                 'k': 20,
                 'device': 'auto',
                 'progress': True,
@@ -48,8 +48,8 @@ def default_config() -> Any:
                     'layers': 1,
                     'feature_map': 'simplex',
                     'mask': 'sin_degree',  # or adjacency, none
-                    'max_degree': 512,  # the largest degree with its own embedding, for sin_degree
-                    'residual': True,  # False as printed (Eq. 12), which learns far more slowly
+                    'max_degree': 512,  # the largest degree with a separate embedding, for sin_degree
+                    'residual': True,  # False is Eq. 12 as printed, which learns far more slowly
                     'dropout': 0.0,
                     'sign_flip': False,  # flips the signs of the structural encodings in training
                     'weight': 1.0,
@@ -78,7 +78,8 @@ def is_recommendation(cfg_file: str | Path) -> bool:
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     r"""Returns the options of a YAML, with overrides.
 
-    A value is read as the type of its default: :obj:`3` is a float where the default is a float, and a name where it is a name.
+    A value is converted to the type of its default. For example, :obj:`3` becomes a float if the default is a float, and a
+    string if it is a string.
 
     Args:
         cfg_file (str or Path): The file, or the name of a configuration of this package.
@@ -109,14 +110,14 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
 
 
 def _remedy(name: str) -> str:
-    r"""Returns where the baselines are if a name is one of theirs."""
+    r"""Returns the location of the baselines if the name is a baseline."""
     if name not in (*_BASELINES, 'baselines'):
         return ''
     return f'the baselines {", ".join(_BASELINES)} are in benchmarks/recommend_baselines.py of the repository'
 
 
 def _parse(text: str, source: str) -> Any:
-    r"""Returns the lists and dictionaries of a YAML, with every other value as a string."""
+    r"""Returns the lists and dictionaries of a YAML, with all other values as strings."""
     import yaml  # type: ignore[import-untyped]
 
     try:

@@ -1,4 +1,4 @@
-r"""What the runner trains: an encoder of users and items with its graph and its loss."""
+r"""Recommenders: an encoder of users and items with a graph and a loss."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ['MGFormerRecommender', 'Recommender']
 
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
-#: Options whose arguments have another name.
+#: Options whose arguments have a different name.
 _OPTIONS = {'rank': 'svd_dim'}
 
 
 class Recommender:
-    r"""An encoder of users and items, the graph that it embeds, and a loss. A subclass defines :meth:`loss`.
+    r"""An encoder of users and items, its graph, and a loss. A subclass defines :meth:`loss`.
 
     Args:
         encoder (torch.nn.Module): The model. :obj:`encoder(data)` returns the embeddings of users and items, of shapes
@@ -47,7 +47,7 @@ class Recommender:
         return self
 
     def start_epoch(self) -> None:
-        r"""Draws what is random once per epoch."""
+        r"""Resamples random state at the start of an epoch."""
 
     def loss(self, users: Tensor, items: Tensor) -> Tensor:
         r"""Returns the loss of a batch of training interactions.
@@ -66,13 +66,13 @@ class Recommender:
 
 
 class MGFormerRecommender(Recommender):
-    r"""A :class:`~pyg_topomask.nn.models.MGFormer` with alignment and uniformity as its loss. A training step embeds the nodes
-    of its batch alone.
+    r"""A :class:`~pyg_topomask.nn.models.MGFormer` with alignment and uniformity as the loss. A training step embeds only the
+    nodes of its batch.
 
     Args:
         encoder (MGFormer): The model.
-        data (Data or Graph): The graph of the training interactions. A :class:`~pyg_topomask.graph.Graph` is checked once, data
-            in every step.
+        data (Data or Graph): The graph of the training interactions. A :class:`~pyg_topomask.graph.Graph` is checked once, and
+            data in every step.
         loss (DirectAULoss): The loss of a batch of positive pairs.
     """
 

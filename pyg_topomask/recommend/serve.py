@@ -1,4 +1,4 @@
-r"""Serving a trained model: the top items of users, and the embeddings of users and items."""
+r"""Recommendations and embeddings of a trained model."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import load_dataset, load_weights
 from pyg_topomask.runs.checkpoint import load_checkpoint
-from pyg_topomask.runs.folder import write_atomically
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
     r"""Returns the data set of a run and the embeddings of users and items of its best model.
 
     Args:
-        run_dir (str or Path): The folder of the run, which holds :obj:`config.yaml`.
+        run_dir (str or Path): The folder of the run, which contains :obj:`config.yaml`.
         data_dir (str or Path, optional): The folder of the data, instead of :obj:`recommend.dir` of the run.
             (default: :obj:`None`)
 
     Raises:
-        ValueError: If the folder holds no trained recommender, or the data has other users or items than the training data.
+        ValueError: If the folder has no trained recommender, or the users or items differ from the training data.
     """
     folder = Path(run_dir)
     path = folder / 'checkpoints' / 'best.pt'
@@ -51,7 +51,7 @@ def recommend(
     dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int], k: int = 20
 ) -> list[tuple[int, int, int, float]]:
     r"""Returns the :obj:`k` items with the largest scores for each user, as tuples of user, rank from 1, item and score.
-    Training and validation interactions of the user are left out. Users and items go by their original ids.
+    Training and validation interactions of the user are excluded. Users and items have their original ids.
 
     Args:
         dataset (InteractionDataset): The data set.
@@ -61,7 +61,7 @@ def recommend(
         k (int, optional): The number of items. (default: :obj:`20`)
 
     Raises:
-        ValueError: If an id is unknown, or :obj:`k` is not from 1 to the size of the catalogue.
+        ValueError: If an id is unknown, or :obj:`k` is not from 1 to the number of items.
     """
     known = set(dataset.user_ids.tolist())
     unknown = [user for user in user_ids if user not in known]  # before a tensor overflows
@@ -90,7 +90,7 @@ def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tens
         items (torch.Tensor): The embeddings of all items.
 
     Raises:
-        ValueError: If the name has another ending, or the folder does not exist.
+        ValueError: If the name does not end in :obj:`.npz`, or the folder does not exist.
     """
     path = _embeddings_path(path)
     user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
@@ -119,7 +119,7 @@ def serve(
         data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
 
     Raises:
-        ValueError: If there is nothing to do, or an argument is out of its range. Nothing is written then.
+        ValueError: If there is nothing to do, or an argument is out of its range. In this case, nothing is written.
     """
     if not user_ids and embeddings is None:
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
@@ -143,7 +143,7 @@ def serve(
 
 
 def _file_path(name: str, path: str | Path) -> Path:
-    # The target of a link is replaced, not the link.
+    # Replace the target of a link, not the link.
     resolved = Path(path).resolve()
     if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
         raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')

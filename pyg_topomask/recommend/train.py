@@ -1,4 +1,4 @@
-r"""The runner: trains a recommender, stops early, checkpoints, resumes, and tests."""
+r"""The runner: training, early stopping, checkpoints, resuming, and testing of a recommender."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_choice, check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
@@ -24,22 +25,21 @@ from pyg_topomask.recommend.options import load_config
 from pyg_topomask.recommend.recommender import Recommender, build_recommender
 from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import connect, find_device, num_processes
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
 
-#: Options that may differ when a run is resumed: where and how long it runs.
+#: Options that may change when a run resumes: its location and length.
 FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.max_epoch', 'recommend.progress')
 
 
 def load_dataset(options: Any) -> InteractionDataset:
-    r"""Loads the data set that the options name.
+    r"""Loads the data set of the options.
 
     Args:
         options (CfgNode): The group :obj:`recommend` of the options.
 
     Raises:
-        ValueError: If the folder or the data set is not there.
+        ValueError: If the folder or the data set is missing.
     """
     check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
@@ -58,8 +58,8 @@ class Training:
         config (CfgNode): The options, see :func:`~pyg_topomask.recommend.options.default_config`.
         dataset (InteractionDataset): The data set.
         run_dir (Path): The folder to write to.
-        build (callable, optional): Makes the :class:`~pyg_topomask.recommend.Recommender` from the data set and the group
-            :obj:`recommend` of the options, whose :obj:`model` names the group of its :obj:`lr` and :obj:`weight_decay`.
+        build (callable, optional): Creates the :class:`~pyg_topomask.recommend.Recommender` from the data set and the
+            group :obj:`recommend` of the options. The option :obj:`model` names the group of :obj:`lr` and :obj:`weight_decay`.
             (default: :func:`~pyg_topomask.recommend.recommender.build_recommender`)
 
     Raises:
@@ -93,7 +93,7 @@ class Training:
         self.optimizer = torch.optim.Adam(self.model.encoder.parameters(), settings.lr, weight_decay=settings.weight_decay)
 
     def is_finished(self) -> bool:
-        r"""Returns :obj:`True` after the last epoch, or if the last validations were not better."""
+        r"""Returns :obj:`True` after the last epoch, or if the last validations did not improve."""
         history, best, metric = self.record.history, self.record.best, self.record.metric
         stale = sum(metric in row and best is not None and row['epoch'] > best['epoch'] for row in history)
         return bool(len(history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
@@ -105,7 +105,7 @@ class Training:
             resume (bool, optional): If set to :obj:`True`, continues after the last finished epoch. (default: :obj:`False`)
 
         Raises:
-            ValueError: If another process trains in the folder, or its checkpoint has another configuration or other data.
+            ValueError: If another process trains in the folder, or the checkpoint has a different configuration or data.
         """
         checkpoint = self._load() if resume else None
         with self.record.open(checkpoint):
@@ -121,14 +121,14 @@ class Training:
                     self._epoch(bar)
             self.model.encoder.load_state_dict(self.record.load_best()['model'])
             result = self._test()
-            # JSON has no NaN. Groups of items without a test interaction have it.
+            # JSON has no NaN, which the metrics of groups without test interactions are.
             finite = {key: None if math.isnan(value) else value for key, value in result.items()}
             text = json.dumps(finite, indent=1, allow_nan=False) + '\n'
             write_atomically(self.record.folder / 'result.json', text.encode())
             return result
 
     def _load(self) -> dict[str, Any] | None:
-        r"""Returns the checkpoint to continue from, if it has the same users, items and interactions."""
+        r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
         checkpoint = self.record.load()
         if checkpoint is not None:
             last = self.record.last_file
@@ -208,7 +208,7 @@ def load_weights(
         folder (str): Its folder, for the error message.
 
     Raises:
-        ValueError: If the checkpoint has other users or items.
+        ValueError: If the checkpoint has different users or items.
     """
     if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']

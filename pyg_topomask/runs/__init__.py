@@ -1,4 +1,4 @@
-r"""The machinery of training runs, which knows neither GraphGym nor a model.
+r"""Training runs, independent of GraphGym and of models.
 
-:class:`~pyg_topomask.runs.run.Run` is a run in its folder; the other files are what it is made of.
+:class:`~pyg_topomask.runs.run.Run` is a run in a folder. The other files are its components.
 """

@@ -1,8 +1,7 @@
-r"""Checkpoints, which hold what an identical continuation needs."""
+r"""Checkpoints, with all state that an identical continuation needs."""
 
 from __future__ import annotations
 
-import io
 import random
 from collections.abc import Collection
 from pathlib import Path
@@ -12,9 +11,9 @@ import numpy as np
 import torch
 import yaml  # type: ignore[import-untyped]
 
-from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.files import load_tensors, save_tensors
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -24,9 +23,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
         path (Path): The file.
         state (dict): Tensors, numbers, strings and containers of them.
     """
-    buffer = io.BytesIO()
-    torch.save({'schema_version': SCHEMA_VERSION, **state}, buffer)
-    write_atomically(path, buffer.getvalue())
+    save_tensors(path, {'schema_version': SCHEMA_VERSION, **state})
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
@@ -36,36 +33,21 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
         path (Path): The file.
 
     Raises:
-        ValueError: If the file is no checkpoint, is incomplete, or has another schema.
+        ValueError: If the file is no checkpoint, a bit of it has changed, or it has another schema.
     """
     try:
-        state = torch.load(path, map_location='cpu', weights_only=True)
-    except (FileNotFoundError, PermissionError):
-        raise
-    except Exception as error:  # broken files make torch fail in many ways
-        raise ValueError(f'{path} is not a checkpoint of pyg_topomask, or not a whole one: {first_line(error)}') from error
+        state = load_tensors(path)
+    except ValueError as error:
+        raise ValueError(f'{path} is no checkpoint of pyg_topomask, or is damaged: {error}') from error
     version = state.get('schema_version') if isinstance(state, dict) else None
     if version != SCHEMA_VERSION:
         raise ValueError(f'{path} has checkpoint schema_version {version!r}; this version reads {SCHEMA_VERSION}')
     return dict(state)
 
 
-def first_line(error: BaseException) -> str:
-    r"""Returns the first line of the message of an error, or its name if it has none.
-
-    Args:
-        error (BaseException): The error.
-
-    Example:
-        >>> first_line(RuntimeError('broken\nin many ways')), first_line(EOFError())
-        ('broken', 'EOFError')
-    """
-    return (str(error) or type(error).__name__).splitlines()[0]
-
-
 def rng_state() -> dict[str, Any]:
     r"""Returns the states of the random number generators of Python, NumPy and PyTorch."""
-    # NumPy's global generator is a legacy, and what many datasets and transforms draw from.
+    # NumPy's global generator is legacy, but many datasets and transforms use it.
     _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
     return {
         'python': random.getstate(),
@@ -76,7 +58,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: dict[str, Any]) -> None:
-    r"""Restores what :func:`rng_state` returned.
+    r"""Restores the states returned by :func:`rng_state`.
 
     Args:
         state (dict): The states.
@@ -86,13 +68,13 @@ def set_rng_state(state: dict[str, Any]) -> None:
     keys, *rest = state['numpy']
     np.random.set_state(('MT19937', keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
     torch.set_rng_state(state['torch'])
-    # A run saved elsewhere may have seen another number of devices.
+    # A run saved elsewhere may have had a different number of devices.
     if state['cuda'] and len(state['cuda']) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all(state['cuda'])
 
 
 def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[str, str]:
-    r"""Returns in words how two configurations in YAML differ, by the option.
+    r"""Describes the differences between two configurations in YAML, by option.
 
     Args:
         saved (str): The configuration of a checkpoint.

@@ -1,10 +1,8 @@
-r"""Files of a run that are either whole or absent, and the folder in which one run at a time writes."""
+r"""The folder in which one run at a time writes."""
 
 from __future__ import annotations
 
-import os
 import sys
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,41 +10,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pyg_topomask.errors import ArgumentError
-
-#: How names of files end that are being written.
-UNFINISHED = '.pyg_topomask.tmp'
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    r"""Writes a file so that it holds either its old content or all of the new content at any moment. Its mode is that of any
-    new file.
-
-    Args:
-        path (Path): The file.
-        content (bytes): The content.
-    """
-    # The temporary file lies in the same folder because a rename is atomic only within one file system. The module tempfile
-    # makes files that only their owner may read.
-    temporary = path.with_name(f'.{path.name}.{uuid.uuid4().hex}{UNFINISHED}')
-    try:
-        with open(temporary, 'xb') as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def remove_unfinished(folder: Path) -> None:
-    r"""Removes the files that a killed process was writing, which nothing ever reads.
-
-    Args:
-        folder (Path): The folder of a run, which may be absent.
-    """
-    for path in folder.rglob(f'.*{UNFINISHED}'):
-        path.unlink(missing_ok=True)
 
 
 @contextmanager

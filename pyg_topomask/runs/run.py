@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import remove_unfinished, write_atomically
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
 from pyg_topomask.runs.devices import gather, rank
-from pyg_topomask.runs.folder import clear_run, locked, remove_unfinished, write_atomically
+from pyg_topomask.runs.folder import clear_run, locked
 from pyg_topomask.runs.tables import write_csv
 
 #: One epoch: numbers by the name of the column.
@@ -23,10 +24,10 @@ FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'checkpoints/best.
 
 
 class Run:
-    r"""A training run in a folder of its own. It may be killed at any moment: a resumed run ends with the numbers of a run that
-    was never interrupted.
+    r"""A training run in a folder. It may be killed at any moment, and a resumed run gives the same numbers as an uninterrupted
+    run.
 
-    The folder holds the configuration (:obj:`config.yaml`), a row for each epoch (:obj:`metrics.csv`), the checkpoint to
+    The folder contains the configuration (:obj:`config.yaml`), one row per epoch (:obj:`metrics.csv`), the checkpoint to
     resume from (:obj:`checkpoints/last.pt`) and the model of the best epoch (:obj:`checkpoints/best.pt`). A runner calls
 
     .. code-block:: python
@@ -39,7 +40,7 @@ class Run:
                 run.save({'model': model.state_dict()}, optimizer=optimizer.state_dict())
             model.load_state_dict(run.load_best()['model'])
 
-    Lightning's :obj:`ModelCheckpoint` is no replacement: it does not store the states of the random number generators.
+    Lightning's :obj:`ModelCheckpoint` is not sufficient, because it does not store the states of random number generators.
 
     Args:
         folder (Path): The folder.
@@ -48,7 +49,7 @@ class Run:
         maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
         free (collection of str, optional): The options, or groups of options, that a resumed run may change.
             (default: :obj:`()`)
-        files (sequence of str, optional): Patterns of the files that the runner writes besides. (default: :obj:`()`)
+        files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Run:
 
     @property
     def best(self) -> Row | None:
-        r"""The first epoch with the best metric, or :obj:`None` before any epoch was validated."""
+        r"""The first epoch with the best metric, or :obj:`None` before the first validation."""
         validated = [row for row in self.history if self.metric in row]
         sign = 1 if self.maximize else -1
 
@@ -107,7 +108,7 @@ class Run:
 
     @contextmanager
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
-        r"""A block in which no other run writes to the folder. All processes of a run enter it; process 0 writes.
+        r"""A context in which no other run writes to the folder. All processes of a run enter it, and process 0 writes.
 
         Args:
             checkpoint (dict, optional): The checkpoint to continue from, as :meth:`load` returned it. Without one, a

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.files import write_atomically
 
 #: Cells by the name of the column.
 TableRow = dict[str, 'int | float | str | None']

@@ -1,4 +1,4 @@
-r"""PyG transforms: graphs from positions and images, and what masks prepare, stored on the data."""
+r"""PyG transforms that build graphs from positions and images, and that store precomputed data of masks."""
 
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel

@@ -22,9 +22,9 @@ __all__ = ['AddGraphRandomFeatures']
 @options_of(WalkSettings)
 @functional_transform('add_graph_random_features')
 class AddGraphRandomFeatures(BaseTransform):
-    r"""Walks from every node and stores the loads that the walks deposit, from `"Linear Transformer Topological Masking with
-    Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10). :class:`~pyg_topomask.masks.GRFMask` uses them
-    (functional name: :obj:`add_graph_random_features`).
+    r"""Samples random walks from every node and stores the loads that they deposit, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10). :class:`~pyg_topomask.masks.GRFMask` uses
+    them (functional name: :obj:`add_graph_random_features`).
 
     The walks depend only on the seed and the graph. They are stored as :obj:`grf_index`, :obj:`grf_length`, :obj:`grf_load`
     and :obj:`grf_sizes`. A second ensemble has the prefix :obj:`grf_key_`. Run this transform after all transforms that change
@@ -32,8 +32,8 @@ class AddGraphRandomFeatures(BaseTransform):
 
     Args:
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
-            (default: :obj:`0.5`)
+        p_halt (float): The probability that a walk halts before a hop; with :obj:`0`, all walks have
+            :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops. (default: :obj:`4`)
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
@@ -44,7 +44,7 @@ class AddGraphRandomFeatures(BaseTransform):
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*
-        - **output:** the graph, with :math:`M` visits of the walks in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
+        - **output:** the graph, with :math:`M` visits in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
           :math:`(M)` and :obj:`grf_load` :math:`(M)`
 
     Example:

@@ -1,4 +1,4 @@
-r"""A transform that stores the look-up tables of the random walks graph-nodes kernel."""
+r"""A transform that stores the lookup tables of the random walks graph-nodes kernel."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ['AddRandomWalkKernel']
 @options_of(WalkSettings, without=('normalization', 'importance'))
 @functional_transform('add_random_walk_kernel')
 class AddRandomWalkKernel(AddGraphRandomFeatures):
-    r"""Walks from every node and stores how often each node is visited after each number of hops. These are the weighted
-    look-up tables of `"From block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_
-    (Sec. 4.2). :class:`~pyg_topomask.masks.RWGNKMask` uses them (functional name: :obj:`add_random_walk_kernel`). The mask
-    learns the discount and applies the normalization.
+    r"""Samples random walks from every node and stores how often they visit each node after each number of hops. These are the
+    weighted lookup tables of `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2). :class:`~pyg_topomask.masks.RWGNKMask` uses them (functional name:
+    :obj:`add_random_walk_kernel`). The mask learns the discount and applies the normalization.
 
-    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with visits that are counted instead of weighted. Both
-    store under the same names, so data holds the walks of only one of them. A mask of the other kind raises an error.
+    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with counted instead of weighted visits. Both use the
+    same attribute names, so data can store the walks of only one of them. A mask of the other kind raises an error.
 
     Args:
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
-        p_halt (float): The probability that a walk halts before a hop; :obj:`0` means walks of :obj:`max_walk_length` hops.
-            (default: :obj:`0.0`)
+        p_halt (float): The probability that a walk halts before a hop; with :obj:`0`, all walks have
+            :obj:`max_walk_length` hops. (default: :obj:`0.0`)
         max_walk_length (int): The largest number of hops. (default: :obj:`3`)
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
@@ -38,7 +38,7 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*
-        - **output:** the graph, with :math:`M` visits of the walks in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
+        - **output:** the graph, with :math:`M` visits in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
           :math:`(M)` and :obj:`grf_load` :math:`(M)`
 
     Example:

@@ -19,11 +19,11 @@ __all__ = ['AddSVDEncoding']
 
 EdgeType = tuple[str, str, str]
 
-# Matrices with up to so many entries are decomposed as dense ones, exactly.
+# Matrices with at most this many entries are decomposed exactly, as dense matrices.
 _DENSE_ENTRIES = 2**18
-# Further directions that the randomized decomposition follows for the sake of those it returns.
+# Oversampling of the randomized decomposition.
 _OVERSAMPLING = 10
-# The rows of what is decomposed are sources.
+# The rows of the decomposed matrix are sources.
 _FLOW = 'target_to_source'
 
 
@@ -34,22 +34,23 @@ class AddSVDEncoding(BaseTransform):
     \mathbf{V}^{\top}` depends on the graph:
 
     * **Bipartite graphs of users and items**, as in `"Masked Graph Transformer for Large-Scale Recommendation"
-      <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3): :math:`\mathbf{R}` is the user-item matrix. Users get their rows of
-      :math:`\mathbf{U} \sqrt{\mathbf{\Sigma}}`, and items get their rows of :math:`\mathbf{V} \sqrt{\mathbf{\Sigma}}`. The
-      users are the first :obj:`num_users` nodes. Edges may have either direction or both. Repeated interactions, and the two
-      directions of one interaction, are averaged. Without weights, :math:`\mathbf{R}` is therefore 0 or 1.
-    * :class:`~torch_geometric.data.HeteroData` with such edges between two types of nodes: the same, stored for both types.
-    * **Any other graph**, directed or not: :math:`\mathbf{R}` is the adjacency matrix. Parallel edges add up. Nodes get both
-      parts, :math:`[\mathbf{U} \sqrt{\mathbf{\Sigma}}, \mathbf{V} \sqrt{\mathbf{\Sigma}}]`, as sources and as targets of
-      edges, as in `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_. On
-      undirected graphs the two parts differ only in the signs of eigenvalues.
+      <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 3): :math:`\mathbf{R}` is the user-item matrix. The encodings
+      of users are rows of :math:`\mathbf{U} \sqrt{\mathbf{\Sigma}}`, and those of items are rows of :math:`\mathbf{V}
+      \sqrt{\mathbf{\Sigma}}`. The users are the first :obj:`num_users` nodes. Edges may have either direction or both. Repeated
+      interactions, and the two directions of one interaction, are averaged. Without weights, the entries of :math:`\mathbf{R}`
+      are therefore 0 or 1.
+    * :class:`~torch_geometric.data.HeteroData` with edges between two node types: the same, stored for both types.
+    * **Any other graph**, directed or not: :math:`\mathbf{R}` is the adjacency matrix. Parallel edges add up. The
+      encoding of a node has both parts, :math:`[\mathbf{U} \sqrt{\mathbf{\Sigma}}, \mathbf{V} \sqrt{\mathbf{\Sigma}}]`, as
+      source and as target of edges, as in `"Global Self-Attention as a Replacement for Graph Convolution"
+      <https://arxiv.org/abs/2108.03348>`_. On undirected graphs, the two parts differ only by the signs of eigenvalues.
 
-    Matrices with at most :math:`2^{18}` entries are decomposed exactly. Larger ones are decomposed by subspace iteration from
-    a random start, in time linear in the numbers of edges and nodes. Isolated nodes get zeros. Columns whose singular value is
-    zero are zero too.
+    Matrices with at most :math:`2^{18}` entries are decomposed exactly. Larger matrices use subspace iteration from a random
+    start, in time linear in the numbers of edges and nodes. The encodings of isolated nodes, and columns with singular value 0,
+    are zero.
 
     The sign of each pair of singular vectors is fixed: the entry of :math:`\mathbf{U}` with the largest magnitude (the first
-    of equal ones) is positive. The signs still have no meaning, and :obj:`topomask.svd.sign_flip` trains with random ones. If
+    in a tie) is positive. The signs are still arbitrary, and :obj:`topomask.svd.sign_flip` trains with random signs. If
     singular values repeat, as in symmetric graphs, any rotation of their vectors is equally valid. The encodings then depend
     on the order of the nodes. The decomposition has no gradient.
 
@@ -62,13 +63,13 @@ class AddSVDEncoding(BaseTransform):
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{R} \mathbf{D}_{col}^{-1/2}`,
             :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{R}`, :obj:`None` for :math:`\mathbf{R}`, as in both papers.
             (default: :obj:`None`)
-        num_iterations (int): The iterations for large matrices. More iterations are more accurate if singular values are close
-            to each other. (default: :obj:`8`)
+        num_iterations (int): The number of iterations for large matrices. More iterations improve the accuracy if singular
+            values are close to each other. (default: :obj:`8`)
         seed (int): The seed of the random start. (default: :obj:`0`)
 
     Raises:
         ValueError: If an argument is outside its range or does not apply to the data, the data is a batch, or users and items
-            cannot be told apart.
+            cannot be distinguished.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -193,7 +194,7 @@ class AddSVDEncoding(BaseTransform):
 
     @torch.no_grad()
     def _decompose(self, graph: Graph, rows: slice, cols: slice) -> tuple[Tensor, Tensor]:
-        r"""Returns the encodings of rows and columns of that block of the adjacency matrix."""
+        r"""Returns the encodings of the rows and columns of a block of the adjacency matrix."""
         (row, col), weight = graph.row_and_col(_FLOW), graph.normalized_weight(self.normalization, _FLOW).double()
         col = col - (cols.start or 0)
         shape = [len(range(graph.num_nodes)[nodes]) for nodes in (rows, cols)]
@@ -202,7 +203,7 @@ class AddSVDEncoding(BaseTransform):
             self._warn(shape)
         matrix = torch.sparse_coo_tensor(torch.stack([row, col]), weight, shape, check_invariants=False).coalesce()
         left, value, right = self._factors(matrix, rank)
-        # What rounding leaves of zero would become its root.
+        # The square root would enlarge rounding errors of zero.
         threshold = max(shape) * torch.finfo(torch.double).eps * value.max() if rank > 0 else 0.0
         root = torch.where(value > threshold, value, 0.0).sqrt()
         scale = root * _signs(left)
@@ -243,7 +244,7 @@ class AddSVDEncoding(BaseTransform):
 
 
 def _signs(vectors: Tensor) -> Tensor:
-    r"""The sign of the entry with the largest magnitude in each column. Ties, up to rounding, go to the first entry."""
+    r"""The sign of the entry with the largest magnitude in each column. In a tie, up to rounding, it is the first entry."""
     if vectors.size(0) == 0:
         return vectors.new_ones(vectors.size(1))
     size = vectors.abs()

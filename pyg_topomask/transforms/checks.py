@@ -1,4 +1,4 @@
-r"""What transforms accept alike."""
+r"""Shared checks of transforms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pyg_topomask.errors import ArgumentError
 
 
 def check_homogeneous(data: Data) -> None:
-    r"""Raises a :class:`ValueError` for what is not :class:`~torch_geometric.data.Data`, as heterogeneous data."""
+    r"""Raises a :class:`ValueError` unless the argument is :class:`~torch_geometric.data.Data`, for example for heterogeneous
+    data."""
     if not isinstance(data, Data):
         raise ArgumentError(
             'data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())', verb='is'
@@ -17,20 +18,20 @@ def check_homogeneous(data: Data) -> None:
 
 
 def check_edges(data: Data) -> None:
-    r"""Raises a :class:`ValueError` for data without edges; a graph of none has :obj:`edge_index` of shape :obj:`[2, 0]`."""
+    r"""Raises a :class:`ValueError` for data without :obj:`edge_index`, which may have shape :obj:`[2, 0]`."""
     if 'edge_index' not in data and 'adj_t' not in data:
         raise ArgumentError(
             'data',
             f'the attributes {", ".join(data.keys()) or "none"}',
             'data with edge_index or adj_t',
-            'KNNGraph makes edges between near positions',
+            'KNNGraph adds edges between nearest neighbors',
             verb='is',
         )
 
 
 def check_unbatched(data: BaseData) -> None:
-    r"""Raises a :class:`ValueError` for a batch, also of one graph: what is stored on it or removed from it, its slices and
-    pointers do not know.
+    r"""Raises a :class:`ValueError` for a batch, even of one graph. Its slices and pointers would not match data that a
+    transform stores or removes.
     """
     if 'batch' in data:
         raise ArgumentError('data', 'a batch', 'single graphs: apply the transform before batching')

@@ -18,12 +18,12 @@ class AddForest(BaseTransform):
     r"""Roots the trees of a forest, and orders and decomposes them by rake and compress, for
     :class:`~pyg_topomask.masks.TreeMask` (functional name: :obj:`add_forest`).
 
-    Edges count in both directions, even if only one direction is given. Self-loops and repeated edges are no cycles. Run this
-    transform after all transforms that change nodes or edges. A mask raises an error if the stored forest no longer fits the
-    graph.
+    Edges count in both directions, even if only one direction is given. Self-loops and repeated edges do not count as cycles.
+    Run this transform after all transforms that change nodes or edges. A mask raises an error if the stored forest no longer
+    fits the graph.
 
     Raises:
-        ValueError: If the graph has a cycle, whose nodes the message names, or the data is heterogeneous or a batch.
+        ValueError: If the graph has a cycle (the message lists its nodes), or the data is heterogeneous or a batch.
 
     Shapes:
         - **input:** a forest with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`

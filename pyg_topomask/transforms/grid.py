@@ -1,4 +1,4 @@
-r"""Transforms that say which grid the nodes of a graph are, and that make grids of images and videos."""
+r"""Transforms that store the grid shape of a graph, and that build grids from images and videos."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ['AddGridShape', 'ToGridGraph']
 
 @functional_transform('add_grid_shape')
 class AddGridShape(BaseTransform):
-    r"""Stores the shape of a grid whose points are the nodes, as :obj:`grid_shape`, for
-    :class:`~pyg_topomask.masks.ToeplitzMask` (functional name: :obj:`add_grid_shape`). The last dimension runs fastest.
+    r"""Stores the shape of the grid of nodes as :obj:`grid_shape`, for :class:`~pyg_topomask.masks.ToeplitzMask` (functional
+    name: :obj:`add_grid_shape`). The nodes are in row-major order.
 
     Args:
         shape (sequence of int): The number of nodes in each dimension.
 
     Raises:
-        ValueError: If the shape is empty, has numbers that are not whole or negative, or does not have as many points as there
-            are nodes, or if the data is heterogeneous or a batch.
+        ValueError: If the shape is empty, contains anything but nonnegative integers, or does not match the number of nodes, or
+            if the data is heterogeneous or a batch.
 
     Shapes:
         - **input:** a graph with :math:`\prod_k n_k` nodes
@@ -65,10 +65,10 @@ class AddGridShape(BaseTransform):
 
 @functional_transform('to_grid_graph')
 class ToGridGraph(BaseTransform):
-    r"""Makes a grid graph of a sequence, an image or a video (functional name: :obj:`to_grid_graph`).
+    r"""Converts a sequence, an image or a video to a grid graph (functional name: :obj:`to_grid_graph`).
 
-    The graph has a node for each pixel. The channels of the pixel are :obj:`x`, and its position is :obj:`pos`. Edges in both
-    directions join neighbors along each dimension. :obj:`grid_shape` is :obj:`(L,)`, :obj:`(H, W)` or :obj:`(T, H, W)`.
+    The graph has one node per pixel. :obj:`x` contains the channels of the pixel, and :obj:`pos` its position. Edges in both
+    directions connect neighbors along each dimension. :obj:`grid_shape` is :obj:`(L,)`, :obj:`(H, W)` or :obj:`(T, H, W)`.
 
     Raises:
         ValueError: If the input is not a tensor of two to four dimensions.

@@ -1,4 +1,4 @@
-r"""A transform that joins points to their nearest neighbors."""
+r"""A transform that connects points to their nearest neighbors."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ __all__ = ['KNNGraph']
 
 @functional_transform('topo_knn_graph')
 class KNNGraph(BaseTransform):
-    r"""Replaces the edges by edges to each node from its nearest neighbors, by :obj:`pos` (functional name:
+    r"""Replaces the edges of a graph by edges to each node from its nearest neighbors in :obj:`pos` (functional name:
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 
     The transform removes :obj:`edge_attr` and :obj:`edge_weight`. The edges are directed, see
     :func:`~pyg_topomask.ops.knn_graph`. :class:`torch_geometric.transforms.ToUndirected` adds the opposite directions.
 
     Args:
-        k (int): The number of neighbors. A node of a graph with fewer nodes is joined to all others. (default: :obj:`6`)
+        k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others. (default:
+        :obj:`6`)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
         flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
             from the node to its neighbors. (default: :obj:`"source_to_target"`)

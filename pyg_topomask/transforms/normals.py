@@ -1,4 +1,4 @@
-r"""A transform that estimates the normals of a cloud of points."""
+r"""A transform that estimates the normals of a point cloud."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ ORIENTATIONS = ('outward', 'up')
 class AddNormals(BaseTransform):
     r"""Stores the normal of the surface through the nearest neighbors of each point as :obj:`normal` (functional name:
     :obj:`add_normals`), from `"Surface reconstruction from unorganized points" <https://doi.org/10.1145/133994.134011>`_ (Sec.
-    3.2). The normal is the direction in which these neighbors vary least. It has length 1. It is zero if the neighbors lie on
-    a line or in a point.
+    3.2). The normal is the unit vector along which these neighbors vary least. It is zero if the neighbors are on a line or
+    coincide.
 
     Args:
-        k (int): The number of nearest points, with the point itself. (default: :obj:`16`)
+        k (int): The number of nearest points, including the point itself. (default: :obj:`16`)
         orient (str): The choice between the two directions: :obj:`"outward"`, away from the mean of the cloud, or :obj:`"up"`,
             along the last coordinate. (default: :obj:`"outward"`)
         cat (bool): Also append the normals to :obj:`x`, or to the positions if there is no :obj:`x`. (default: :obj:`False`)
@@ -72,11 +72,11 @@ class AddNormals(BaseTransform):
         neighbor, center = knn_graph(pos, self.k, batch, loop=True)
         step = (pos[neighbor] - pos[center]).double()
         step = step - scatter(step, center, dim_size=pos.size(0), reduce='mean')[center]
-        # Coordinate by coordinate: all products of a step at once would take D times the memory of the steps.
+        # One coordinate at a time: all products of a step at once would take D times the memory.
         rows = [scatter(step * along.unsqueeze(1), center, dim_size=pos.size(0), reduce='mean') for along in step.unbind(1)]
         spread, axes = torch.linalg.eigh(torch.stack(rows, dim=1))
         normal = axes[:, :, 0]
-        flat = spread[:, 1] <= 1e-9 * spread[:, -1]  # a line, or a point: two directions vary equally little
+        flat = spread[:, 1] <= 1e-9 * spread[:, -1]  # a line or a point: two directions vary equally little
         batch = None if batch is None else batch.long()
         mean = global_mean_pool(pos.double(), batch)
         outward = pos.double() - (mean if batch is None else mean[batch])

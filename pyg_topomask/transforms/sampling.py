@@ -1,4 +1,4 @@
-r"""Transforms that keep some of the points of a cloud."""
+r"""Transforms that sample points of a cloud."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ __all__ = ['FarthestSampling', 'RandomSampling']
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
-    r"""Returns points by farthest point sampling: each is the farthest from the points before it, from the `"PointNet++"
-    <https://arxiv.org/abs/1706.02413>`_ paper (Sec. 3.2), exactly and in :math:`O(N \cdot num)`. Of equally distant points
-    the first one is taken.
+    r"""Selects points by exact farthest point sampling, as in `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2):
+    each point is the farthest one from the points before it. In a tie, it is the first one. Time is :math:`O(N \cdot num)`.
 
     Args:
         pos (torch.Tensor): The positions, :obj:`[N, D]`.
-        num (int): The number of points to take, or all if there are fewer.
+        num (int): The number of points to select, or all if there are fewer.
         start (int): The first point. (default: :obj:`0`)
 
     Returns:
-        torch.Tensor: Their numbers in the order in which they are taken, :obj:`[min(num, N)]`.
+        torch.Tensor: Their indices in the order of selection, :obj:`[min(num, N)]`.
 
     Raises:
         ValueError: If a shape does not fit, a position is not finite or too large to be squared, or a number is out of range.
@@ -43,13 +42,13 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
         return torch.empty(0, dtype=torch.long, device=pos.device)
     check_whole(0, pos.size(0) - 1, start=start)
     pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
-    pos = pos.t().contiguous()  # a row for each coordinate: sums over three columns are slow
+    pos = pos.t().contiguous()  # one row per coordinate, because sums over three columns are slow
     chosen = torch.full((num,), start, dtype=torch.long, device=pos.device)
     nearest = torch.full((pos.size(1),), torch.inf, dtype=pos.dtype, device=pos.device)
     for place in range(1, num):
         last = chosen[place - 1]
         nearest = torch.minimum(nearest, (pos - pos[:, last].unsqueeze(1)).square().sum(0))
-        nearest[last] = -1  # taken, also where points coincide
+        nearest[last] = -1  # selected, even if points coincide
         chosen[place] = nearest.argmax()
     return chosen
 
@@ -73,9 +72,9 @@ class _Sampling(BaseTransform):
 
 @functional_transform('topo_random_sampling')
 class RandomSampling(_Sampling):
-    r"""Keeps nodes chosen at random, with their attributes and the edges between them (functional name:
+    r"""Keeps a random subset of the nodes, with their attributes and the edges between them (functional name:
     :obj:`topo_random_sampling`). The nodes keep their order. Unlike :class:`torch_geometric.transforms.FixedPoints`, the
-    choice depends only on the seed and the number of nodes, and no node is taken twice.
+    sample depends only on the seed and the number of nodes, and has no duplicates.
 
     Args:
         num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.

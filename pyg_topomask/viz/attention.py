@@ -1,4 +1,4 @@
-r"""Pictures of what attention attends to, after the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8)."""
+r"""Plots of attention, as in the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ __all__ = [
 def plot_attention_graphs(
     attention: Sequence[tuple[Tensor, Tensor]], pos: Tensor, edge_index: Tensor | None = None, max_edges: int = 5000
 ) -> Figure:
-    r"""Draws the attention graph of each head (columns) of each layer (rows) over the positions of the nodes, as Fig. 6.9 of
-    the thesis does: an edge is as opaque as its coefficient is large, relative to the largest one of its head, and a node is
-    coloured by its out-degree, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
+    r"""Plots the attention graph of each head (columns) of each layer (rows) at the positions of the nodes, as in Fig. 6.9 of
+    the thesis. The opacity of an edge is its coefficient relative to the largest one of its head. The color of a node is its
+    out-degree, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
 
     Args:
-        attention (sequence of (torch.Tensor, torch.Tensor)): For each layer what :obj:`return_attention_weights` returns: the
-            pairs :obj:`(j, i)`, :obj:`[2, nnz]`, and the coefficients, :obj:`[nnz, H]`.
-        pos (torch.Tensor): The positions of the nodes, :obj:`[N, 2]`; those of more dimensions are drawn in the plane in which
-            they spread most, those of one dimension along a line.
-        edge_index (torch.Tensor, optional): The edges of the input graph, to be drawn in a row above. (default: :obj:`None`)
-        max_edges (int): The edges to draw for each head, those of the largest coefficients. (default: :obj:`5000`)
+        attention (sequence of (torch.Tensor, torch.Tensor)): The result of
+            :obj:`return_attention_weights` for each layer: the pairs :obj:`(j, i)`, :obj:`[2, nnz]`, and the coefficients,
+            :obj:`[nnz, H]`.
+        pos (torch.Tensor): The positions of the nodes, :obj:`[N, 2]`. Positions with more dimensions are projected to their
+            first two principal components, and positions with one dimension are on a line.
+        edge_index (torch.Tensor, optional): The edges of the input graph, plotted in a row above. (default: :obj:`None`)
+        max_edges (int): The number of edges to plot per head, those with the largest coefficients. (default: :obj:`5000`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
@@ -75,7 +76,7 @@ def plot_attention_graphs(
             axis = axes[above + layer, head]
             largest = float(alpha[:, head].abs().max()) if alpha.size(0) > 0 else 1.0
             _draw_edges(axis, place, pairs, alpha[:, head].abs() / (largest or 1.0), max_edges)
-            # Nodes that many attend to are few: they go on top.
+            # Few nodes receive much attention. They are plotted on top.
             order = degree[:, head].argsort().cpu()
             points = axis.scatter(
                 *place[order].t(),
@@ -117,12 +118,12 @@ def _in_the_plane(pos: Tensor) -> Tensor:
 
 
 def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
-    r"""Draws, for each layer, how many nodes have which out-degree in the attention graphs, and how many of the edges leave
-    from such nodes, as Fig. 6.10 of the thesis does.
+    r"""Plots, for each layer, the distribution of out-degrees in the attention graphs, over nodes and over edges, as in
+    Fig. 6.10 of the thesis.
 
     Args:
-        degrees (sequence of torch.Tensor): For each layer the out-degrees of the nodes of any number of graphs, see
-            :func:`~pyg_topomask.diagnostics.attention_degrees`, :obj:`[N, H]`.
+        degrees (sequence of torch.Tensor): The out-degrees of the nodes of one or more graphs for each layer,
+            :obj:`[N, H]`, see :func:`~pyg_topomask.diagnostics.attention_degrees`.
         bins (int): The largest number of bins. (default: :obj:`20`)
 
     Returns:
@@ -130,7 +131,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
 
     Raises:
         ImportError: If Matplotlib is not installed.
-        ValueError: If there is no layer, a tensor has another shape, or :obj:`bins` is below 1.
+        ValueError: If there is no layer, a tensor has the wrong shape, or :obj:`bins` is below 1.
 
     Example:
         >>> len(plot_attention_degrees([torch.tensor([[3, 0], [1, 1]])]).axes)
@@ -144,7 +145,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
     for layer, degree in enumerate(degrees):
         values = degree.detach().flatten().cpu().double()
         most = int(values.max()) if values.numel() > 0 else 0
-        width = -(-(most + 1) // bins)  # whole numbers, or else some bins would hold more degrees than others
+        width = -(-(most + 1) // bins)  # integers, because otherwise bins would contain different numbers of degrees
         edges = torch.arange(0, most + 1 + width, width) - 0.5
         left, right = axes[layer]
         left.hist(values.numpy(), bins=edges.numpy())
@@ -157,15 +158,15 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
 
 
 def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -> Figure:
-    r"""Draws how much weight the :math:`k` largest coefficients of a node hold together, one curve for each layer, with the
-    mean and the standard deviation of the heads, as Fig. 6.7 of the thesis does.
+    r"""Plots the total weight of the :math:`k` largest coefficients of a node, one curve per layer with mean and standard
+    deviation over heads, as in Fig. 6.7 of the thesis.
 
     Args:
         ks (sequence of int): The numbers :math:`k`.
-        cumulative (sequence of torch.Tensor): For each layer what
+        cumulative (sequence of torch.Tensor): The result of
             :func:`~pyg_topomask.diagnostics.cumulative_attention` or
-            :func:`~pyg_topomask.diagnostics.cumulative_full_attention` returns, :obj:`[len(ks), H]`; columns of
-            several graphs may stand side by side.
+            :func:`~pyg_topomask.diagnostics.cumulative_full_attention` for each layer, :obj:`[len(ks), H]`. The columns of
+            several graphs may be concatenated.
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
@@ -183,14 +184,14 @@ def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -
 
 
 def plot_distance_to_full_attention(ks: Sequence[int], distance: Sequence[Tensor]) -> Figure:
-    r"""Draws the distance between attention to the best :math:`k` keys and attention to all, one curve for each layer, with the
-    mean and the standard deviation of the heads, as Fig. 6.6 of the thesis does.
+    r"""Plots the distance between attention to the best :math:`k` keys and full attention, one curve per layer with mean and
+    standard deviation over heads, as in Fig. 6.6 of the thesis.
 
     Args:
         ks (sequence of int): The numbers :math:`k`.
-        distance (sequence of torch.Tensor): For each layer what
-            :func:`~pyg_topomask.diagnostics.distance_to_full_attention` returns, :obj:`[len(ks), H]`; columns of
-            several graphs may stand side by side.
+        distance (sequence of torch.Tensor): The result of
+            :func:`~pyg_topomask.diagnostics.distance_to_full_attention` for each layer, :obj:`[len(ks), H]`. The columns of
+            several graphs may be concatenated.
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.

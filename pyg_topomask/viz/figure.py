@@ -1,4 +1,4 @@
-r"""Where figures come from."""
+r"""Creation of figures."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def new_figure(width: float, height: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError('pictures need Matplotlib: install pyg_topomask with its extra [viz]') from error
-    # Not by pyplot: it would keep the figure, and choose a window system.
+    # Not with pyplot, which would keep the figure and select a GUI backend.
     return Figure(figsize=(width, height), layout='constrained')

@@ -1,4 +1,4 @@
-r"""Pictures of how well walks estimate a mask."""
+r"""Plots of how well walks estimate a mask."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ['plot_inspection']
 
-# The probability with which what is drawn as a bound may be exceeded.
+# The probability that a plotted bound is exceeded.
 _DELTA = 0.05
 
 
@@ -77,20 +77,20 @@ def plot_inspection(
     num_rows: int = 64,
     head: int = 0,
 ) -> Figure:
-    r"""Draws how well graph random features estimate a mask: its entries between neighbors of a node, exactly and as
-    estimated; the error against the number of walks, beside the deviation that the bound of `"Linear Transformer Topological
-    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11) allows, where it is finite
-    and walkers are independent; and the entries per row, beside the bound of Lemma 3.3.
+    r"""Plots how well graph random features estimate a mask. The plots show the exact and the estimated entries in the
+    neighborhood of a node, the error against the number of walks, and the entries per row. They include the bounds of `"Linear
+    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Theorem 3.2, Eq. 11, if it
+    is finite and walkers are independent, and Lemma 3.3).
 
     Args:
         mask (GRFMask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
-        num_walks (sequence of int): The numbers of walks to compare; for antithetic walkers the even ones.
+        num_walks (sequence of int): The numbers of walks to compare; only even ones for antithetic walkers.
             (default: :obj:`(1, 2, 4, 8, 16, 32, 64)`)
-        repeats (int): Ensembles of walks for each number. (default: :obj:`3`)
-        num_rows (int): The rows that the error is measured on. (default: :obj:`64`)
-        head (int): The head to draw. (default: :obj:`0`)
+        repeats (int): The number of ensembles of walks for each number of walks. (default: :obj:`3`)
+        num_rows (int): The number of rows on which to measure the error. (default: :obj:`64`)
+        head (int): The head to plot. (default: :obj:`0`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
@@ -121,7 +121,7 @@ def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int 
     nodes = neighborhood(graph, node)
     rows = [(exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in compare_rows(mask, graph, nodes)]
     blocks = [torch.cat(block).cpu() for block in zip(*rows, strict=True)]
-    # The diagonal would leave all other entries dark.
+    # The diagonal would make all other entries dark.
     apart = blocks[0] - blocks[0].diagonal().diag()
     largest = float(apart.abs().max()) or float(blocks[0].abs().max()) or 1.0
     signed = min(float(block.min()) for block in blocks) < 0

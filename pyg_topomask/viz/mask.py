@@ -1,4 +1,4 @@
-r"""Pictures of what a mask lets nodes attend to."""
+r"""Plots of a mask."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ['plot_mask']
 def plot_mask(
     mask: Mask, graph: Graph | Data, node: int | None = None, max_hops: int = 4, nodes: Tensor | None = None, head: int = 0
 ) -> Figure:
-    r"""Draws a mask: its entries between the nodes nearest to one, and how its weight spreads over distances, see
+    r"""Plots the entries of a mask in the neighborhood of a node, and the distribution of its weight over distances, see
     :func:`~pyg_topomask.diagnostics.weight_by_hops`.
 
     Args:
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
-        max_hops (int): The largest distance to tell apart. (default: :obj:`4`)
-        nodes (torch.Tensor, optional): The rows over which distances are averaged. (default: :obj:`None`, those drawn)
-        head (int): The head to draw. (default: :obj:`0`)
+        max_hops (int): The largest distance to distinguish. (default: :obj:`4`)
+        nodes (torch.Tensor, optional): The rows to average distances over. (default: :obj:`None`, the plotted rows)
+        head (int): The head to plot. (default: :obj:`0`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.

@@ -1,4 +1,4 @@
-r"""Pictures of what one node may attend to under different masks."""
+r"""Plots of one row of different masks."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ __all__ = ['plot_mask_rows']
 def plot_mask_rows(
     masks: Mapping[str, Mask], graph: Graph | Data, node: int, pos: Tensor, columns: int = 3, head: int = 0
 ) -> Figure:
-    r"""Draws one row of each mask on the nodes of the graph: what the node may attend to, and by what factor its scores are
-    multiplied. Colours are relative to the largest entry of the row off the diagonal, red ones negative; hollow nodes have the
-    entry 0, and the node itself is a star.
+    r"""Plots one row of each mask on the nodes of the graph: the factors of the node's attention scores. Colors are relative
+    to the largest off-diagonal entry of the row. Red entries are negative, hollow nodes have the entry 0, and the star is the
+    node itself.
 
     Args:
-        masks (dict of str to Mask): The masks by the titles of their panels.
+        masks (dict of str to Mask): The masks, with the titles of their panels as keys.
         graph (Graph or torch_geometric.data.Data): The graphs.
-        node (int): The node :math:`i` whose row :math:`M_{ij}` is drawn.
+        node (int): The node :math:`i` of the row :math:`M_{ij}`.
         pos (torch.Tensor): The positions of the nodes, :obj:`[N, 2]`.
-        columns (int): The number of panels side by side. (default: :obj:`3`)
-        head (int): The head to draw. (default: :obj:`0`)
+        columns (int): The number of panels per row. (default: :obj:`3`)
+        head (int): The head to plot. (default: :obj:`0`)
 
     Returns:
         matplotlib.figure.Figure: The figure, to be saved or displayed.
 
     Raises:
         ImportError: If Matplotlib is not installed.
-        ValueError: If there is no mask, no such node or head, or :obj:`pos` has another shape.
+        ValueError: If there is no mask, no such node or head, or :obj:`pos` has the wrong shape.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask, PackingMask
@@ -81,7 +81,7 @@ def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tenso
     axis.add_collection(LineCollection(list(pos[edge_index.t()].numpy()), colors='0.55', linewidths=0.8, zorder=1))
     empty = elsewhere & (row == 0)
     axis.scatter(x[empty], y[empty], s=22, facecolors='white', edgecolors='0.7', linewidths=0.8, zorder=2)
-    # The largest entries on top, where nodes overlap.
+    # Plot the largest entries on top of others.
     seen = (elsewhere & (row != 0)).nonzero().squeeze(1)
     seen = seen[row[seen].abs().argsort()]
     axis.scatter(

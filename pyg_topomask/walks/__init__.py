@@ -1,4 +1,4 @@
-r"""Random walks and the sparse features that they make."""
+r"""Random walks and their sparse features."""
 
 from pyg_topomask.walks.lengths import FixedLength, GeometricLength, PoissonLength, SurvivalLength, WalkLength
 from pyg_topomask.walks.settings import WalkSettings

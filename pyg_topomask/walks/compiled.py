@@ -1,4 +1,4 @@
-r"""Random walks as machine code, where Numba is installed: the same walks and the same features as the tensor version's."""
+r"""Random walks compiled with Numba, with the same walks and features as the tensor version."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import seed_offset
 
-# Bytes of a large page of memory, which the system hands out about as fast as a small one, and those up to which glibc keeps a
-# piece of memory that is given back.
+# The size of a huge page of memory, which the system allocates about as fast as a small one, and the largest size of freed
+# memory that glibc keeps.
 _PAGE, _KEPT = 2**21, 2**25
-# Visits that one thread makes alone, and the shares per thread if there are more. The threads of torch wait busily for a while
-# after its operations. A thread that starts late therefore takes fewer shares.
+# The number of visits up to which one thread is used, and the number of chunks per thread otherwise. Threads of torch spin for
+# a while after an operation. A thread that starts late therefore processes fewer chunks.
 _ALONE, _SHARES = 2**20, 4
-# Bytes that the cache of one core holds.
+# The size of the cache of one core in bytes.
 _CACHE = 2**20
-# Up to this many, comparing all pairs is faster than sorting.
+# Up to this size, comparing all pairs is faster than sorting.
 _FEW = 256
 
 _SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
@@ -189,8 +189,8 @@ def _walk(  # type: ignore[no-untyped-def]
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
     offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
-    # Where one of halting, ratio, cumulative, going and ranked is None, Numba compiles a version without what it is for:
-    # antithetic lengths, importance weights, transitions by weight, repelling walkers and merging.
+    # If halting, ratio, cumulative, going or ranked is None, Numba compiles a version without the feature: antithetic lengths,
+    # importance weights, weighted transitions, repelling walkers or merging.
     most_visits = 1 + num_walks * (len(survival) - 1)
     keys = np.empty(0 if ranked is None else most_visits, np.int64)
     values = np.empty(0 if ranked is None else most_visits, factor.dtype)
@@ -203,7 +203,7 @@ def _walk(  # type: ignore[no-untyped-def]
     choice = np.empty(num_walks, np.int64)
     members = np.empty(num_walks, np.int64)
     numbers = np.empty(2 * num_walks, np.float64)
-    used = np.uint64(opening)  # unsigned, as below: numba need not ask whether it counts from the end
+    used = np.uint64(opening)  # unsigned, as below, so that Numba need not handle negative indices
     for place_of_start in range(begin, end):
         node = base + place_of_start
         if np.int64(used) - opening + most_visits > room:
@@ -228,7 +228,7 @@ def _walk(  # type: ignore[no-untyped-def]
             load[walker] = 1.0 / num_walks
             if degree[walker] == 0:
                 hops[walker] = 0
-        # Step by step for all walkers of a node: their look-ups wait for memory at the same time.
+        # One step for all walkers of a node, so that their memory accesses overlap.
         for step in range(1, most + 1):
             if going is not None:
                 for walker in range(num_walks):
@@ -276,22 +276,22 @@ def _move(column: np.ndarray, source: int, target: int, size: int) -> None:
 def walk(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Walks from some of the nodes on the CPU.
+    r"""Samples walks from some nodes on the CPU.
 
     Args:
         nodes (range): The nodes to start from.
         position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
         transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): How to walk.
+        settings (WalkSettings): The settings of the walks.
         seed (int): The seed.
-        merge (bool): Add up the loads of visits to the same node after the same number of hops, and sort. (default:
+        merge (bool): Add up and sort the loads of visits to the same node after the same number of hops. (default:
             :obj:`True`)
 
     Returns:
         tuple: Start, visited node, hops and load of each visit.
 
     Raises:
-        ValueError: If node, hops and place of a visit do not fit a number of 63 bits.
+        ValueError: If node, hops and index of a visit do not fit into 63 bits.
     """
     longest = settings.max_walk_length
     width = 1 + settings.num_walks * longest
@@ -304,7 +304,7 @@ def walk(
             'numbers with fewer than 2**63 nodes times hops times visits of a node',
         )
     sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
-    # Four numbers for every edge, one after the other: numba multiplies for two indices, and shifts for one.
+    # Four consecutive numbers per edge: Numba multiplies for two indices, and shifts for one.
     edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
     tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, position)]
     probability = settings.survival
@@ -323,7 +323,7 @@ def walk(
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, space: int) -> int:
             if tables[1].nbytes <= _CACHE:
-                _fetch(tables[1])  # in order, which is faster than one by one where the walks lead
+                _fetch(tables[1])  # in order, which is faster than random access
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, ratio, cumulative, going, ranked
@@ -334,7 +334,7 @@ def walk(
         columns = _columns(sum(room), (index, index, index, tables[2].dtype))
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
-    # Every share has room for as many visits as are likely, and a node's more, or for all that there may be.
+    # Every chunk has room for the likely number of visits plus those of one node, or for the largest possible number.
     sizes = [end - begin for begin, end in shares]
     room = [min(size * width, size + _likely(size * settings.num_walks, survival) + width) for size in sizes]
     columns, used = fill(room)
@@ -346,7 +346,7 @@ def walk(
 
 
 def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[int]) -> list[np.ndarray]:
-    r"""Moves what was written to pieces of columns to the front; copies it where it would hold more than twice its memory."""
+    r"""Moves written parts of columns to the front. Copies a column that would keep more than twice its memory."""
     *sources, size = accumulate(room, initial=0)
     *targets, total = accumulate(used, initial=0)
     for column in columns:
@@ -357,15 +357,15 @@ def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[i
 
 
 def _likely(num_walks: int, survival: np.ndarray) -> int:
-    r"""Returns the mean number of hops plus six standard deviations. Walks are longer with a chance of one in a billion."""
+    r"""Returns the mean number of hops plus six standard deviations. Walks exceed it with a probability of about 1e-9."""
     hops = np.arange(1, len(survival))
     mean, square = float(survival[1:].sum()), float(((2 * hops - 1) * survival[1:]).sum())
     return math.ceil(num_walks * mean + 6 * math.sqrt(num_walks * max(0.0, square - mean**2)))
 
 
 def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
-    r"""Returns arrays whose memory is cheap to get. Small arrays share one allocation, which the allocator keeps between calls.
-    Large arrays each start on a large page.
+    r"""Returns arrays that are cheap to allocate. Small arrays share one allocation, which the allocator keeps between calls.
+    Each large array starts on a huge page.
     """
     widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
     if sum(widths) <= _KEPT:

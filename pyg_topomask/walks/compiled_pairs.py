@@ -1,4 +1,4 @@
-r"""The meetings of walks as machine code: a table of those whom a start node's walks meet, in place of sorting all meetings."""
+r"""The meetings of walks, compiled with Numba: a table per start node replaces sorting all meetings."""
 
 from __future__ import annotations
 
@@ -114,18 +114,18 @@ def add_squares(start, visited, length, load, width, out):  # type: ignore[no-un
 def meet(
     nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array, every: bool
 ) -> tuple[Array, ...]:
-    r"""Returns the pairs of start nodes whose walks meet, ascending: rows and columns; how many kinds of meetings each pair
-    has, and the kinds, one pair after the other; and their loads. With :obj:`every`, it returns rows, columns and the loads of
-    all kinds.
+    r"""Returns the pairs of start nodes whose walks meet, in ascending order: rows, columns, and the number of kinds of
+    meetings per pair, followed by the kinds and their loads, pair by pair. With
+    :obj:`every`, it returns rows, columns and the loads of all kinds.
 
     Args:
         nodes (range): The start nodes of the queries.
-        rowptr (numpy.ndarray): Where the visits of each of them begin.
+        rowptr (numpy.ndarray): The first visit of each of them.
         query (tuple of numpy.ndarray): The visited nodes, hops and loads of these visits.
-        by_node (numpy.ndarray): Where the visits of the keys' walks to each node begin.
+        by_node (numpy.ndarray): The first visit of the keys' walks to each node.
         key (tuple of numpy.ndarray): The start nodes, hops and loads of these visits.
-        kind (numpy.ndarray): The kind of a meeting after hops of the query's and of the key's walk.
-        every (bool): Return the loads of all kinds, most of which are there.
+        kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
+        every (bool): Return the loads of all kinds.
     """
     visits = rowptr[nodes.start : nodes.stop + 1]
     meetings = np.append(0, np.diff(by_node)[query[0][visits[0] : visits[-1]]].cumsum())

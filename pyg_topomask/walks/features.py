@@ -1,4 +1,4 @@
-r"""What walks leave behind: sparse graph random features, and the entries of the masks that they make."""
+r"""Sparse graph random features, and the entries of their masks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
-# Meetings of walks that are sorted at a time: few enough for the cache of a CPU, and for the memory of a GPU.
+# The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
-# Those that machine code takes together, which sorts none, and combinations of hops up to which it serves.
+# The number of meetings per call of compiled code, which does not sort, and its largest number of combinations of hops.
 _MEETINGS_COMPILED, _KINDS = 2**22, 63
 
 
@@ -35,12 +35,12 @@ class WalkFeatures:
         \frac{\tilde{\omega}(\omega_{iq})}{p(\omega_{iq})} \, \mathbb{I}(\omega_{iq} \text{ prefix subwalk of } \omega_k^{(i)}),
         \qquad \mathbb{E} \, P_{l} = \mathbf{W}^l
 
-    Entries are distinct and ascend by start, visited node and length.
+    Entries are distinct and sorted by start, visited node and length.
 
     Args:
-        start (torch.Tensor): The node :math:`i` that the walks leave from, :obj:`[nnz]`.
-        visited (torch.Tensor): The node :math:`q` that they visit, :obj:`[nnz]`.
-        length (torch.Tensor): The hops :math:`l` made so far, :obj:`[nnz]`.
+        start (torch.Tensor): The start node :math:`i` of the walks, :obj:`[nnz]`.
+        visited (torch.Tensor): The visited node :math:`q`, :obj:`[nnz]`.
+        length (torch.Tensor): The number of hops :math:`l` before the visit, :obj:`[nnz]`.
         load (torch.Tensor): :math:`P_{l,iq}`, :obj:`[nnz]`.
         num_nodes (int): The number of nodes.
         max_walk_length (int): The largest number of hops :math:`L`.
@@ -87,8 +87,8 @@ class WalkFeatures:
 
     @cached_property
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
-        r"""The pattern of the features :math:`\hat{\Phi}` (start, visited), and of the loads (slot of the former, length)."""
-        with torch.inference_mode(False):  # kept, and perhaps trained with later
+        r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
+        with torch.inference_mode(False):  # kept, and possibly used in training later
             return self._make_slots()
 
     def _make_slots(self) -> tuple[SparsePattern, SparsePattern]:
@@ -116,8 +116,8 @@ class WalkFeatures:
 
     @cached_property
     def squares(self) -> Tensor:
-        r"""The sums :math:`\sum_q \sum_{l + l' = s} P_{l,iq} P_{l',iq}` for all :math:`s`, :obj:`[N, 2L + 1]`, that the squared
-        norms of features with powers as modulation are made of.
+        r"""The sums :math:`\sum_q \sum_{l + l' = s} P_{l,iq} P_{l',iq}` for all :math:`s`, :obj:`[N, 2L + 1]`. They
+        determine the squared norms of features whose modulation is a power.
         """
         with torch.inference_mode(False):
             if uses_numba('auto', self.load.device):
@@ -149,30 +149,29 @@ class PairLoads:
     .. math::
         \hat{M}_{ij} = \sum_{l, l'} f_l f'_{l'} \sum_u P_{l,iu} P'_{l',ju}
 
-    The inner sums do not depend on parameters. They are formed once, and serve every head, every layer
-    and every step.
+    The inner sums do not depend on parameters. They are computed once for all heads, layers and steps.
 
     Args:
         query (WalkFeatures): The loads :math:`P` of the queries' walks.
         key (WalkFeatures): The loads :math:`P'` of the keys' walks.
-        dtype (torch.dtype): The data type to compute in. (default: :obj:`torch.float32`)
-        kinds (str): Which hops :math:`(l, l')` count as one: :obj:`"ordered"` for none; :obj:`"unordered"` for
-            :math:`(l, l')` and :math:`(l', l)`, where queries and keys have the same modulation; :obj:`"sums"` for those of
-            equal sums, where the modulations are powers. (default: :obj:`"ordered"`)
+        dtype (torch.dtype): The data type of the computation. (default: :obj:`torch.float32`)
+        kinds (str): The pairs of hops :math:`(l, l')` to combine: :obj:`"ordered"` for none; :obj:`"unordered"` for
+            :math:`(l, l')` and :math:`(l', l)`, if queries and keys have the same modulation; :obj:`"sums"` for pairs with
+            equal sums, if the modulations are powers. (default: :obj:`"ordered"`)
     """
 
     def __init__(
         self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32, kinds: str = 'ordered'
     ) -> None:
         kind = _kinds(query.max_walk_length, key.max_walk_length, kinds)
-        #: Hops of each kind, as positions in the products of both modulations.
+        #: The hops of each kind, as indices into the products of both modulations.
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
         # Of sums there are few, and most pairs have loads of most of them.
         meet: Callable[..., tuple[Tensor, ...]] = _meet_compiled if compiled else _meet
         row, col, slot, of_load, load = meet(query, key, dtype, kind, kinds == 'sums')
-        # Formed at once: under torch.compile the entries may serve where the blocks did before.
+        # Computed immediately, because torch.compile may use the entries instead of the blocks later.
         self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
         #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
         self.loads: Tensor = load
@@ -220,7 +219,7 @@ def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype,
 
 
 def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
-    r"""Returns the kind of a meeting after some hops of the query's and of the key's walk."""
+    r"""Returns the kind of a meeting, given the hops of the query's and the key's walk."""
     hops, other = np.indices((query_hops + 1, key_hops + 1))
     if kinds == 'sums':
         return hops + other
@@ -232,19 +231,19 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
 def _meet(
     query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
 ) -> tuple[Tensor, ...]:
-    r"""Returns the rows and columns of pairs whose walks meet, ascending, and the pair, kind and load of the meetings of each
-    kind; or with :obj:`every` the loads of all kinds, :obj:`[nnz, kinds]`.
+    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting. With
+    :obj:`every`, the loads are those of all kinds, :obj:`[nnz, kinds]`.
     """
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
-    # Every visit of the queries' walks meets every visit of the keys' walks to the same node.
+    # Every visit of a query's walk meets every visit of a key's walk to the same node.
     by_node = stable_argsort(key.visited, num_nodes)
     of_keys = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
     visits = torch.bincount(key.visited, minlength=num_nodes)
     first, meetings = visits.cumsum(0) - visits, visits[query.visited]
 
     def meet(block: slice) -> tuple[Tensor, Tensor]:
-        r"""Returns codes of start, other start and hops of either, ascending, and the loads of those meetings, added up."""
+        r"""Returns sorted codes of both starts and both numbers of hops, and the summed loads of these meetings."""
         number = meetings[block]
         total = int(number.sum())
         skipped = first[query.visited[block]] - (number.cumsum(0) - number)
@@ -305,12 +304,12 @@ def _meet_compiled(
 
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
-    r"""Sums of loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
+    r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
     result: Tensor = _combine_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
     return result
 
 
-# An operator of its own, because torch.compile does not trace sparse tensors.
+# A custom operator, because torch.compile does not trace sparse tensors.
 @torch.library.custom_op(
     'pyg_topomask::combine_loads',
     mutates_args=(),
@@ -320,7 +319,7 @@ def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern:
     loads = SparsePattern(*pattern)
     rowptr, col = (loads.rowptr_t, loads.col_t) if transpose else (loads.rowptr, loads.col)
     out = coefficients.new_empty(coefficients.size(0), rowptr.numel() - 1)
-    # Heads are columns of the product, each in one piece: nothing is put in another order before or after.
+    # Heads are contiguous columns of the product, so nothing is permuted before or after.
     multiply(rowptr, col, load.index_select(0, loads.perm_t) if transpose else load, coefficients.t(), out=out.t())
     return out
 
@@ -345,7 +344,7 @@ _combine_loads.register_autograd(_backward_combine, setup_context=_setup_combine
 
 
 def _blocks(start: Tensor, meetings: Tensor) -> list[slice]:
-    r"""Splits visits, ascending by start, into blocks of about as many meetings, all those of a start together."""
+    r"""Splits visits, sorted by start, into blocks with about equal numbers of meetings. Visits of a start stay together."""
     ends = F.pad(start.diff().nonzero().squeeze(1) + 1, (0, 1), value=start.numel())
     limit = _MEETINGS if start.device.type == 'cpu' else _MEETINGS_GPU
     block = torch.div(F.pad(meetings.cumsum(0), (1, 0))[ends], limit, rounding_mode='floor')
@@ -359,5 +358,5 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
-    r"""Returns the number of pairs of features that meet at a node, which bounds the entries of :class:`PairLoads`."""
+    r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
     return int((query.visitors * key.visitors).sum())

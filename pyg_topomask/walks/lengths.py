@@ -1,4 +1,4 @@
-r"""How long walks are: the survival probabilities that also weigh what they deposit."""
+r"""Distributions of walk lengths. Their survival probabilities also weight the loads of walks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class WalkLength(ABC):
         r"""Returns :math:`P(\text{length} \ge t)` for numbers of hops :math:`t`, in float64."""
 
     def survival(self, max_walk_length: int) -> Tensor:
-        r"""Returns :math:`S_0, \dots, S_L`, the probabilities that a walk makes at least :math:`t` hops. After :math:`L` hops
-        every walk ends.
+        r"""Returns :math:`S_0, \dots, S_L`, the probabilities of at least :math:`t` hops. Every walk ends after :math:`L` hops.
 
         Args:
             max_walk_length (int): The largest number of hops :math:`L`.
@@ -39,17 +38,17 @@ class WalkLength(ABC):
 
     @property
     def longest(self) -> int | None:
-        r"""The most hops that a walk may make, :obj:`None` where there is no bound."""
+        r"""The largest possible number of hops, or :obj:`None` if there is no bound."""
         return None
 
 
 @dataclass(frozen=True)
 class GeometricLength(WalkLength):
-    r"""A walk halts with the same probability before each hop, :math:`S_t = (1 - p_{halt})^t`, as in `"Linear Transformer
+    r"""Halting with the same probability before each hop, :math:`S_t = (1 - p_{halt})^t`, as in `"Linear Transformer
     Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.4).
 
     Args:
-        p_halt (float): The halting probability, in :math:`[0, 1)`; :obj:`0` means walks of the largest length.
+        p_halt (float): The halting probability, in :math:`[0, 1)`; with :obj:`0`, all walks have the largest length.
 
     Raises:
         ValueError: If :obj:`p_halt` is outside :math:`[0, 1)`.
@@ -96,8 +95,8 @@ class FixedLength(WalkLength):
 
 @dataclass(frozen=True)
 class PoissonLength(WalkLength):
-    r"""The number of hops has a Poisson distribution, :math:`S_t = P(t, \mu)`, the regularised incomplete gamma function. The
-    lengths whose loads a heat kernel weighs most are drawn most.
+    r"""The number of hops has a Poisson distribution, :math:`S_t = P(t, \mu)`, the regularized incomplete gamma function. It
+    samples the lengths with the largest weight in a heat kernel most often.
 
     Args:
         mean (float): The mean number of hops :math:`\mu`, above 0.
@@ -120,10 +119,10 @@ class PoissonLength(WalkLength):
 
 @dataclass(frozen=True)
 class SurvivalLength(WalkLength):
-    r"""Any distribution, by its survival probabilities.
+    r"""Any distribution, given by its survival probabilities.
 
     Args:
-        given (tuple of float): :math:`S_0 = 1 \ge S_1 \ge \dots`; walks longer than listed do not occur.
+        given (tuple of float): :math:`S_0 = 1 \ge S_1 \ge \dots`; longer walks do not occur.
 
     Example:
         >>> SurvivalLength((1.0, 0.7)).survival(max_walk_length=2)
@@ -153,7 +152,7 @@ def _fixed(hops: float) -> FixedLength:
     return FixedLength(int(hops) if hops.is_integer() else hops)  # type: ignore[arg-type]
 
 
-#: Distributions that have a name in configurations, with what makes them of the numbers after the name.
+#: Constructors of distributions by their names in configurations, called with the numbers after the name.
 WALK_LENGTHS: dict[str, Callable[..., WalkLength]] = {
     'geometric': GeometricLength,
     'fixed': _fixed,
@@ -163,11 +162,11 @@ WALK_LENGTHS: dict[str, Callable[..., WalkLength]] = {
 
 
 def walk_length(given: WalkLength | str) -> WalkLength:
-    r"""Turns :obj:`"geometric:0.5"`, :obj:`"fixed:3"`, :obj:`"poisson:2.0"` or :obj:`"survival:1,0.7,0.3"` into a distribution;
-    one is returned as it is.
+    r"""Parses :obj:`"geometric:0.5"`, :obj:`"fixed:3"`, :obj:`"poisson:2.0"` or :obj:`"survival:1,0.7,0.3"` into a
+    distribution. Returns a distribution unchanged.
 
     Raises:
-        ValueError: If the text names no distribution.
+        ValueError: If the text is not the name of a distribution.
 
     Example:
         >>> walk_length('fixed:3')

@@ -1,4 +1,4 @@
-r"""How the walkers of one node depend on each other. Every single walker is distributed alike under all of them."""
+r"""Samplers of dependent walkers. The distribution of a single walker is the same for all samplers."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from torch import Tensor
 
 from pyg_topomask.walks.uniform import Uniform
 
-# Streams of random numbers: 0 for lengths, t for the t-th hop, -t for going on after t - 1 hops, and further ones apart.
+# Streams of random numbers: 0 for lengths, t for the t-th hop, -t for halting after t - 1 hops, and larger numbers for others.
 APART = 1 << 32
 
 
 class IIDSampler:
-    r"""Independent walkers: lengths and hops are drawn independently for every walk."""
+    r"""Independent walkers: the lengths and hops of all walks are independent."""
 
     antithetic = False
     repelling = False
 
     def lengths(self, uniform: Uniform, walkers: Tensor, survival: Tensor) -> Tensor:
-        r"""Returns the number of hops of each walker, distributed as the survival probabilities say, by inversion."""
-        # length >= t exactly where u < S_t, and S descends: count the t >= 1 with S_t > u.
+        r"""Returns the number of hops of each walker, sampled from the survival probabilities by inversion."""
+        # length >= t if and only if u < S_t, and S is decreasing: count the t >= 1 with S_t > u.
         numbers = uniform(0, walkers)
         return torch.searchsorted(-survival[1:].to(numbers.device, numbers.dtype), -numbers)
 
     def hops(self, uniform: Uniform, step: int, walkers: Tensor, start: Tensor, position: Tensor, degree: Tensor) -> Tensor:
-        r"""Returns which of the edges of its node each walker takes.
+        r"""Returns the index of the edge that each walker takes.
 
         Args:
             uniform (callable): The source of random numbers.
             step (int): The number of the hop, from 1.
-            walkers (torch.Tensor): The walkers that go on, ascending, :obj:`[W]`.
-            start (torch.Tensor): The nodes that they started from, :obj:`[W]`.
-            position (torch.Tensor): The nodes that they are at, :obj:`[W]`.
-            degree (torch.Tensor): The numbers of edges of these, above 0, :obj:`[W]`.
+            walkers (torch.Tensor): The active walkers, in ascending order, :obj:`[W]`.
+            start (torch.Tensor): Their start nodes, :obj:`[W]`.
+            position (torch.Tensor): Their current nodes, :obj:`[W]`.
+            degree (torch.Tensor): The degrees of their current nodes, above 0, :obj:`[W]`.
         """
         return _choose(uniform(step, walkers), degree)
 
 
 class AntitheticSampler(IIDSampler):
-    r"""Antithetic termination: the walkers of a pair halt on numbers that differ by one half, so that they halt at different
-    times, from `"Quasi-Monte Carlo Graph Random Features" <https://arxiv.org/abs/2305.12470>`_ (Sec. 3). Before hop
-    :math:`t` that a walk makes with probability :math:`1 - p_t` after those before, the two halt where
+    r"""Antithetic termination: the random numbers of a pair of walkers differ by one half, so that they halt at different
+    times, from `"Quasi-Monte Carlo Graph Random Features" <https://arxiv.org/abs/2305.12470>`_ (Sec. 3). The halting
+    probability before hop :math:`t` is :math:`p_t`. The two walkers halt if
 
     .. math::
         u_t < p_t \quad \text{and} \quad (u_t + \tfrac{1}{2}) \bmod 1 < p_t, \qquad u_t \sim \mathcal{U}(0, 1)
 
-    and so never both for :math:`p_t \le 1 / 2`. It needs an even number of walks.
+    respectively, and so never together for :math:`p_t \le 1 / 2`. The number of walks must be even.
     """
 
     antithetic = True
@@ -62,10 +62,11 @@ class AntitheticSampler(IIDSampler):
 
 
 class RepellingSampler(IIDSampler):
-    r"""Repelling walks: the walkers of one start node that are at the same node leave it by different edges, in blocks of its
-    degree where they outnumber these, from `"Repelling Random Walks" <https://arxiv.org/abs/2310.04854>`_ (Sec. 3). The edges
-    :math:`e_1, \dots, e_b` of the :math:`b \le d` walkers of a block at a node of degree :math:`d` are drawn without
-    replacement, so that each walker still takes every edge with probability :math:`1 / d`:
+    r"""Repelling walks, from `"Repelling Random Walks" <https://arxiv.org/abs/2310.04854>`_ (Sec. 3): walkers from the same
+    start node that meet at a node leave it along different edges. If they outnumber the edges, they are split into blocks of
+    at most the degree. The edges :math:`e_1, \dots, e_b` of the :math:`b \le d` walkers of a block
+    at a node of degree :math:`d` are sampled without replacement, so each walker still takes every edge with probability
+    :math:`1 / d`:
 
     .. math::
         P(e_1, \dots, e_b) = \frac{(d - b)!}{d!} \text{ if they all differ, else } 0
@@ -75,8 +76,8 @@ class RepellingSampler(IIDSampler):
 
     def hops(self, uniform: Uniform, step: int, walkers: Tensor, start: Tensor, position: Tensor, degree: Tensor) -> Tensor:
         numbers = uniform(step, walkers)
-        # Any way of choosing that treats all edges alike chooses every way of leaving by different edges with the same
-        # probability. First independently; then those that met an earlier one on its edge choose again.
+        # Any symmetric choice without collisions has the right distribution. First choose independently. Then walkers that
+        # collided with an earlier one choose again.
         hop = _choose(numbers, degree)
         block, size, rank = _blocks(start, position, degree)
         crowded = 2 * size >= degree
@@ -87,7 +88,7 @@ class RepellingSampler(IIDSampler):
         while pending.numel() > 0:
             attempt += 1
             hop[pending] = _choose(uniform(step + attempt * APART, walkers[pending]), degree[pending])
-            # Those that have settled come before those that chose again.
+            # Settled walkers come before those that choose again.
             order = rank.clone()
             order[pending] += degree[pending].to(order.dtype)
             pending = _met((~crowded).nonzero().squeeze(1), block, hop, order, 2 * degree)
@@ -99,13 +100,13 @@ class RepellingAntitheticSampler(RepellingSampler, AntitheticSampler):
 
 
 def _choose(numbers: Tensor, degree: Tensor) -> Tensor:
-    # Below 1 by at least the unit of rounding, a number times the degree never rounds up to the degree.
+    # The number is at least one rounding unit below 1, so its product with the degree never rounds up to the degree.
     return (numbers * degree).to(degree.dtype)
 
 
 def _blocks(start: Tensor, position: Tensor, degree: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Groups walkers by start and position, and cuts the groups into blocks of at most the degree. Returns the first walker
-    of each one's block, the size of the block, and the place in it.
+    r"""Groups walkers by start and position, and splits the groups into blocks of at most the degree. Returns the first walker
+    of each walker's block, the size of the block, and the index in the block.
     """
     key = start.long() * (int(position.max()) + 1 if position.numel() > 0 else 1) + position
     order = torch.argsort(key, stable=True)
@@ -123,7 +124,7 @@ def _blocks(start: Tensor, position: Tensor, degree: Tensor) -> tuple[Tensor, Te
 
 
 def _permuted(uniform: Uniform, step: int, walkers: Tensor, block: Tensor, rank: Tensor, degree: Tensor) -> Tensor:
-    r"""Sorts the edges of every block by random numbers, and gives the first to its first walker, and so on."""
+    r"""Assigns the edges of every block to its walkers in random order."""
     first = rank == 0
     opener, width = walkers[first], degree[first].long()
     owner = torch.arange(opener.numel(), device=rank.device).repeat_interleave(width)
@@ -137,7 +138,7 @@ def _permuted(uniform: Uniform, step: int, walkers: Tensor, block: Tensor, rank:
 
 
 def _met(walkers: Tensor, block: Tensor, hop: Tensor, order: Tensor, bound: Tensor) -> Tensor:
-    r"""Returns which of the given walkers chose an edge that one of a lower order in their block chose as well."""
+    r"""Returns which of the given walkers chose the edge of a walker with a lower order in their block."""
     if walkers.numel() == 0:
         return walkers
     by_order = torch.argsort(order[walkers], stable=True)
@@ -157,5 +158,5 @@ SAMPLERS: dict[str, type[IIDSampler]] = {
     'repelling_antithetic': RepellingAntitheticSampler,
 }
 
-#: The samplers that the compiled walks know. Others walk in torch.
+#: The samplers that compiled walks support. Others use torch.
 COMPILED = frozenset(SAMPLERS.values())

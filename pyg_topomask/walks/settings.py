@@ -1,4 +1,4 @@
-r"""How the walks of a mask are drawn, as one hashable value that masks and transforms share."""
+r"""The settings of walks, a hashable value that masks and transforms share."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ __all__ = ['WalkSettings']
 
 @dataclass(frozen=True)
 class WalkSettings:
-    r"""Settings of the walks that graph random features are made of, from `"Linear Transformer Topological Masking with Graph
+    r"""Settings of the walks of graph random features, from `"Linear Transformer Topological Masking with Graph
     Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.4).
 
     Args:
-        num_walks (int): Walks per node and ensemble, from 1.
-        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; :obj:`0` means walks of
+        num_walks (int): Walks per node and ensemble.
+        p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
-        independent_ensembles (bool): Walk twice, once for the queries and once for the keys. (default: :obj:`False`)
-        sampler (str): How walkers depend on each other: :obj:`"iid"`, :obj:`"antithetic"`, :obj:`"repelling"` or
+        independent_ensembles (bool): Use separate walks for the queries and the keys. (default: :obj:`False`)
+        sampler (str): The dependence between walkers: :obj:`"iid"`, :obj:`"antithetic"`, :obj:`"repelling"` or
             :obj:`"repelling_antithetic"`. (default: :obj:`"iid"`)
-        transition (str): How walkers choose the next node: :obj:`"uniform"` for all edges alike, or :obj:`"weight"` for
-            probabilities proportional to :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
+        transition (str): The transition probabilities: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
+            :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
             \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
             :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a mask warns if the
-            powers grow faster than its modulation falls. (default: :obj:`"sym"`)
-        walk_length (WalkLength or str, optional): The distribution of lengths in place of the geometric one of :obj:`p_halt`:
-            :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object of
-            :mod:`pyg_topomask.walks`. If it has a largest number of hops, :obj:`max_walk_length` must be at least as large. A
-            warning says if it is larger. (default: :obj:`None`)
-        importance (bool): Weigh visits by edge weights and inverse probabilities (Eq. 10). :obj:`False` counts visits, as in
-            the ablation of App. C.2 (Eq. 24). Counts estimate no function of :math:`\mathbf{W}`. (default: :obj:`True`)
+            powers grow faster than its modulation decays. (default: :obj:`"sym"`)
+        walk_length (WalkLength or str, optional): The distribution of lengths, which replaces the geometric one of
+            :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
+            of :mod:`pyg_topomask.walks`. If it has a largest number of hops, :obj:`max_walk_length` must be at least as large.
+            If it is larger, the settings warn. (default: :obj:`None`)
+        importance (bool): Weight visits by edge weights and inverse probabilities (Eq. 10). :obj:`False` counts visits, as in
+            the ablation of App. C.2 (Eq. 24). Counts do not estimate a function of :math:`\mathbf{W}`. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` if there
             is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or arguments exclude each other.
+        ValueError: If an argument is outside its range, or arguments conflict.
     """
 
     num_walks: int
@@ -84,7 +84,7 @@ class WalkSettings:
         if self.walk_length is not None:
             object.__setattr__(self, 'walk_length', walk_length(self.walk_length))
         _ = self.survival
-        for name in ('num_walks', 'max_walk_length'):  # perhaps of NumPy, which overflow
+        for name in ('num_walks', 'max_walk_length'):  # possibly NumPy integers, which overflow
             object.__setattr__(self, name, int(getattr(self, name)))
         self._check_longest()
 
@@ -98,7 +98,7 @@ class WalkSettings:
                 f'{self.max_walk_length}, which cuts walks of {self.walk_length}',
                 f'numbers of hops from {longest}',
             )
-        # Counted visits need no walks of all lengths.
+        # Counted visits do not need walks of all lengths.
         if self.importance and longest < self.max_walk_length:
             warnings.warn(
                 f'max_walk_length is {self.max_walk_length}, but no walk of {self.walk_length} makes more than '
@@ -112,12 +112,12 @@ class WalkSettings:
 
     @property
     def text(self) -> str:
-        r"""The settings that have no default, and those that differ from it, for a short :obj:`repr`."""
+        r"""The settings without a default and those that differ from it, for a short :obj:`repr`."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return ', '.join(f'{name}={value!r}' for name, (value, default) in values.items() if value != default)
 
     @cached_property
     def survival(self) -> Tensor:
-        r"""The probabilities :math:`S_0, \dots, S_L` that a walk makes at least :math:`t` hops."""
+        r"""The probabilities :math:`S_0, \dots, S_L` of at least :math:`t` hops."""
         length = GeometricLength(self.p_halt) if self.walk_length is None else walk_length(self.walk_length)
         return length.survival(self.max_walk_length)

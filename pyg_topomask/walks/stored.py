@@ -1,4 +1,4 @@
-r"""Walks on data: a transform stores them, and masks load them."""
+r"""Walks stored on data by transforms and loaded by masks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyg_topomask.graph import NORMALIZATIONS, Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
-# The attributes grf_index, ... of the queries' walks and grf_key_index, ... of the keys', if these have walks of their own.
+# The attributes are grf_index, ... for the walks of queries, and grf_key_index, ... for separate walks of keys.
 _ENSEMBLES = ('grf', 'grf_key')
 _ATTRIBUTES = ('index', 'length', 'load', 'sizes')
 # Of `sizes`: the fingerprint of the graph, stored and used visits, the largest number of hops, and the code of the settings.
@@ -23,13 +23,12 @@ _COLUMNS = (3, 1, 1, 1, 3)
 
 
 def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings) -> None:
-    r"""Stores walks on the data of one graph, under names and in sizes that PyG batches and slices correctly. They replace
-    those that are there.
+    r"""Stores walks on the data of one graph, in a form that PyG batches and slices correctly. They replace earlier walks.
 
     Args:
         data (torch_geometric.data.Data): The data.
         walks (tuple of WalkFeatures): The walks of the queries and of the keys, one object if they are the same.
-        settings (WalkSettings): How they were drawn.
+        settings (WalkSettings): The settings of the walks.
     """
     for name in (f'{ensemble}_{attribute}' for ensemble in _ENSEMBLES for attribute in _ATTRIBUTES):
         if name in data:
@@ -37,7 +36,7 @@ def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: 
     graph = Graph.from_data(data)
     query, key = walks
     for ensemble, features in zip(_ENSEMBLES, [query] if key is query else [query, key], strict=False):
-        # PyG takes a tensor with as many rows as there are nodes or edges for one of their attributes, and slices it.
+        # PyG slices a tensor with as many rows as nodes or edges as if it were a node or edge attribute.
         stored = features.nnz
         while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
             stored += 1
@@ -52,13 +51,12 @@ def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: 
 def load_walks(
     graph: Graph, settings: WalkSettings, transform: str = 'AddGraphRandomFeatures'
 ) -> tuple[WalkFeatures, WalkFeatures] | None:
-    r"""Returns the walks that a transform has stored on the data of a graph, those of the queries and those of the keys, or
-    :obj:`None` where there are none.
+    r"""Returns the stored walks of queries and keys on the data of a graph, or :obj:`None` if there are none.
 
     Args:
-        graph (Graph): The graphs, made from data.
-        settings (WalkSettings): The walks that are wanted.
-        transform (str): The transform that errors name. (default: :obj:`"AddGraphRandomFeatures"`)
+        graph (Graph): The graphs, created from data.
+        settings (WalkSettings): The settings of the mask.
+        transform (str): The name of the transform in errors. (default: :obj:`"AddGraphRandomFeatures"`)
 
     Raises:
         ValueError: If the data has changed since the walks were stored, or they do not fit the settings.
@@ -135,10 +133,10 @@ def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: W
 
 
 def _code(settings: WalkSettings) -> list[int]:
-    r"""Returns numbers for the settings that stored walks and those of a mask have to share."""
+    r"""Encodes the settings that must agree between stored walks and a mask."""
     counted = 0
     if not settings.importance:
-        # What is counted depends on how walks are drawn.
+        # Counted visits depend on the distribution of walks.
         drawn = settings.p_halt if settings.walk_length is None else settings.walk_length, settings.transition
         counted = 1 + zlib.crc32(repr(drawn).encode())
     return [NORMALIZATIONS.index(settings.normalization), FLOWS.index(settings.flow), counted]

@@ -1,4 +1,4 @@
-r"""Where a walker can go, with which probability, and what that makes of its load."""
+r"""The transitions of walkers: their targets, probabilities, and factors of the load."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TRANSITIONS = ('uniform', 'weight')
 
 @dataclass(frozen=True)
 class Transitions:
-    r"""The hops that walkers can make: from node :math:`i` to node :math:`j` along each edge of row :math:`i` of
-    :math:`\mathbf{W}` alike (:obj:`"uniform"`), or with a probability proportional to :math:`|W_{ij}|` (:obj:`"weight"`).
+    r"""The transitions of walkers from node :math:`i` to node :math:`j` along the edges of row :math:`i` of :math:`\mathbf{W}`,
+    with equal probabilities (:obj:`"uniform"`) or probabilities proportional to :math:`|W_{ij}|` (:obj:`"weight"`).
 
     Args:
-        first (torch.Tensor): The first edge of the row of each node and their number, 0 where walks end, :obj:`[N, 2]`.
-        edges (torch.Tensor): The column of each edge, in the order of rows, with those two numbers of the node there, and the
-            bits of :attr:`factor`, so that one look-up makes a hop, :obj:`[E, 4]`.
-        cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, where
+        first (torch.Tensor): The first edge in the row of each node, and the number of edges, 0 if walks end, :obj:`[N, 2]`.
+        edges (torch.Tensor): The column of each edge in row order, with the two numbers of :obj:`first` for this node and the
+            bits of :attr:`factor`, so that a hop takes one lookup, :obj:`[E, 4]`.
+        cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, if
             the probabilities differ, :obj:`[E]`.
     """
 
@@ -31,15 +31,15 @@ class Transitions:
 
     @property
     def factor(self) -> Tensor:
-        r"""What each hop multiplies the load by, :math:`W_{ij} / p_{ij}`, :obj:`[E]`."""
+        r"""The factor of the load for each edge, :math:`W_{ij} / p_{ij}`, :obj:`[E]`."""
         return as_factor(self.edges[:, 3])
 
     @classmethod
     def of(
         cls, graph: Graph, normalization: str | None, transition: str = 'uniform', flow: str = 'source_to_target'
     ) -> Transitions:
-        r"""Returns the transitions on a graph, which keeps them."""
-        if graph.weight.requires_grad:  # the weights may have changed since
+        r"""Returns the transitions of a graph, which stores them."""
+        if graph.weight.requires_grad:  # the weights may have changed
             return cls._make(graph, normalization, transition, flow)
         key = (cls.__name__, normalization, transition, flow)
         return graph.prepared(key, lambda: cls._make(graph, normalization, transition, flow))
@@ -73,16 +73,16 @@ class Transitions:
         return cls(first, edges, cumulative)
 
     def choose(self, position: Tensor, uniform: Tensor) -> Tensor:
-        r"""Returns the edge that each walker takes, for one uniform number each, where the probabilities differ."""
+        r"""Returns the edge of each walker, given one uniform number each, if the probabilities differ."""
         assert self.cumulative is not None
         edge = torch.searchsorted(self.cumulative, position + uniform, right=True)
         start, degree = self.first.index_select(0, position).unbind(1)
-        return edge.clamp(start, start + degree - 1)  # numbers next to 1 may round up to the next node's
+        return edge.clamp(start, start + degree - 1)  # numbers close to 1 may round up to the next node
 
 
 def _order_of_edges(graph: Graph, flow: str) -> Tensor:
-    r"""Sorts edges by row and column, and parallel ones by weight: equal graphs are walked alike, however their edges are
-    listed.
+    r"""Sorts edges by row and column, and parallel edges by weight, so that equal graphs get equal walks in any order of
+    edges.
     """
     row, col = graph.row_and_col(flow)
     pair = row * graph.num_nodes + col
@@ -93,5 +93,5 @@ def _order_of_edges(graph: Graph, flow: str) -> Tensor:
 
 
 def as_factor(bits: Tensor) -> Tensor:
-    r"""Reads integers as floating point numbers of the same width."""
+    r"""Reinterprets integers as floating point numbers of the same width."""
     return bits.view(torch.float32 if bits.dtype == torch.int32 else torch.float64)

@@ -1,4 +1,4 @@
-r"""Uniform random numbers that are a function of a seed and of what they are for."""
+r"""Uniform random numbers that are a function of a seed and a counter."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor
 from pyg_topomask.checks import check_whole
 from pyg_topomask.ops.splitmix import splitmix
 
-# (stream, walkers) -> one number in [0, 1) for each walker; a stream is any integer, for all walkers or for each
+# (stream, walkers) -> one number in [0, 1) per walker; a stream is an integer, for all walkers or for each
 Uniform = Callable[['int | Tensor', Tensor], Tensor]
 
 
 def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0) -> Uniform:
-    r"""Numbers that are a function of seed, position of the start node in its graph, walk and stream alone (splitmix64), so
-    that a graph is walked alike alone, in any batch, and on any device.
+    r"""Random numbers that depend only on the seed, the position of the start node in its graph, the walk and the stream
+    (splitmix64). A graph therefore has the same walks alone, in any batch, and on any device.
 
     Args:
         seed (int): The seed.
-        local_id (torch.Tensor): The position of each node within its graph, from the first start node on, :obj:`[N]`.
+        local_id (torch.Tensor): The position of each node within its graph, starting with the first start node, :obj:`[N]`.
         num_walks (int): Walks per node; walker :obj:`w` starts at node :obj:`w // num_walks`.
         first (int): The first start node. (default: :obj:`0`)
     """
@@ -38,21 +38,21 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0)
 
 
 def seed_offset(seed: int) -> int:
-    r"""Returns what a seed adds to the counters, as a signed 64-bit integer."""
+    r"""Returns the offset that a seed adds to the counters, as a signed 64-bit integer."""
     check_whole(seed=seed)
     value = (int(seed) * 0x9E3779B9) & ((1 << 64) - 1)
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def draw_seed(generator: torch.Generator | None) -> int:
-    r"""Draws a seed from a generator, or from torch's global one if it is :obj:`None`."""
+    r"""Draws a seed from a generator, or from torch's global generator for :obj:`None`."""
     device = None if generator is None else generator.device
     return int(torch.randint(2**62, (), generator=generator, device=device))
 
 
 def generator_on(device: torch.device, generator: torch.Generator | None) -> torch.Generator | None:
-    r"""Returns a generator that draws on a device: the given one if it does, or one with a seed drawn from it. The global one,
-    :obj:`None`, draws on any.
+    r"""Returns a generator on a device: the given one, or a new one seeded by it if it is on another device. :obj:`None`, the
+    global generator, works on any device.
     """
     if generator is None or generator.device.type == device.type:
         return generator

@@ -16,21 +16,21 @@ from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
 __all__ = ['sample_walks']
 
-# Visits that a chunk of start nodes may hold.
+# The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
 
 
 def sample_ensembles(
     graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None = None
 ) -> tuple[WalkFeatures, WalkFeatures]:
-    r"""Walks on a graph, and returns the features of the queries and of the keys, one object if they are the same.
+    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same.
 
     Args:
         graph (Graph): The graphs.
-        settings (WalkSettings): How to walk.
-        seed (int, optional): Makes the walks of a graph a function of this seed and of the graph alone, whatever batch it
-            is in; :obj:`None` draws the seed from :obj:`generator`.
-        generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global one.
+        settings (WalkSettings): The settings of the walks.
+        seed (int, optional): The walks of a graph depend only on this seed and the graph, in any batch; :obj:`None` draws
+            the seed from :obj:`generator`.
+        generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
             (default: :obj:`None`)
     """
     seed = draw_seed(generator) if seed is None else seed
@@ -40,21 +40,21 @@ def sample_ensembles(
 
 
 def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str = 'auto') -> WalkFeatures:
-    r"""Walks from every node and weighs every visit by the inverse of its probability, from `"Linear Transformer Topological
-    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10): a prefix of :math:`l` hops has
+    r"""Samples walks from every node and weights every visit by its inverse probability, from `"Linear Transformer Topological
+    Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 9 and 10). A prefix of :math:`l` hops has
     the load :math:`\prod_{t=1}^{l} W_{\omega_t \omega_{t+1}} \, / \, p_{\omega_t \omega_{t+1}} \, / \, S_l`, where :math:`p`
-    is the probability of the hop and :math:`S_l` that of making at least :math:`l` hops. A walk ends early at a node
-    whose row of :math:`\mathbf{W}` has no entry. Start nodes are taken in chunks, so that working memory is bounded.
+    is the transition probability and :math:`S_l` the probability of at least :math:`l` hops. A walk ends early at a node
+    whose row of :math:`\mathbf{W}` is empty. Start nodes are processed in chunks to bound the working memory.
 
     Args:
         graph (Graph): The graphs to walk on.
-        settings (WalkSettings): How to walk.
-        seed (int): The walks of a graph are a function of this seed and of the graph alone.
-        backend (str): :obj:`"torch"`, :obj:`"numba"` (on a CPU, where Numba is installed; the same walks),
-            or :obj:`"auto"` for the faster one there is. (default: :obj:`"auto"`)
+        settings (WalkSettings): The settings of the walks.
+        seed (int): The walks of a graph depend only on this seed and the graph.
+        backend (str): :obj:`"torch"`, :obj:`"numba"` (on a CPU with Numba installed; the same walks), or :obj:`"auto"` for the
+            faster one available. (default: :obj:`"auto"`)
 
     Raises:
-        ValueError: If the backend is unknown or does not serve this device.
+        ValueError: If the backend is unknown or does not support this device.
         ImportError: If :obj:`backend="numba"` and Numba is not installed.
 
     Example:
@@ -72,14 +72,14 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
 def walks_from(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, backend: str = 'auto'
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Walks as :func:`sample_walks` does from some of the nodes. Returns start, visited node, hops and load of the visits, in
-    ascending order. Those to the same node after the same number of hops are one.
+    r"""Samples walks from some nodes, see :func:`sample_walks`. Returns start, visited node, hops and load of the visits, in
+    ascending order. Visits to the same node after the same number of hops are merged.
 
     Args:
         nodes (range): The nodes to start from.
         position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
         transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): How to walk.
+        settings (WalkSettings): The settings of the walks.
         seed (int): The seed.
         backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
     """
@@ -109,12 +109,12 @@ def _compiled(
 def walk(
     transitions: Transitions, settings: WalkSettings, uniform: Uniform, nodes: range
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Walks as :func:`sample_walks` does, with the given random numbers, and returns every visit as it was made: start,
-    visited node, hops made so far, and load divided by the number of walks.
+    r"""Samples walks with the given random numbers, see :func:`sample_walks`. Returns every visit in the order of the walks:
+    start, visited node, hops so far, and load divided by the number of walks.
 
     Args:
         transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): How to walk.
+        settings (WalkSettings): The settings of the walks.
         uniform (callable): The source of random numbers.
         nodes (range): The start nodes.
     """

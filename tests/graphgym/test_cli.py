@@ -117,18 +117,24 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
         (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'accepted are .*GRF'),
         (['--cfg', 'DIGITS', 'gt.layers', 'three'], 'gt.layers'),
         (['--cfg', 'DIGITS', 'gt', '3'], 'key: gt'),
+        (['--cfg', 'DIGITS', 'name_tag', '../up'], r"name_tag: got '\.\./up'; accepted are names of files, without /"),
+        (['--cfg', 'EVIL'], r"cfg: got '.*evil\.py'; accepted are YAML files, with the suffix"),
     ],
 )
 def test_bad_input_is_one_line(
     tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    arguments = [str(digits) if argument == 'DIGITS' else argument for argument in arguments]
+    evil = tmp_path / 'evil.py'
+    evil.write_text(f'import os\nos.mkdir({str(tmp_path / "ran")!r})\ncfg = {{}}')
+    files = {'DIGITS': str(digits), 'EVIL': str(evil)}
+    arguments = [files.get(argument, argument) for argument in arguments]
     assert main(['train', '--out', str(tmp_path), *arguments, 'topomask.progress', 'False']) == 2
     captured = capsys.readouterr()
     assert captured.out == ''
     assert re.search(message, captured.err)
     assert captured.err.startswith('error: ')
     assert captured.err.count('\n') == 1
+    assert not (tmp_path / 'ran').exists()
 
 
 @pytest.mark.parametrize('content', ['- 1\n', '3'])

@@ -217,7 +217,7 @@ def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> N
 
 
 def test_local_layers_are_modules() -> None:
-    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, as GCNConv\(8, 8\)"):
+    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, for example GCNConv\(8, 8\)"):
         TopoGPSConv(8, 'GCN', attn=GRFAttention(8))
 
 
@@ -235,7 +235,7 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
         ValueError, match=r'^attn: got the mask HopMask; accepted is .*MaskedLinearAttention\(8, heads=2, mask='
     ):
         TopoGPSConv(8, None, attn=HopMask(2))
-    with pytest.raises(ValueError, match=r'^heads: got 4 beside attn, which has 2; accepted are'):
+    with pytest.raises(ValueError, match=r'^heads: got 4 with attn, which has 2 heads; accepted are'):
         TopoGPSConv(8, None, heads=4, attn=attention())
     for arguments in ({'attn': attention()}, {'attn_type': None}):
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):

@@ -1,1 +1,1 @@
-r"""Data sets as GraphGym loads them, their transforms, and the loaders of batches."""
+r"""Data sets for GraphGym, their transforms, and loaders of batches."""

@@ -25,13 +25,13 @@ from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.graphgym.names.models import MODELS, takes_mask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-#: GraphGPS's loader raises on these, and has versions of its own of the other formats of :obj:`PYG_DATASETS`.
+#: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
 FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)
 
 
 def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
-    # GraphGPS keeps these below `<dir>/Planetoid`; a folder with the raw files directly below `<dir>` works as well.
+    # GraphGPS stores these in `<dir>/Planetoid`. A folder with the raw files directly in `<dir>` works too.
     direct = osp.isdir(osp.join(dataset_dir, name, 'raw'))
     return Planetoid(dataset_dir if direct else osp.join(dataset_dir, 'Planetoid'), name)
 
@@ -65,8 +65,8 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
 
 
 def _warn_of_unused_options() -> None:
-    r"""Warns of options that nothing reads. An option of an attention may wait in a YAML until :obj:`gt.layer_type` names the
-    attention, so it is warned of only on the command line. Other options are warned of if they differ from their defaults."""
+    r"""Warns about unused options. A YAML may contain options of attentions that :obj:`gt.layer_type` does not name, so these
+    cause a warning only on the command line. Other options cause a warning if they differ from their defaults."""
     transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
     layer, value = layer_option()
     used = named_attentions()
@@ -111,19 +111,19 @@ def _changed(value: Any, default: Any) -> list[str]:
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
-    r"""Loads a dataset, by another loader where it is not ours, and applies :obj:`cfg.topomask.transforms`.
+    r"""Loads a dataset, with another loader if it is not ours, and applies :obj:`cfg.topomask.transforms`.
 
     Args:
-        format (str): :obj:`"topomask"`, or a format that another registered loader or GraphGym knows.
+        format (str): :obj:`"topomask"`, or a format of another registered loader or of GraphGym.
         name (str): The name of the dataset.
         dataset_dir (str): The folder for files.
     """
-    transforms = build_transforms(cfg.topomask.transforms or [])  # None where a YAML names the option and nothing else
-    if not reads_walks():  # so that one YAML serves attentions with and without walks
+    transforms = build_transforms(cfg.topomask.transforms or [])  # None if a YAML has the option without a value
+    if not reads_walks():  # so that one YAML works for attentions with and without walks
         transforms = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
     _warn_of_unused_options()
     with warnings.catch_warnings():
-        # GraphGym's way to store splits is what PyG warns about.
+        # PyG warns about the way in which GraphGym stores splits.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         dataset = _load_any(format, name, dataset_dir)
         if transforms:
@@ -134,7 +134,7 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
     return dataset
 
 
-# GraphGym asks loaders in the order of registration, and GraphGPS's raises on what it does not know: ours goes first.
+# GraphGym calls loaders in the order of registration, and GraphGPS's raises on unknown formats, so ours is first.
 _loaders = {name: loader for name, loader in register.loader_dict.items() if name != 'topomask'}
 register.loader_dict.clear()
 register.loader_dict.update({'topomask': load_dataset, **_loaders})

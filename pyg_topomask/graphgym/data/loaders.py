@@ -1,4 +1,4 @@
-r"""Data loaders whose order can be reproduced from any epoch on."""
+r"""Data loaders with an order that is reproducible from any epoch."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from torch_geometric.loader import DataLoader
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.runs.devices import num_processes, rank
 
-#: What :obj:`train.sampler` and :obj:`val.sampler` may be. Others that GraphGym names miss an option, or end in an error.
+#: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
 
 
 class EpochSampler(Sampler[int]):
-    r"""A random order that is a function of the seed and the epoch alone.
+    r"""A random order that depends only on the seed and the epoch.
 
     Args:
         size (int): Number of samples.
@@ -34,7 +34,7 @@ class EpochSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        r"""Chooses the epoch; Lightning calls it.
+        r"""Sets the epoch. Lightning calls it.
 
         Args:
             epoch (int): The epoch.
@@ -45,21 +45,22 @@ class EpochSampler(Sampler[int]):
         return self.size
 
     def __iter__(self) -> Iterator[int]:
-        # NumPy hashes the two together: with seed + epoch, neighboring seeds would share most of their orders.
+        # NumPy hashes both. With seed + epoch, neighboring seeds would share most of their orders.
         return iter(np.random.default_rng([self.seed, self.epoch]).permutation(self.size).tolist())
 
 
 class SharedBatches(BatchSampler):
-    r"""Batches that processes share: each takes its part of every batch, so that together they see what one process sees.
+    r"""Batches shared by processes. Each process takes its part of every batch, so that together they see the batches of one
+    process.
 
-    Where the last batch has fewer samples than there are processes, it gets some of the one before.
+    If the last batch has fewer samples than there are processes, it gets samples of the previous batch.
 
     Args:
         sampler (torch.utils.data.Sampler): The order of the samples, equal in all processes.
-        batch_size (int): The number of samples in a batch, of all processes together.
+        batch_size (int): The number of samples per batch, over all processes.
 
     Raises:
-        ValueError: If there are too few samples for every process to have one in every batch.
+        ValueError: If there are too few samples for all processes to have one in every batch.
     """
 
     def __init__(self, sampler: Any, batch_size: int) -> None:
@@ -108,23 +109,23 @@ def _reproducible(loader: Any) -> Any:
         num_workers=loader.num_workers,
         persistent_workers=loader.persistent_workers,
         pin_memory=torch.cuda.is_available(),
-        # Without its own generator a loader draws from the global one whenever it is iterated.
+        # Without a separate generator, every iteration of a loader would draw from the global one.
         generator=torch.Generator().manual_seed(cfg.seed),
     )
 
 
 def create_loaders() -> list[Any]:
-    r"""Creates GraphGym's loaders for training, validation and testing, with an :class:`EpochSampler` where the order
-    is random, and with :class:`SharedBatches`. Loaders that sample subgraphs are left as they are.
+    r"""Creates GraphGym's loaders for training, validation and testing, with an :class:`EpochSampler` if the order
+    is random, and with :class:`SharedBatches`. Loaders that sample subgraphs do not change.
 
     Raises:
         ValueError: If there is no validation split, or the data cannot be split among the processes.
-        OSError: If the data is neither in its folder nor can be downloaded.
+        OSError: If the data is not in its folder and cannot be downloaded.
     """
     with warnings.catch_warnings():
-        # GraphGym's way to store splits is what PyG warns about.
+        # PyG warns about the way in which GraphGym stores splits.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
-        warnings.filterwarnings('ignore', message='topomask.redraw_period: ')  # is read by those who call this
+        warnings.filterwarnings('ignore', message='topomask.redraw_period: ')  # callers read it
         try:
             loaders = [_reproducible(loader) for loader in create_loader()]
         except OSError as error:
@@ -139,7 +140,5 @@ def create_loaders() -> list[Any]:
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:
-            warnings.warn(
-                f'{group}.sampler: got {sampler!r}, which is for a single graph: graphs are taken whole', stacklevel=2
-            )
+            warnings.warn(f'{group}.sampler: got {sampler!r}, which is for a single graph. Whole graphs are used', stacklevel=2)
     return loaders

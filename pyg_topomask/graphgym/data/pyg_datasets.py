@@ -1,4 +1,4 @@
-r"""Datasets of PyG that come as one object for each split, joined to one dataset with the indices of its splits."""
+r"""PyG datasets with one object per split, joined to one dataset with the indices of its splits."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
 
 
 def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
-    r"""Returns one dataset of the graphs of several, with :obj:`train_graph_index`, :obj:`val_graph_index` and
+    r"""Joins datasets to one dataset with :obj:`train_graph_index`, :obj:`val_graph_index` and
     :obj:`test_graph_index` set.
 
     Args:
-        splits (sequence of InMemoryDataset): The graphs for training, for validation and for testing, or those for training and
-            for testing alone.
-        val (int, optional): Where there are two splits, the number of training graphs to validate with, drawn at random.
+        splits (sequence of InMemoryDataset): The graphs for training, validation and testing, or only for training and testing.
+        val (int, optional): With two splits, the number of random training graphs to use for validation.
             (default: :obj:`None`)
-        seed (int): The seed of that. (default: :obj:`0`)
+        seed (int): The seed of their choice. (default: :obj:`0`)
 
     Raises:
         ValueError: If there are not two splits with :obj:`val`, or three without.
@@ -77,7 +76,7 @@ def _shares() -> list[float]:
 
 def _tu(root: str, name: str) -> InMemoryDataset:
     shares = _shares()
-    # GraphGPS keeps these below `<dir>/TUDataset`; a folder with the raw files directly below `<dir>` works as well.
+    # GraphGPS stores these in `<dir>/TUDataset`. A folder with the raw files directly in `<dir>` works too.
     direct = Path(root).parent
     dataset = TUDataset(str(direct if (direct / name / 'raw').is_dir() else root), name, use_node_attr=True)
     for key, index in zip(SPLIT_KEYS, stratified(dataset._data.y, shares).values(), strict=True):
@@ -93,7 +92,7 @@ def _amazon(root: str, name: str) -> InMemoryDataset:
 
 
 def _modelnet(root: str, name: str) -> InMemoryDataset:
-    # The corners of a model are its points; of 3,991 objects for training the thesis validates with 908.
+    # The vertices of a model are its points. The thesis uses 908 of the 3,991 training objects for validation.
     splits = [ModelNet(root, name.removeprefix('ModelNet'), train=train) for train in (True, False)]
     return join(splits, val=908)
 
@@ -112,7 +111,7 @@ PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
     'PyG-ModelNet': _modelnet,
 }
 
-#: Those of these formats that are split as :obj:`dataset.split` says.
+#: The formats that use :obj:`dataset.split`.
 SPLIT_BY_SHARES = ('PyG-Amazon', 'PyG-TUDataset')
 
 

@@ -15,14 +15,14 @@ from pyg_topomask.errors import ArgumentError
 
 
 def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
-    r"""Divides the nodes of the graph of some loaders among the processes. Returns the sharded graph, and loaders of the shard
-    of this process, whose attribute :obj:`sharded` is that graph. All processes call this.
+    r"""Divides the nodes of the loaders' graph among the processes. Returns the sharded graph, and loaders of the shard of this
+    process, with the graph as the attribute :obj:`sharded`. All processes must call this.
 
     Args:
         loaders (list): The loaders of the splits, as :func:`~pyg_topomask.graphgym.data.loaders.create_loaders` returns them.
 
     Raises:
-        ValueError: If they load other than one graph, or the model is none that sharded graphs support.
+        ValueError: If they do not load a single graph, or the model does not support sharded graphs.
     """
     single = all(type(loader) is DataLoader and len(loader.dataset) == 1 for loader in loaders)
     if not single or cfg.dataset.task != 'node':
@@ -36,7 +36,7 @@ def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
     graph = ShardedGraph.from_data(loaders[0].dataset[0])
     shard: Any = copy(graph.data)
     shard.sharded = graph
-    only: Any = [shard]  # which torch takes for a data set
+    only: Any = [shard]  # torch uses it as a data set
     return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=_only) for _ in loaders]
 
 

@@ -1,10 +1,9 @@
-r"""Transformed datasets, kept in files next to the processed ones."""
+r"""Transformed datasets, cached in files next to the processed ones."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import io
 import pickle
 import warnings
 from collections import defaultdict
@@ -29,8 +28,8 @@ from torch_geometric.transforms import (
 )
 
 import pyg_topomask
-from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
-from pyg_topomask.runs.folder import write_atomically
+from pyg_topomask.files import first_line, load_tensors, save_tensors
+from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.transforms import (
     AddForest,
     AddGraphRandomFeatures,
@@ -63,10 +62,10 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
 
 
 def _digest_of(value: Any) -> bytes:
-    r"""A hash that equal values have in any process, where pickles of tensors differ.
+    r"""A hash that is equal for equal values in any process, unlike pickles of tensors.
 
     Raises:
-        TypeError: For what cannot be told from others in another process, as lambda functions.
+        TypeError: For values that cannot be identified in another process, such as lambda functions.
     """
     digest = hashlib.blake2b(_name_of(type(value)).encode(), digest_size=16)
     if isinstance(value, Tensor) and value.layout == torch.strided:
@@ -87,7 +86,7 @@ def _digest_of(value: Any) -> bytes:
         digest.update(repr(value).encode())
     elif hasattr(value, '__qualname__'):  # a class or a function
         digest.update(_name_of(value).encode())
-    elif is_dataclass(value):  # by its fields: what it has computed from them may come and go
+    elif is_dataclass(value):  # by its fields, because cached values may come and go
         digest.update(_digest_of([getattr(value, field.name) for field in fields(value)]))
     else:
         digest.update(_digest_of_state(value))
@@ -95,7 +94,7 @@ def _digest_of(value: Any) -> bytes:
 
 
 def _digest_of_state(value: Any) -> bytes:
-    r"""The hash of what an object would be pickled and made again from."""
+    r"""The hash of the state that pickle would store."""
     state = value.__reduce_ex__(4)
     if isinstance(state, str):
         return _digest_of(state)
@@ -112,12 +111,12 @@ def _name_of(value: Any) -> str:
 
 
 def _source_of(transform: BaseTransform) -> str:
-    r"""The code of a transform of neither this package nor PyG, which its user may change."""
+    r"""The source code of a user's transform, which may change."""
     if type(transform).__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
         return ''
     try:
         return inspect.getsource(type(transform))
-    except (OSError, TypeError):  # typed into a console
+    except (OSError, TypeError):  # defined in a console
         return ''
 
 
@@ -135,8 +134,8 @@ def _steps(transform: BaseTransform) -> list[BaseTransform]:
 
 
 def leaves_nodes(transform: BaseTransform) -> bool:
-    r"""Returns whether a transform is known to read no split of the nodes, and neither to remove nor to reorder them, so that
-    it may be applied without the masks of the split.
+    r"""Returns whether a transform is known to ignore splits of the nodes, and to neither remove nor reorder nodes. It can then
+    be applied without the masks of the split.
 
     Args:
         transform (torch_geometric.transforms.BaseTransform): The transform, or a composition.
@@ -145,11 +144,11 @@ def leaves_nodes(transform: BaseTransform) -> bool:
 
 
 def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
-    r"""Returns the file for a transformed dataset, or :obj:`None` where the dataset has no folder of processed files.
+    r"""Returns the file for a transformed dataset, or :obj:`None` if the dataset has no folder of processed files.
 
-    Its name is a hash of the graphs, of the transforms with all their arguments and, where they are the user's own, the code of
-    their classes, of the versions of this package and of PyG and, where transforms of PyG may draw random numbers, of
-    :obj:`cfg.seed`. Transforms that no hash can tell apart, as those of lambda functions, have no file, which is warned of.
+    Its name is a hash of the graphs, of the transforms with all arguments, of the versions of this package and of PyG, of the
+    code of user-defined transforms, and of :obj:`cfg.seed` if transforms of PyG may draw random numbers. Transforms that cannot
+    be hashed, such as lambda functions, have no file, and cause a warning.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, before it is transformed.
@@ -180,32 +179,32 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
 
 def _read(path: Path) -> Collated | None:
     try:
-        stored = torch.load(path, weights_only=True)
+        stored = load_tensors(path)
         return Data.from_dict(stored['data']), stored['slices']
     except FileNotFoundError:
         return None
-    except Exception as error:  # whatever else is wrong with it, it can be made again
-        warnings.warn(f'topomask.transforms: {path} is not readable and written anew: {first_line(error)}', stacklevel=3)
+    except (OSError, ValueError) as error:
+        warnings.warn(f'topomask.transforms: {path} cannot be read and is made again: {error}', stacklevel=3)
         return None
 
 
 def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
-    buffer = io.BytesIO()
-    torch.save({'data': data.to_dict(), 'slices': None if slices is None else dict(slices)}, buffer)
     try:
-        write_atomically(path, buffer.getvalue())
+        save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
     except OSError as error:
-        warnings.warn(f'topomask.transforms: {path} could not be written, so it is made again next time: {error}', stacklevel=3)
+        warnings.warn(
+            f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}', stacklevel=3
+        )
 
 
 def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
-    r"""Returns a collated dataset from a file, or makes it and writes the file, which keeps no class: other graphs than
-    :class:`~torch_geometric.data.Data` itself, which may batch in a way of their own, are made each time.
+    r"""Returns a collated dataset from a file, or creates it and writes the file. The file stores no classes, so graphs of
+    subclasses of :class:`~torch_geometric.data.Data` are created each time.
 
-    Random number generators are left as they were, so that a run does not depend on whether the file was there.
+    The states of random number generators do not change, so that a run does not depend on the existence of the file.
 
     Args:
-        path (Path, optional): The file, from :func:`cache_file`; :obj:`None` makes the dataset and writes nothing.
+        path (Path, optional): The file, from :func:`cache_file`; :obj:`None` creates the dataset and writes nothing.
         make (callable): Returns the data and its slices.
     """
     stored = None if path is None else _read(path)

@@ -47,24 +47,24 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-#: Transforms that store walks, and whose options they take where the configured attention does not walk.
+#: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
-#: Attentions that use stored walks, and what they ask of them that is no option.
+#: Attentions that use stored walks, and fixed settings of these walks.
 WALKING: dict[str, dict[str, Any]] = {
     'GRF': {},
     'AsymmetricGRF': {},
     'GRFSoftmax': {},
     'RWGNK': {'importance': False, 'normalization': 'rw'},
 }
-#: Attentions and masks of this package that read no stored walks. One of a user's own may read them.
+#: Attentions and masks of this package that do not read stored walks. User-defined ones may read them.
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
-#: Masks that are not bound to see whether they fit the data.
+#: Masks that are not bound to check that they fit the data.
 WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, HadamardMask, MultiHeadMask, ScaledMask, SumMask, TransposedMask)
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
-    r"""Returns the name and the options of the attention that a transform stores walks for. This is the configured attention
-    if it, or a mask that it is composed of, walks. Otherwise it is the attention that the transform is named after.
+    r"""Returns the name and the options of the attention for which a transform stores walks. This is the configured attention
+    if it, or a mask in it, uses walks. Otherwise, it is the attention that belongs to the transform.
     """
     attention, walker = configured_attention(), PREPARES_FOR[transform]
     if attention == 'Masked' and (given := first_options(configured_tree(cfg.topomask.Masked.mask), walker)):
@@ -74,7 +74,7 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
 
 
 def reads_walks() -> bool:
-    r"""Whether the configured model may read stored walks. A GPS model does not if no attention in its layers does."""
+    r"""Whether the configured model may read stored walks. A GPS model does so only if an attention in its layers does."""
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
         return True
     names = named_attentions()
@@ -84,7 +84,7 @@ def reads_walks() -> bool:
 
 
 def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
-    r"""The options of the attention that a transform prepares for, so that a YAML states them once."""
+    r"""The options of the transform's attention, so that a YAML needs them only once."""
     if name == 'AddSVDEncoding':
         return {'rank': cfg.topomask.svd.rank}
     if name not in PREPARES_FOR:
@@ -98,12 +98,12 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
 
     Args:
         entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
-            ``{name: {argument: value}}``. What is not given to :obj:`AddGraphRandomFeatures` is taken from the options of
-            the configured attention where that walks, of the first :obj:`GRF` with options in its composed mask, or of
+            ``{name: {argument: value}}``. Missing arguments of :obj:`AddGraphRandomFeatures` come from the options of the
+            configured attention if it uses walks, of the first :obj:`GRF` with options in its composed mask, or of
             :obj:`topomask.GRF`.
 
     Raises:
-        ValueError: If an entry is of another form, names an unknown transform, or an argument does not fit.
+        ValueError: If an entry has the wrong form, a transform is unknown, or an argument does not fit.
     """
     ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
     theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
@@ -137,13 +137,13 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
 
 
 def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> None:
-    r"""Warns of options of the configured attention that the walks which a transform stores for it do not have."""
+    r"""Warns about options of the configured attention that differ from those of the stored walks."""
     attention, options = walks_of(transform)
     if attention != configured_attention():
         return
     before = attention_options(attention)
     for key, value in decoded(arguments).items():
-        # Those of a composed mask are no options of the attention: they are there because they were given.
+        # Options of a composed mask are present only if they were given.
         if key in options and value != options[key] != before.get(key, value):
             warnings.warn(
                 f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}',
@@ -152,7 +152,7 @@ def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> Non
 
 
 def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
-    r"""Takes attributes away from the data of a dataset, and returns them with their slices."""
+    r"""Removes attributes from the data of a dataset, and returns them with their slices."""
     taken = {}
     for key in keys:
         if key in dataset._data:
@@ -173,8 +173,8 @@ def _put_back(dataset: InMemoryDataset, taken: dict[str, tuple[Any, Any]]) -> No
 
 def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     r"""Applies a transform once to every graph and stores the result in the dataset, and in a file if the dataset has a folder
-    of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. One file serves all splits of the
-    nodes if the transforms leave nodes as they are.
+    of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. All splits of the nodes
+    share one file if the transforms do not change the nodes.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
@@ -182,10 +182,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     """
     if not isinstance(dataset, InMemoryDataset):
         raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')
-    # The indices of the splits belong to the dataset, not to a graph: they would break the slicing into graphs.
+    # The indices of splits belong to the dataset, not to a graph, and would break the slicing into graphs.
     taken = _taken(dataset, SPLIT_KEYS)
     if dataset._indices is None and leaves_nodes(transform):
-        # One file serves all splits.
+        # All splits share one file.
         taken |= _taken(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
@@ -200,14 +200,14 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
 
 
 def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:
-    r"""Binds the masks of the configured attention that do not walk to the first graph, so that data which lacks what they need
-    is refused before walks from all nodes are drawn.
+    r"""Binds the masks without walks of the configured attention to the first graph, so that missing data raises an error
+    before walks from all nodes are sampled.
     """
     others = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
     if len(others) == len(transforms) or len(dataset) == 0 or (others and len(dataset) == 1):
         return
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-        warnings.simplefilter('ignore')  # what they warn of is said when the model is made
+        warnings.simplefilter('ignore')  # they warn when the model is created
         masks = [] if (attention := build_configured_attention()) is None else attention.modules()
         graph = Graph.from_data(Compose(others)(dataset.get(dataset.indices()[0])))
         for mask in masks:
@@ -219,13 +219,13 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
     r"""Transforms graph by graph, in :obj:`cfg.topomask.num_workers` processes."""
     count, workers = len(dataset), cfg.topomask.num_workers
     check_whole(0, **{'topomask.num_workers': workers})
-    # Random numbers are those of the graph, whichever process draws them.
+    # Random numbers depend on the graph, not on the process.
     seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
     jobs = ((transform, dataset.get(index), seed) for index, seed in zip(dataset.indices(), seeds, strict=True))
     if workers <= 1 or count == 1:
         graphs = starmap(_transformed, jobs)
     else:
-        # Copies: a slice of the dataset would be sent with all of its memory.
+        # Copies, because a slice of the dataset would be sent with the whole memory.
         copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
         graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
     shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)

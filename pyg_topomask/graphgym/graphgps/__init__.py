@@ -1,1 +1,1 @@
-r"""The hook that makes GraphGPS's layers know the attentions of this package."""
+r"""The hook that adds the attentions of this package to GraphGPS's layers."""

@@ -15,10 +15,13 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
-    r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
+    r"""Returns coefficients of pairs (source, target) in the format of GraphGPS's logs, :obj:`[num_graphs, heads, N_max,
+    N_max]`.
+    """
     position, size = graph.segments.position, graph.segments.largest
     source, target = pairs
     dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
@@ -27,8 +30,8 @@ def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
 
 
 class GlobalAttention(Module):
-    r"""An attention of this package, called with a batch as the layers of GraphGPS are, with the options of
-    :obj:`cfg.topomask.<name>`. The layers of a forward pass share what masks prepare for the batch.
+    r"""An attention of this package that is called with a batch, like the layers of GraphGPS, with the options of
+    :obj:`cfg.topomask.<name>`. The layers of a forward pass share the prepared masks of the batch.
 
     Args:
         name (str): The attention, a key of :obj:`ATTENTIONS`.
@@ -38,7 +41,7 @@ class GlobalAttention(Module):
         log_weights (bool): Keep the coefficients of the last call in :obj:`weights`. (default: :obj:`False`)
 
     Raises:
-        NotImplementedError: If coefficients are to be kept of an attention that does not compute them.
+        NotImplementedError: If :obj:`log_weights` is set for an attention that does not compute coefficients.
     """
 
     def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:
@@ -85,7 +88,7 @@ def _is_explicit(attention: Module) -> bool:
 
 @contextmanager
 def _known_names(theirs: str, refusal: str) -> Iterator[None]:
-    r"""Adds the attentions of this package to an error by which a constructor refuses a part of :obj:`gt.layer_type`."""
+    r"""Adds the attentions of this package to the error of a constructor that rejects a part of :obj:`gt.layer_type`."""
     try:
         yield
     except ValueError as error:
@@ -96,9 +99,9 @@ def _known_names(theirs: str, refusal: str) -> Iterator[None]:
 
 
 class GPSLayerHook(Module):
-    r"""The class that stands in for GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are
-    those of GraphGPS. Its attentions are unchanged. If a fork has an attention of the same name as one of this package, the
-    fork's is used.
+    r"""The hook for GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those of GraphGPS.
+    Its attentions do not change. If a fork has an attention with the same name as one of this package, the attention of the
+    fork is used.
 
     Args:
         dim_h (int): Size of each node's features.
@@ -112,6 +115,7 @@ class GPSLayerHook(Module):
     attn_dropout: float
     layer_norm: bool
     batch_norm: bool
+    local_gnn_type: str
 
     def __init__(
         self, dim_h: int, local_gnn_type: str, global_model_type: str, num_heads: int, *args: Any, **kwargs: Any
@@ -125,7 +129,7 @@ class GPSLayerHook(Module):
             if not ours:
                 raise
         if ours:
-            # The refused attempt has drawn parameters of the local layer.
+            # The rejected attempt has drawn parameters of the local layer.
             torch.set_rng_state(state)
             log_weights = kwargs.pop('log_attn_weights', False)
             super().__init__(dim_h, local_gnn_type, 'None', num_heads, *args, **kwargs)
@@ -136,6 +140,9 @@ class GPSLayerHook(Module):
             self.global_model_type = global_model_type
 
     def forward(self, batch: Data) -> Data:
+        local = LOCAL_LAYERS.get(self.local_gnn_type)
+        if local is not None and local.edge_attr == 'demands' and batch.get('edge_attr') is None:
+            local.edge_kwargs(batch, batch.x.size(1))  # GraphGPS would end in an AttributeError of None
         if self.topo_attn is not None:
             # The k-MIP authors' repository calls them norm1_global and dropout_global.
             name = 'attn' if hasattr(self, 'dropout_attn') else 'global'
@@ -154,7 +161,7 @@ class GPSLayerHook(Module):
         return out
 
     def _ff_block(self, x: Tensor) -> Tensor:
-        # GraphGPS adds the residual to the sum of the local and the global output. Here x holds only the local one.
+        # GraphGPS adds the residual to the sum of the local and the global output. Here, x is only the local output.
         if self._attended is None:
             theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
             return theirs
@@ -163,14 +170,14 @@ class GPSLayerHook(Module):
 
 
 def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:
-    r"""Replaces the attention of a :obj:`GlobalModel` of Exphormer's repository. Its residual, dropout and norm stay."""
+    r"""Replaces the attention of a :obj:`GlobalModel` of Exphormer's repository, and keeps its residual, dropout and norm."""
     model.self_attn = GlobalAttention(name, channels, heads, dropout)
     # The type whose attention is called with the batch itself.
     model.global_model_type = 'Exphormer'
 
 
 class MultiLayerHook(Module):
-    r"""What is put in front of the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
+    r"""The hook for the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
 
     Args:
         dim_h (int): Size of each node's features.
@@ -193,7 +200,7 @@ class MultiLayerHook(Module):
 
 
 class SingleLayerHook(Module):
-    r"""What is put in front of the :obj:`SingleLayer` of Exphormer's repository, one model and an activation.
+    r"""The hook for the :obj:`SingleLayer` of Exphormer's repository, one model and an activation.
 
     Args:
         dim_h (int): Size of each node's features.

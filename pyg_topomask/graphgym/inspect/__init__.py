@@ -1,1 +1,1 @@
-r"""What there is to choose from, and what masks and trained models look at."""
+r"""The catalog of names, and inspection of masks and trained models."""

@@ -1,4 +1,4 @@
-r"""What a trained model attends to, as tables and pictures."""
+r"""The attention of a trained model, as tables and plots."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from pyg_topomask.viz import (
 
 #: The linear maps to queries, keys and values.
 PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
-#: Groups of options that a model, its masks and its inputs are made from.
+#: Groups of options that define a model, its masks and its inputs.
 MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
-# The largest graph without positions that is laid out.
+# The largest graph without positions to lay out.
 LAID_OUT = 2000
-# The largest graph with the careful layout.
+# The largest graph for the distance-based layout.
 SMALL = 200
 
 
 @dataclass
 class Recording:
-    r"""What a layer attends to in one forward pass.
+    r"""The attention of a layer in one forward pass.
 
     Args:
         edge_index (torch.Tensor): Pairs :obj:`(j, i)`, :obj:`[2, nnz]`.
@@ -68,8 +68,8 @@ class Recording:
 
 @contextmanager
 def record_attention(model: Module) -> Iterator[dict[str, Recording]]:
-    r"""Notes, while it is open, what each :class:`~pyg_topomask.nn.explicit_attention.ExplicitAttention` within a model attends
-    to, by its name. The model computes what it does otherwise; of several forward passes the last one is kept.
+    r"""A context that records the attention of each :class:`~pyg_topomask.nn.explicit_attention.ExplicitAttention` of a model,
+    by name. The results of the model do not change. The last forward pass is kept.
 
     Args:
         model (torch.nn.Module): The model.
@@ -118,20 +118,20 @@ def inspect_attention(
     graphs: int = 1,
     out: str | Path | None = None,
 ) -> list[TableRow]:
-    r"""Runs a trained model on the first graphs of its test split and shows what its layers attend to, after the thesis
-    "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8). It prints a table with a row for each layer, and writes to
+    r"""Runs a trained model on the first graphs of its test split and shows the attention of its layers, as in the thesis
+    "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, 6.8). It prints a table with a row per layer, and writes to
     :obj:`<out>/<name of the YAML>/attention`:
 
     * :obj:`layers.csv`, that table, and :obj:`attention-<graph>.csv`, each pair of nodes with the coefficients of the heads;
     * :obj:`degrees.csv`, :obj:`cumulative.csv` and, for k-MIP attention, :obj:`full.csv`: out-degrees in the attention graphs,
       the weight of the largest coefficients, and the weight of the best keys in full attention with the distance to it;
-    * pictures of them all, where Matplotlib is installed.
+    * plots of all of them, if Matplotlib is installed.
 
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        checkpoint (str or Path, optional): What :func:`~pyg_topomask.graphgym.train` saved. (default: :obj:`None`, the best
-            model of the run with that YAML in :obj:`out`)
+        checkpoint (str or Path, optional): A checkpoint of :func:`~pyg_topomask.graphgym.train`. (default: :obj:`None`, the
+            best model of the run with that YAML in :obj:`out`)
         graphs (int, optional): The number of graphs. (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
 
@@ -139,8 +139,8 @@ def inspect_attention(
         One dictionary for each layer, the columns of the table.
 
     Raises:
-        ValueError: If nothing was trained, no layer has coefficients that can be looked at, the checkpoint belongs to another
-            model, or :obj:`graphs` is below 1.
+        ValueError: If there is no trained model, no layer computes coefficients, the checkpoint belongs to another model, or
+            :obj:`graphs` is below 1.
     """
     check_whole(1, graphs=graphs)
     load_config(cfg_file, options)
@@ -159,7 +159,7 @@ def inspect_attention(
     _check_same_model(checkpoint, state['config'])
     if (attention := build_configured_attention()) is not None:  # before data is loaded
         _check_explicit(attention)
-    seed_everything(cfg.seed)  # as in training: it decides on random splits
+    seed_everything(cfg.seed)  # as in training, because it determines random splits
     data = _first_graphs(graphs)
     model = create_model(to_device=False).eval()
     attentions = _check_explicit(model)
@@ -181,7 +181,7 @@ def inspect_attention(
 
 
 def _check_explicit(model: Module) -> list[ExplicitAttention]:
-    r"""Returns the attentions of a model that form coefficients, and raises an error if there are none."""
+    r"""Returns the attentions of a model that compute coefficients, and raises an error if there are none."""
     attentions = [module for module in model.modules() if isinstance(module, ExplicitAttention)]
     if not attentions:
         explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
@@ -193,8 +193,8 @@ def _check_explicit(model: Module) -> list[ExplicitAttention]:
 
 
 def _check_same_model(checkpoint: str | Path, config: str) -> None:
-    r"""Raises an error if the model in a checkpoint was made from other options. Weights alone do not tell: those of many
-    attentions have equal names and shapes."""
+    r"""Raises an error if the model in a checkpoint has different options. Weights do not suffice for this check, because many
+    attentions have weights with equal names and shapes."""
     changed = differences(config, cfg.dump(), FREE_OPTIONS)
     texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
     if texts:
@@ -325,7 +325,7 @@ def _positions(data: Data) -> Tensor:
     graph = networkx.Graph()
     graph.add_nodes_from(range(data.num_nodes))
     graph.add_edges_from(data.edge_index.t().tolist())
-    # Distances in the plane follow those in the graph, in cubic time. Larger graphs use springs.
+    # This layout approximates graph distances, in cubic time. Larger graphs use springs.
     careful = 0 < data.num_nodes <= SMALL and networkx.is_connected(graph)
     layout = networkx.kamada_kawai_layout(graph) if careful else networkx.spring_layout(graph, seed=0)
     return torch.tensor([layout[node].tolist() for node in range(data.num_nodes)]).view(-1, 2)

@@ -1,4 +1,4 @@
-r"""What there is to choose from, with one line each, from the docstrings.
+r"""The catalog of names with one-line descriptions from docstrings.
 
 ``python -m pyg_topomask.graphgym.inspect.catalog`` writes it to a file.
 """
@@ -27,7 +27,7 @@ from pyg_topomask.walks.samplers import SAMPLERS
 
 
 def first_sentence(thing: Any) -> str:
-    r"""Returns the first sentence of the docstring of something, without markup and without the paper it is from.
+    r"""Returns the first sentence of a docstring, without markup and without the reference to a paper.
 
     Args:
         thing (Any): A class or function.
@@ -61,7 +61,7 @@ def _sentences(things: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _public(module: Any, without: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    r"""Returns the classes of a module that can be made, without those that have other names."""
+    r"""Returns the classes of a module that can be instantiated, without aliases."""
     known = [] if without is None else list(without.values())
     things = {name: getattr(module, name) for name in module.__all__}
     return {name: thing for name, thing in things.items() if _is_concrete(thing) and thing not in known}

@@ -1,4 +1,4 @@
-r"""The mask of a YAML on its data, and how well walks estimate it, as a table and a picture."""
+r"""Measurements of the mask of a YAML on its data, as a table and a plot."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
@@ -36,7 +37,6 @@ from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import build_configured_attention, configured_attention, layer_option
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import plot_inspection, plot_mask
@@ -46,7 +46,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 DELTA = 0.05
 # The suggested number of walks allows this deviation, relative to the largest entry of the mask.
 TARGET = 0.1
-# The number of rows whose entries are counted, and the most visits of an ensemble for the picture.
+# The number of rows whose entries are counted, and the largest number of visits of an ensemble for the plot.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
 # The most numbers in the rows that are inspected, and the largest distance that is counted separately.
@@ -54,7 +54,7 @@ ROWS = 2**24
 MAX_HOPS = 4
 
 NOTE = (
-    'Of the first head of the attention as it is initialised (heads walk together, and at most their modulations differ), with '
+    'Of the first head of the attention as it is initialized (heads walk together, and at most their modulations differ), with '
     'walks as it would draw them, or as topomask.transforms would store them. "c" is the constant of Theorem 3.2 of the GRF '
     'paper (Eq. 11), "c, by walks" the same for the walks that the graph has (middle of Eq. 21), which the next two columns '
     'use: the deviation that an entry off the diagonal stays within with 95 %, and the walks for which Eq. 11 guarantees a '
@@ -66,7 +66,7 @@ NOTE = (
 )
 
 NOTE_OF_MASKS = (
-    'Of the attention as it is initialised, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
+    'Of the attention as it is initialized, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
     'zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of attention, '
     'averaged over rows; "more" is farther or out of reach. Preparing and binding are timed once.'
 )

@@ -1,1 +1,1 @@
-r"""What the names in a YAML stand for: attentions, masks, layers, encoders and networks."""
+r"""The objects behind the names in a YAML: attentions, masks, layers, encoders and networks."""

@@ -1,4 +1,4 @@
-r"""The global attentions that can stand after the '+' of :obj:`gt.layer_type`."""
+r"""The global attentions after the '+' in :obj:`gt.layer_type`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = ['register_mask']
 
 
 def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
-    r"""Returns the function that builds linear attention under a mask, with the arguments of both."""
+    r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
 
     def build(
         channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
@@ -66,7 +66,7 @@ def masked_attention(
     route: str = 'auto',
     mask: str | None = None,
 ) -> MaskedLinearAttention:
-    r"""Linear attention under the mask that topomask.mask composes, or else the option mask, a line of YAML."""
+    r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
     composed = build_mask(configured_tree(mask), heads)
     return MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
 
@@ -110,8 +110,8 @@ def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0
     )
 
 
-#: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)`` with :obj:`attention_dropout` or
-#: :obj:`dropout` where it has one of them; the options are its other keyword arguments, which become the group
+#: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)``, with :obj:`attention_dropout` or
+#: :obj:`dropout` if it has one of them. The options are its other keyword arguments, which become the group
 #: ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
     'GRF': GRFAttention,
@@ -142,27 +142,27 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
     'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
 }
 
-#: Models of GraphGPS and of this package that read no attention in :obj:`gt.layer_type`.
+#: Models of GraphGPS and of this package that do not read an attention from :obj:`gt.layer_type`.
 OTHER_MODELS = (
     *('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn'),
     *('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT'),
 )
 
-#: Arguments that the layer that contains the attention decides.
+#: Arguments that the layer around the attention sets.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
 
 
 def register_mask(name: str, mask: type[Mask]) -> None:
-    r"""Gives a mask of your own a name in YAMLs: as an attention, :obj:`gt.layer_type: GINE+<name>`, with its keyword arguments
-    as the options :obj:`topomask.<name>`, and in the masks that :obj:`topomask.mask` composes. To be called before the
-    configuration is loaded, as GraphGym's own registrations are.
+    r"""Registers a name for your own mask in YAMLs. The name works as an attention in :obj:`gt.layer_type: GINE+<name>`, with
+    the keyword arguments of the mask as options :obj:`topomask.<name>`, and in composed masks of :obj:`topomask.mask`. Call
+    this function before the configuration is loaded, like GraphGym's own registrations.
 
     Args:
         name (str): The name.
-        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options have defaults that a YAML can hold.
+        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options need defaults that a YAML can represent.
 
     Raises:
-        ValueError: If the name stands for something else.
+        ValueError: If the name is taken.
 
     Example:
         >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
@@ -177,7 +177,7 @@ def register_mask(name: str, mask: type[Mask]) -> None:
 
 
 def attention_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention with their defaults, as its signature states them.
+    r"""Returns the options of an attention with their defaults, from its signature.
 
     Args:
         name (str): A key of :obj:`ATTENTIONS`.
@@ -192,7 +192,7 @@ def attention_options(name: str) -> dict[str, Any]:
     }
 
 
-#: Types of the values that a configuration holds, by the annotation of an argument.
+#: Types of configuration values, by the annotation of an argument.
 _TYPES: dict[str, tuple[type, ...]] = {
     'bool': (bool,),
     'int': (int,),
@@ -205,8 +205,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def option_types(name: str, option: str) -> tuple[type, ...]:
-    r"""Returns the types of the values that an option of an attention accepts, as the annotation of its argument states them;
-    none for what is no option.
+    r"""Returns the accepted types of an option of an attention, from the annotation of its argument; none if it is not an
+    option.
 
     Args:
         name (str): The attention.
@@ -224,7 +224,7 @@ def _kinds(name: str, option: str) -> list[str]:
 
 
 def _argument(name: str, option: str, value: Any) -> Any:
-    r"""Returns the value of an option as the attention takes it: a list as a tensor, where it takes one."""
+    r"""Converts the value of an option for the attention: a list becomes a tensor if the attention accepts tensors."""
     if not isinstance(value, (list, tuple)) or 'Tensor' not in _kinds(name, option):
         return value
     try:
@@ -240,8 +240,8 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
         name (str): A key of :obj:`ATTENTIONS`.
         channels (int): Size of each node's features.
         heads (int): Number of heads.
-        dropout (float, optional): Dropout probability of the attention's coefficients where it forms any, or else of its
-            output. (default: :obj:`0.0`)
+        dropout (float, optional): Dropout probability of the attention coefficients if the attention computes them, or else
+            of its output. (default: :obj:`0.0`)
     """
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
@@ -251,13 +251,13 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
 
 
 def check_attention(name: str) -> None:
-    r"""Raises a :class:`ValueError` that lists the known attentions for the name of an unknown one."""
+    r"""Raises a :class:`ValueError` that lists all attentions if the name is unknown."""
     lookup("gt.layer_type, after '+'", name, ATTENTIONS, ATTN_TYPES)
 
 
 def layer_option() -> tuple[str, str]:
-    r"""Returns the option that names the layers of the configured model, and its value: :obj:`model.type` for models that
-    have attentions of their own, or none."""
+    r"""Returns the option that names the layers of the configured model, and its value. It is :obj:`model.type` for models with
+    fixed attentions or without attention."""
     if cfg.model.type in OTHER_MODELS:
         return 'model.type', cfg.model.type
     group = 'gnn' if cfg.model.type == 'gnn' else 'gt'
@@ -265,8 +265,9 @@ def layer_option() -> tuple[str, str]:
 
 
 def configured_attention() -> str:
-    r"""Returns the name of the attention in the layers of the configured model: in :obj:`gt.layer_type` what stands behind the
-    '+', for :obj:`model.type: gnn` that of the layer :obj:`<name>_attention`, or :obj:`"None"` for another layer or model."""
+    r"""Returns the name of the attention in the layers of the configured model: the part after the '+' in
+    :obj:`gt.layer_type`, the name in the layer :obj:`<name>_attention` for :obj:`model.type: gnn`, or :obj:`"None"` for other
+    layers and models."""
     option, value = layer_option()
     if option == 'gt.layer_type':
         return value.rpartition('+')[2]
@@ -274,14 +275,14 @@ def configured_attention() -> str:
 
 
 def named_attentions() -> set[str]:
-    r"""Returns the names of all attentions in the layers of the configured model. Names of local layers may be among them."""
+    r"""Returns the names of all attentions in the layers of the configured model, possibly with names of local layers."""
     option, value = layer_option()
     # Forks of GraphGPS sum any number of attentions.
     return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
 
 
 def per_head(channels: int, heads: int) -> int:
-    r"""Returns the channels of a head, checked to be as many for each.
+    r"""Returns the channels per head, and checks that the heads divide the channels.
 
     Args:
         channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
@@ -293,7 +294,7 @@ def per_head(channels: int, heads: int) -> int:
 
 
 def build_configured_attention() -> Module | None:
-    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not one of this package.
+    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not from this package.
 
     Raises:
         ValueError: If the name is unknown, or an option out of its range.
@@ -309,7 +310,7 @@ def build_configured_attention() -> Module | None:
 
 
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
-    r"""Returns the keyword arguments that make :class:`~pyg_topomask.nn.TopoGPSConv` use the attention :obj:`name`.
+    r"""Returns the keyword arguments of :class:`~pyg_topomask.nn.TopoGPSConv` for the attention :obj:`name`.
 
     Args:
         name (str): A key of :obj:`ATTENTIONS` or :obj:`ATTN_TYPES`.

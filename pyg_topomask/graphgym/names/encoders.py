@@ -33,7 +33,7 @@ class LinearNodeEncoder(Module):
 
 
 class LinearEdgeEncoder(Module):
-    r"""A linear map of the edge features, whose size the loader found in the data.
+    r"""A linear map of the edge features, whose size is inferred from the data.
 
     Args:
         emb_dim (int): Size of the encoded features.
@@ -99,7 +99,7 @@ class TypeDictEdgeEncoder(Module):
 
 
 class DummyEdgeEncoder(Module):
-    r"""One learned vector for all edges, so that layers that need edge features can be used where there are none.
+    r"""One learned vector for all edges, for layers that need edge features on data without them.
 
     Args:
         emb_dim (int): Size of the encoded features.
@@ -115,7 +115,7 @@ class DummyEdgeEncoder(Module):
 
 
 class _Kinds(Module):
-    r"""The sum of one embedding for each column of numbers."""
+    r"""The sum of one embedding per column of integers."""
 
     def __init__(self, sizes: list[int], emb_dim: int) -> None:
         super().__init__()
@@ -127,8 +127,8 @@ class _Kinds(Module):
 
 
 class SmilesNodeEncoder(Module):
-    r"""The sum of an embedding for each of the nine kinds that :func:`torch_geometric.utils.from_smiles` gives an atom, and of
-    a linear map of further columns, such as encodings that transforms have appended.
+    r"""The sum of one embedding for each of the nine atom features of :func:`torch_geometric.utils.from_smiles`, and of a
+    linear map of additional columns, such as encodings appended by transforms.
 
     Args:
         emb_dim (int): Size of the encoded features.
@@ -149,7 +149,7 @@ class SmilesNodeEncoder(Module):
 
 
 class SmilesEdgeEncoder(Module):
-    r"""The sum of an embedding for each of the three kinds that :func:`torch_geometric.utils.from_smiles` gives a bond.
+    r"""The sum of one embedding for each of the three bond features of :func:`torch_geometric.utils.from_smiles`.
 
     Args:
         emb_dim (int): Size of the encoded features.
@@ -164,7 +164,7 @@ class SmilesEdgeEncoder(Module):
         return batch
 
 
-#: Used for names that nobody registered; GraphGPS registers these itself.
+#: Used for unregistered names. GraphGPS registers these names itself.
 NODE_ENCODERS: dict[str, type[Module]] = {'LinearNode': LinearNodeEncoder, 'TypeDictNode': TypeDictNodeEncoder}
 EDGE_ENCODERS: dict[str, type[Module]] = {
     'DummyEdge': DummyEdgeEncoder,
@@ -180,7 +180,7 @@ register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 
 
 class FeatureEncoder(torch.nn.Module):
-    r"""Encodes node and edge features as :obj:`cfg.dataset` says, both to :obj:`cfg.gnn.dim_inner` channels.
+    r"""Encodes node and edge features to :obj:`cfg.gnn.dim_inner` channels, as configured in :obj:`cfg.dataset`.
 
     Args:
         dim_in (int): Size of the raw node features.

@@ -1,4 +1,4 @@
-r"""Local layers, which stand before the '+' of :obj:`gt.layer_type`, and attentions as layers of :obj:`model.type: gnn`."""
+r"""Local layers before the '+' in :obj:`gt.layer_type`, and attentions as layers of :obj:`model.type: gnn`."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
 @dataclass(frozen=True)
 class LocalLayer:
-    r"""How a convolution of PyG is built inside a GPS layer, and what it does with edge features.
+    r"""How to build a PyG convolution in a GPS layer, and how it uses edge features.
 
     Args:
         conv (type): The convolution.
-        build (callable): Called as ``build(channels, heads, act, edge_dim)``, where :obj:`act` makes an activation and
+        build (callable): Called as ``build(channels, heads, act, edge_dim)``, where :obj:`act` returns an activation and
             :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features.
-        edge_attr (str, optional): Whether the convolution ignores, uses or demands edge features.
+        edge_attr (str, optional): Whether the convolution ignores, uses or requires edge features.
             (default: :obj:`"ignores"`)
     """
 
@@ -80,12 +80,12 @@ def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
 
 
 def _pna(channels: int, edge_dim: int | None) -> PNAConv:
-    # GraphGPS's aggregators. With the scaler 'identity' alone, the histogram of the degrees changes nothing, but has to exist.
+    # GraphGPS's aggregators. With only the scaler 'identity', the degree histogram has no effect, but is required.
     degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
     return PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
 
 
-#: Local layers. :obj:`None` stands for no local layer.
+#: Local layers. :obj:`None` is no local layer.
 LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'None': None,
     'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c)),
@@ -121,12 +121,12 @@ def local_layer(name: str) -> LocalLayer | None:
 class AttentionLayer(Module):
     r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
     :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
-    The layers of a forward pass share what masks prepare for the batch, such as random walks.
+    The layers of a forward pass share the prepared masks of the batch, such as random walks.
 
     Args:
         name (str): The attention.
         layer_config (LayerConfig): GraphGym's configuration of the layer.
-        **kwargs (optional): Not used; GraphGym passes them to every layer.
+        **kwargs (optional): Not used. GraphGym passes them to every layer.
     """
 
     def __init__(self, name: str, layer_config: LayerConfig, **kwargs: Any) -> None:

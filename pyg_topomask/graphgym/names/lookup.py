@@ -1,4 +1,4 @@
-r"""From the words of a YAML to objects: look-up by name, calls with arguments, and errors that say what to change."""
+r"""From YAML values to objects: lookup by name, calls with arguments, and errors that name the option."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar('T')
 def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
     r"""Returns the entry :obj:`name` of the first table that has it.
 
-    GraphGym's registry is given first and the table of this package second. Entries of GraphGPS and of the user win, and this
-    package registers nothing under a name of GraphGPS.
+    GraphGym's registry comes first, and the table of this package second. Entries of GraphGPS and of the user take precedence,
+    and this package does not register names of GraphGPS.
 
     Args:
         option (str): The option that names it, for the error message.
@@ -36,7 +36,7 @@ def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
 
 
 def decoded(value: Any) -> Any:
-    r"""Returns a value as yacs reads it, also inside of lists and dictionaries: PyYAML takes :obj:`1e-1` for text.
+    r"""Decodes a value as yacs does, also inside lists and dictionaries, because PyYAML reads :obj:`1e-1` as a string.
 
     Args:
         value (Any): The value.
@@ -53,7 +53,7 @@ def decoded(value: Any) -> Any:
 
 
 def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:
-    r"""Returns what is built with the arguments that a YAML gives.
+    r"""Calls a class or function with the arguments of a YAML.
 
     Args:
         where (str): The option that sets them, for the error message.
@@ -62,7 +62,7 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
         **fixed (optional): Arguments that the YAML cannot give.
 
     Raises:
-        ValueError: If an argument is unknown, missing, or of a type or a value that is not accepted.
+        ValueError: If an argument is unknown, missing, or has an invalid type or value.
     """
     signature = inspect.signature(build)
     known = [name for name in signature.parameters if name not in fixed]
@@ -84,11 +84,11 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
 
 @contextmanager
 def named_options(group: str, **paths: str) -> Iterator[None]:
-    r"""Changes an error that names an argument so that it names the option of a YAML.
+    r"""Renames the argument of an error to the option of a YAML.
 
     Args:
         group (str): The group of the options, such as :obj:`"topomask.GRF"`.
-        **paths (str): Options that stand elsewhere, by their arguments.
+        **paths (str): Options outside the group, by their arguments.
     """
     try:
         yield

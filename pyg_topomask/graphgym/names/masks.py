@@ -35,7 +35,7 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 
-#: Masks by their name in a tree. An entry is called as ``entry(heads=, **options)``.
+#: Masks by name in a tree. An entry is called as ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
     'Adjacency': AdjacencyMask,
     'Causal': CausalMask,
@@ -63,16 +63,16 @@ _COMPOSED = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
 def build_mask(tree: Any, heads: int) -> Mask:
     r"""Builds a mask from its description under :obj:`topomask.mask`.
 
-    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (of each two one of low
-    rank, or both sparse), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which gives each
-    tree as many of the heads.
+    A tree is a name, ``{name: {argument: value}}``, ``{sum: [tree, ...]}``, ``{hadamard: [tree, ...]}`` (in each pair, one
+    has low rank or both are sparse), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which
+    gives each tree an equal share of the heads.
 
     Args:
         tree (Any): The description.
         heads (int): The number of heads.
 
     Raises:
-        ValueError: If the tree is of another form, names an unknown mask, or an argument does not fit.
+        ValueError: If the tree has the wrong form, a mask is unknown, or an argument does not fit.
 
     Example:
         >>> build_mask({'sum': ['Adjacency', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, heads=2)
@@ -128,7 +128,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
 
 
 def first_options(tree: Any, name: str) -> dict[str, Any]:
-    r"""Returns the options of the first mask of a name in a tree, depth first, that has any; none where there is no such mask.
+    r"""Returns the options of the first mask with a given name and with options in a tree, depth first, or no options.
 
     Args:
         tree (Any): The description, as :func:`build_mask` takes it.
@@ -152,7 +152,7 @@ def read_tree(text: str) -> Any:
         text (str): The line, such as :obj:`"{sum: [GRF, SinDegree]}"`.
 
     Raises:
-        ValueError: If it is no YAML.
+        ValueError: If it is not valid YAML.
     """
     return _read_yaml('topomask.mask', text, 'trees in YAML, as {sum: [GRF, SinDegree]}')
 
@@ -165,17 +165,17 @@ def _read_yaml(name: str, text: str, accepted: str) -> Any:
 
 
 def yaml_overrides(words: Sequence[str]) -> list[str]:
-    r"""Returns a command line that yacs reads for one whose :obj:`topomask.mask`, :obj:`topomask.transforms`,
-    :obj:`topomask.dataset` and :obj:`topomask.model` are YAML.
+    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`
+    and :obj:`topomask.model` to the syntax of yacs.
 
-    The mask, a group that yacs replaces by no value, is given to the option :obj:`topomask.Masked.mask`, which takes its place;
-    the transforms become a list as Python writes it, and :obj:`null` becomes :obj:`None`.
+    yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
+    transforms become a Python list, and :obj:`null` becomes :obj:`None`.
 
     Args:
-        words (list): The command line, keys and values among others.
+        words (list): The command line, including keys and values.
 
     Raises:
-        ValueError: If one of them is no YAML.
+        ValueError: If one of them is not valid YAML.
 
     Example:
         >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
@@ -183,12 +183,12 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
         >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
         ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
     """
-    # What YAML calls null, yacs takes for a text.
+    # yacs reads null as a string.
     words = ['None' if word == 'null' else word for word in words]
     for index, (key, value) in enumerate(itertools.pairwise(words)):
         if key == 'topomask.mask':
             tree = read_tree(value)
-            # Without quotes, which yacs would read as a dictionary of Python.
+            # Without quotes, yacs would read it as a Python dictionary.
             text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
             words[index : index + 2] = ['topomask.Masked.mask', text]
         elif key == 'topomask.transforms':

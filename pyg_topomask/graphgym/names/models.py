@@ -29,8 +29,7 @@ def _build(model: Callable[..., Module], **sizes: Any) -> Any:
 
 
 def _layer_mask() -> Callable[[int], Mask] | None:
-    r"""Returns what makes the mask :obj:`cfg.topomask.mask` for each layer, with walks of its own; :obj:`None` where there is
-    none."""
+    r"""Returns a function that creates the mask :obj:`cfg.topomask.mask` of each layer, with separate walks, or :obj:`None`."""
     tree = configured_tree(cfg.topomask.Masked.mask)
     if not tree:
         return None
@@ -73,7 +72,7 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
 
 class ImageModel(Module):
     r"""A :class:`~pyg_topomask.nn.models.TopologicalViT` on graphs of pixels. The features of a pixel are the channels of the
-    image; edges are not looked at: masks see the grid of patches.
+    image. Edges are ignored, because masks use the grid of patches.
 
     Args:
         dim_in (int): Size of the raw node features.
@@ -89,8 +88,7 @@ class ImageModel(Module):
 
 
 class VideoModel(Module):
-    r"""A :class:`~pyg_topomask.nn.models.ViViT` on graphs of pixels, whose features are those of all frames, one frame after
-    the other.
+    r"""A :class:`~pyg_topomask.nn.models.ViViT` on graphs of pixels with the concatenated features of all frames.
 
     Args:
         dim_in (int): Size of the raw node features.
@@ -110,11 +108,11 @@ class VideoModel(Module):
 
 
 class ParticleModel(Module):
-    r"""An :class:`~pyg_topomask.nn.models.Interlacer` on graphs of particles, which are as those of
-    :class:`~pyg_topomask.datasets.ClothRollouts`: it predicts the positions :obj:`target` by as many steps.
+    r"""An :class:`~pyg_topomask.nn.models.Interlacer` on graphs of particles in the format of
+    :class:`~pyg_topomask.datasets.ClothRollouts`. It predicts the positions :obj:`target` step by step.
 
     Args:
-        dim_in (int): Size of the features that stay.
+        dim_in (int): Size of the constant features.
         dim_out (int): Not used; GraphGym passes it to every network.
     """
 
@@ -148,7 +146,7 @@ class GKATModel(Module):
             raise ArgumentError(
                 'topomask.model.readout',
                 f'{readout!r} for dataset.task {cfg.dataset.task!r}',
-                'null for the task node, and a read-out for the task graph',
+                'null for the task node, and a readout for the task graph',
                 verb='is',
             )
 
@@ -159,7 +157,7 @@ class GKATModel(Module):
         return (out[batch[mask]], batch.y[batch[mask]]) if mask in batch else (out, batch.y)
 
 
-#: Networks by the name that :obj:`model.type` uses.
+#: Networks by the value of :obj:`model.type`.
 MODELS: dict[str, type[torch.nn.Module]] = {
     'TopologicalViT': ImageModel,
     'ViViT': VideoModel,
@@ -169,7 +167,7 @@ MODELS: dict[str, type[torch.nn.Module]] = {
 
 
 def takes_mask(model: str) -> bool:
-    r"""Returns whether a model has the mask :obj:`topomask.mask`.
+    r"""Returns whether a model uses the mask :obj:`topomask.mask`.
 
     Args:
         model (str): The name of the model.

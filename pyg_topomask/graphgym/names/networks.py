@@ -1,4 +1,4 @@
-r"""The network :obj:`TopoGPSModel`, and the prediction heads that GraphGPS's configurations name."""
+r"""The network :obj:`TopoGPSModel`, and the prediction heads of GraphGPS's configurations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyg_topomask.nn import TopoGPSConv
 
 
 class PyramidGraphHead(Module):
-    r"""Pools the nodes of each graph and predicts by an MLP that halves the width twice.
+    r"""Pools the nodes of each graph and predicts with an MLP that halves the width twice.
 
     Args:
         dim_in (int): Size of each node's features.
@@ -41,7 +41,7 @@ class PyramidGraphHead(Module):
 
 
 class InductiveNodeHead(Module):
-    r"""Predicts for every node of graphs that belong to one split as a whole.
+    r"""Predicts for every node of a graph, if all nodes of a graph belong to the same split.
 
     Args:
         dim_in (int): Size of each node's features.
@@ -58,7 +58,7 @@ class InductiveNodeHead(Module):
         return batch.x, batch.y
 
 
-#: Used for names that nobody registered; GraphGPS registers these itself.
+#: Used for unregistered names. GraphGPS registers these names itself.
 HEADS: dict[str, type[Module]] = {'san_graph': PyramidGraphHead, 'inductive_node': InductiveNodeHead}
 
 
@@ -69,7 +69,7 @@ def build_head(dim_in: int, dim_out: int) -> Module:
         dim_in (int): Size of each node's features.
         dim_out (int): Size of the prediction.
     """
-    # GraphGym replaces 'default' when it loads a file; a configuration made in Python may still hold it.
+    # GraphGym replaces 'default' when it loads a file. A configuration created in Python may still contain it.
     name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
     head: Module = lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
     return head
@@ -81,7 +81,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     if len(names) != 2:
         raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', as 'GINE+GRF'", verb='is')
     if names == ['None', 'None']:
-        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, and both')
+        raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, or both')
     local_layer(names[0])
     check_attention(names[1])
     return names[0], names[1]
@@ -95,13 +95,13 @@ def _norm() -> str | None:
 
 class TopoGPSModel(Module):
     r"""The GPS graph Transformer from the `"Recipe for a General, Powerful, Scalable Graph Transformer"
-    <https://arxiv.org/abs/2205.12454>`_ paper, with any attention of this package as its global part.
+    <https://arxiv.org/abs/2205.12454>`_ paper, with any global attention of this package.
 
-    It is a feature encoder, layers before message passing where :obj:`gnn.layers_pre_mp` asks for them, :obj:`gt.layers`
-    times a :class:`~pyg_topomask.nn.TopoGPSConv`, and a head, with the options that GraphGPS reads:
-    :obj:`gt.layer_type` names the local layer and the attention, :obj:`gt.n_heads`, :obj:`gt.dim_hidden`,
-    :obj:`gt.dropout`, :obj:`gt.attn_dropout`, :obj:`gt.layer_norm`, :obj:`gt.batch_norm` and :obj:`gnn.*` do as there.
-    What a mask prepares for a batch of graphs, such as random walks, is shared by the layers.
+    It consists of a feature encoder, :obj:`gnn.layers_pre_mp` layers before message passing, :obj:`gt.layers` layers of
+    :class:`~pyg_topomask.nn.TopoGPSConv`, and a head. It reads the same options as GraphGPS: :obj:`gt.layer_type` names the
+    local layer and the attention, and :obj:`gt.n_heads`, :obj:`gt.dim_hidden`, :obj:`gt.dropout`, :obj:`gt.attn_dropout`,
+    :obj:`gt.layer_norm`, :obj:`gt.batch_norm` and :obj:`gnn.*` have the same meaning. The layers share the prepared masks of a
+    batch, such as random walks.
 
     Args:
         dim_in (int): Size of the raw node features.

@@ -1,4 +1,4 @@
-r"""The node encoder :obj:`SVDSE`, and its composition with every other node encoder."""
+r"""The node encoder :obj:`SVDSE`, and its compositions with other node encoders."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bip
 
 
 class SVDNodeEncoder(Module):
-    r"""Appends a linear map of the structural encodings that :class:`~pyg_topomask.transforms.AddSVDEncoding` stored to the
-    node features, with the options of :obj:`cfg.topomask.svd`:
+    r"""Appends a linear map of the structural encodings of :class:`~pyg_topomask.transforms.AddSVDEncoding` to the node
+    features, with the options of :obj:`cfg.topomask.svd`:
 
-    * :obj:`rank`: the rank with which they were stored;
-    * :obj:`dim_pe`: the channels that they become;
-    * :obj:`sign_flip`: in training, multiply each pair of singular vectors of each graph by a random sign, as the signs mean
-      nothing, from `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_;
-    * :obj:`bipartite`: the graphs are bipartite, so that encodings have :obj:`rank` channels and not twice as many.
+    * :obj:`rank`: the rank of the stored encodings;
+    * :obj:`dim_pe`: the number of output channels;
+    * :obj:`sign_flip`: in training, multiply each pair of singular vectors of each graph by a random sign, because the signs
+      are arbitrary, from `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_;
+    * :obj:`bipartite`: the graphs are bipartite, so the encodings have :obj:`rank` channels instead of twice as many.
 
     Args:
         dim_emb (int): Size of the encoded features.
-        expand_x (bool): Map the node features to the other channels first; otherwise, they have that size already.
+        expand_x (bool): Map the node features to the remaining channels first. Otherwise, they must already have this size.
             (default: :obj:`True`)
     """
 
@@ -84,10 +84,10 @@ class SVDNodeEncoder(Module):
 
 
 class ComposedSVDEncoder(Module):
-    r"""A node encoder, and behind it :class:`SVDNodeEncoder`; the first one fills what channels the second one leaves.
+    r"""A node encoder followed by :class:`SVDNodeEncoder`. The first one fills the remaining channels.
 
     Args:
-        name (str): The first encoder, as registered when this is built.
+        name (str): The first encoder, looked up when this encoder is built.
         dim_emb (int): Size of the encoded features.
     """
 
@@ -104,8 +104,8 @@ class ComposedSVDEncoder(Module):
 
 
 def register_svd_encoders() -> None:
-    r"""Registers :obj:`SVDSE`, and :obj:`X+SVDSE` for every node encoder :obj:`X` known by now. It may be called again, after
-    others have registered theirs.
+    r"""Registers :obj:`SVDSE`, and :obj:`X+SVDSE` for every registered node encoder :obj:`X`. It may be called again after more
+    encoders are registered.
     """
     register.node_encoder_dict.setdefault('SVDSE', SVDNodeEncoder)
     for name in [*register.node_encoder_dict, *NODE_ENCODERS]:

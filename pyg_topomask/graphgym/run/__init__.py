@@ -1,1 +1,1 @@
-r"""The standalone runner, which trains what a YAML describes."""
+r"""The standalone runner, which trains the model of a YAML."""

@@ -1,4 +1,4 @@
-r"""The first step of a run, tried before anything is written."""
+r"""A trial of the first step of a run, before anything is written."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import first_line
 from pyg_topomask.graphgym.configuration import option
-from pyg_topomask.runs.checkpoint import first_line, rng_state, set_rng_state
+from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
-#: Options that data may not fit, which shows in the first step alone.
+#: Options that may not fit the data, which only the first step reveals.
 SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
 
 
 def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
-    r"""Computes the loss of the first batch in evaluation mode. Random number generators are left as they were.
+    r"""Computes the loss of the first batch in evaluation mode, without changing random number generators.
 
     Args:
         network (torch.nn.Module): The network, which is moved to the device.
         loader (torch.utils.data.DataLoader): The loader of the training data.
-        device (torch.device): Where to compute.
+        device (torch.device): The device.
 
     Raises:
-        ValueError: If that fails, other than for lack of memory.
+        ValueError: If this fails for any reason except lack of memory.
     """
     state = rng_state()
     try:
@@ -40,7 +41,7 @@ def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) 
 
 def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
     try:
-        # Not by iterating over the loader, which would start its workers, and draw from its own generator.
+        # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
         batch.split = 'train'
         pred, true = network(batch)
@@ -67,7 +68,7 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
 
 
 def _check_labels(true: Tensor) -> None:
-    # A loss of one score takes any numbers; the metrics of two classes would end the first epoch.
+    # A loss of one score accepts any numbers, but the metrics of two classes would fail after the first epoch.
     if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
         raise ArgumentError(
             'dataset.task_type',

@@ -1,4 +1,4 @@
-r"""Metrics of an epoch, as GraphGym computes them, and which of them selects the best epoch."""
+r"""The metrics of an epoch, computed by GraphGym, and the metric that selects the best epoch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
 from pyg_topomask.checks import check_choice
+from pyg_topomask.files import write_atomically
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.runs.devices import gather, rank
-from pyg_topomask.runs.folder import write_atomically
 from pyg_topomask.runs.run import Row
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
-#: What GraphGym computes where :obj:`custom_metrics` names nothing else, by the task.
+#: The default metrics of GraphGym, by task.
 METRICS = {
     'classification_binary': ('accuracy', 'precision', 'recall', 'f1', 'auc'),
     'classification_multi': ('accuracy',),
@@ -39,10 +39,10 @@ def _automatic() -> str:
 
 
 def check_metric_best() -> None:
-    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data whose sizes :obj:`cfg.share` holds.
+    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data with the sizes in :obj:`cfg.share`.
 
     Raises:
-        ValueError: If it is not, or :obj:`auto` stands for one that :obj:`cfg.custom_metrics` lacks.
+        ValueError: If it is not, or if :obj:`auto` selects a metric that :obj:`cfg.custom_metrics` lacks.
     """
     metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
@@ -50,7 +50,7 @@ def check_metric_best() -> None:
 
 
 def higher_is_better(metric: str) -> bool:
-    r"""Returns whether a metric is to be maximized.
+    r"""Returns whether larger values of a metric are better.
 
     Args:
         metric (str): Its name.
@@ -59,8 +59,7 @@ def higher_is_better(metric: str) -> bool:
 
 
 class EpochMeter:
-    r"""Collects the predictions of one epoch on one split, of all processes, and computes their metrics with GraphGym's
-    logger.
+    r"""Collects the predictions of all processes in one epoch on one split, and computes metrics with GraphGym's logger.
 
     Args:
         split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
@@ -82,13 +81,14 @@ class EpochMeter:
             pred (torch.Tensor): The prediction scores.
             loss (float): The mean loss.
             lr (float): The learning rate.
-            seconds (float): How long the batch took.
+            seconds (float): The time of the batch.
         """
         scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
         self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
 
     def finish(self, epoch: int | None = None) -> Row:
-        r"""Returns the metrics of what was added and forgets it; empty if nothing was. All processes call this.
+        r"""Returns the metrics of the collected predictions and clears them; empty without predictions. All processes must call
+        this.
 
         Args:
             epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
@@ -100,7 +100,7 @@ class EpochMeter:
         if count == 0:
             return {}
         with warnings.catch_warnings():
-            warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 where a class is never predicted
+            warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 if a class is never predicted
             return self._row(batches, count, epoch)
 
     def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:
@@ -128,8 +128,8 @@ class EpochMeter:
 
 
 def truncate_stats(path: Path, epochs: int) -> None:
-    r"""Removes from GraphGym's :obj:`stats.json`, to which it appends, what a killed process wrote after the last checkpoint,
-    and lines that are no epoch.
+    r"""Removes lines from GraphGym's :obj:`stats.json` that a killed process wrote after the last checkpoint, and incomplete
+    lines.
 
     Args:
         path (Path): The file, which may be absent.
@@ -138,7 +138,7 @@ def truncate_stats(path: Path, epochs: int) -> None:
     if not path.exists():
         return
     kept = []
-    # A line without an end was being written.
+    # An unfinished line.
     for line in path.read_text(errors='replace').split('\n')[:-1]:
         with suppress(ValueError, TypeError, KeyError):
             if json.loads(line)['epoch'] < epochs:

@@ -29,7 +29,7 @@ SPLITS = ('train', 'val', 'test')
 
 
 def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
-    r"""Returns the feature maps and masks of a network that draw random features."""
+    r"""Returns the feature maps and masks of a network with random features."""
     return [
         module
         for module in network.modules()
@@ -41,20 +41,19 @@ def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | 
 class RunModule(GraphGymModule):
     r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch.
 
-    Of several processes, each takes its part of every batch; the gradient and the metrics are those of all of them, and
-    process 0 writes.
+    Each of several processes takes its part of every batch. Gradients and metrics cover all processes, and process 0 writes.
 
-    The network is :obj:`cfg.model.type`, for data whose sizes :obj:`cfg.share` holds.
+    The network is :obj:`cfg.model.type`, for data with the sizes in :obj:`cfg.share`.
     """
 
     def __init__(self) -> None:
-        # GraphGym predicts one score where there are two classes.
+        # GraphGym predicts one score for two classes.
         binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
         super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
         cfg.params = params_count(self.model)
 
     def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
-        r"""Takes the run to record epochs in, from here on.
+        r"""Sets the run that records the epochs.
 
         Args:
             run (Run): The run, which is open.
@@ -68,8 +67,8 @@ class RunModule(GraphGymModule):
             self.model.load_state_dict(checkpoint['model'])
 
     def configure_optimizers(self) -> Any:
-        # The schedule is kept from Lightning, which steps it at a moment that depends on its kind: some are stepped
-        # before a checkpoint at the end of the epoch is written, some after.
+        # Lightning does not step the schedule, because it steps some kinds before the checkpoint at the end of an epoch and
+        # others after it.
         optimizer = create_optimizer(self.model.parameters())
         self.scheduler = create_scheduler(optimizer)
         return optimizer
@@ -80,22 +79,22 @@ class RunModule(GraphGymModule):
         if rank() < len(states):
             set_rng_state(states[rank()])
         elif rank() > 0:
-            # All processes make equal models; from here on each drops out and walks for itself.
+            # All processes create equal models. From here on, dropout and walks differ between processes.
             seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
         if checkpoint is None:
-            self.save()  # so that there is something to resume from during the first epoch as well
+            self.save()  # so that a run can resume during the first epoch too
         else:
             self._continue(checkpoint)
 
     def _continue(self, checkpoint: dict[str, Any]) -> None:
-        r"""Restores the optimizer and the schedule after the epochs that a checkpoint has."""
+        r"""Restores the optimizer and the schedule after the epochs of a checkpoint."""
         optimizer = self.trainer.optimizers[0]
         first_rates = [group['lr'] for group in optimizer.param_groups]
         optimizer.load_state_dict(checkpoint['optimizer'])
         if isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.load_state_dict(checkpoint['scheduler'])
             return
-        # Not by their states: the schedule, and the rates that it computes from the last ones, may be of another length.
+        # Not from their states, because the length of the schedule may have changed.
         for group, rate in zip(optimizer.param_groups, first_rates, strict=True):
             group['lr'] = rate
         with warnings.catch_warnings():
@@ -105,10 +104,10 @@ class RunModule(GraphGymModule):
 
     def on_train_epoch_start(self) -> None:
         period, epoch = cfg.topomask.redraw_period, self.current_epoch
-        # Validated are the first and the last epoch too, as in GraphGym; of itself Lightning knows multiples alone.
+        # The first and the last epoch are validated too, as in GraphGym. Lightning itself validates only multiples.
         self.trainer.check_val_every_n_epoch = 1 if is_eval_epoch(epoch) else epoch + 2
         if period > 0 and epoch > 0 and epoch % period == 0:
-            # Drawn for the epoch: equal in all processes, and in a run that was resumed.
+            # Drawn per epoch, equal in all processes and in resumed runs.
             generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
             for module in modules_with_random_features(self.model):
                 module.redraw(generator)
@@ -130,14 +129,23 @@ class RunModule(GraphGymModule):
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss, count = self._step(batch, 'train')
         losses, counts = zip(*gather((loss.item(), count)), strict=True)
-        # All processes see the losses of all, so that they end together.
+        # All processes see the losses of all processes, so that they stop together.
         if not all(map(math.isfinite, losses)):
             raise FloatingPointError(
-                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: lower optim.base_lr, set '
-                f'optim.clip_grad_norm: True, or look for NaN in the data'
+                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
             )
-        # Gradients are averaged over the processes, however many labels each has.
+        # Gradients are averaged over the processes for any numbers of labels.
         return loss if num_processes() == 1 else loss * (count * num_processes() / sum(counts))
+
+    def _cause_of_nan(self) -> str:
+        # Not from the batch, in which the network has replaced features by its own.
+        stored = getattr(self.trainer.train_dataloader.dataset, '_data', {})
+        broken = [key for key, value in dict(stored).items() if torch.is_tensor(value) and not value.isfinite().all()]
+        if broken:
+            return f'the data hold NaN or infinite numbers in {", ".join(broken)}'
+        if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+            return 'the data and the weights are finite, so this step overflowed: lower optim.base_lr'
+        return 'the weights became infinite in an earlier step: lower optim.base_lr, or set optim.clip_grad_norm: True'
 
     def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
         self._step(batch, SPLITS[1 + dataloader_idx])
@@ -146,7 +154,7 @@ class RunModule(GraphGymModule):
         r"""Returns the metrics of all splits since the last call.
 
         Args:
-            epoch (int, optional): The epoch to log them under, if they are to be logged. (default: :obj:`None`)
+            epoch (int, optional): If given, log the metrics under this epoch. (default: :obj:`None`)
         """
         return {key: value for meter in self.meters.values() for key, value in meter.finish(epoch).items()}
 
@@ -156,7 +164,7 @@ class RunModule(GraphGymModule):
         self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
-        else:  # each epoch, by the last validation, as GraphGPS does
+        else:  # every epoch, with the last validation, as in GraphGPS
             self.scheduler.step(next(row['val_loss'] for row in reversed(self.run.history) if 'val_loss' in row))
         self.save()
 
@@ -165,7 +173,7 @@ class RunModule(GraphGymModule):
             meter.close()
 
     def save(self) -> None:
-        r"""Saves the run with all that an identical continuation needs. All processes call this."""
+        r"""Saves the run with all state that an identical continuation needs. All processes must call this."""
         self.run.save(
             {'model': self.model.state_dict()},
             optimizer=self.trainer.optimizers[0].state_dict(),

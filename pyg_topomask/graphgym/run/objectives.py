@@ -1,4 +1,4 @@
-r"""Losses and metrics that configurations of GraphGPS and of the k-MIP authors name and GraphGym lacks."""
+r"""Losses and metrics of configurations of GraphGPS and of the k-MIP authors that GraphGym lacks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyg_topomask.errors import ArgumentError
 
 
 def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
-    r"""The cross-entropy in which classes weigh the more the rarer they are in the batch, as GraphGPS defines it, for
-    :obj:`model.loss_fun: weighted_cross_entropy`: a class with :math:`n_c` of :math:`n` labels weighs :math:`1 - n_c / n`.
+    r"""GraphGPS's weighted cross-entropy, for :obj:`model.loss_fun: weighted_cross_entropy`: a class with :math:`n_c` of
+    :math:`n` labels in the batch has the weight :math:`1 - n_c / n`.
 
     Args:
-        pred (torch.Tensor): The scores of the classes, :obj:`[n, classes]`, or of the second of two, :obj:`[n]`.
+        pred (torch.Tensor): The scores of the classes, :obj:`[n, classes]`, or of the second of two classes, :obj:`[n]`.
         true (torch.Tensor): The labels, :obj:`[n]`.
     """
     if cfg.model.loss_fun != 'weighted_cross_entropy':
@@ -26,7 +26,7 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] 
     share = torch.bincount(true.long(), minlength=max(pred.size(1) if pred.dim() > 1 else 2, 2)) / max(true.numel(), 1)
     weight = torch.where(share > 0, 1 - share, 0).to(pred.dtype)
     if int((share > 0).sum()) == 1:
-        weight = torch.ones_like(weight)  # a batch of one class would not count at all
+        weight = torch.ones_like(weight)  # otherwise, the weight of a batch with one class would be 0
     if pred.dim() > 1:
         score = F.log_softmax(pred, dim=-1)
         return F.nll_loss(score, true, weight=weight), score
@@ -49,7 +49,7 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _counts(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
-    r"""Returns, for each class that occurs, how often it was right and how often it was one of the two."""
+    r"""Returns the sizes of the intersection and of the union of labels and predictions for each occurring class."""
     label, predicted = _labels(true, pred)
     size = int(torch.maximum(label.max(), predicted.max())) + 1
     right = torch.bincount(label[label == predicted], minlength=size)
@@ -70,11 +70,11 @@ def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
 
 
 def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
-    r"""The average precision, averaged over the tasks that have both labels, for :obj:`custom_metrics: [average_precision]`.
+    r"""The average precision, averaged over the tasks with both labels, for :obj:`custom_metrics: [average_precision]`.
 
     Args:
         true (list of torch.Tensor): The labels 0 and 1, :obj:`[n]` or :obj:`[n, tasks]`.
-        pred (list of torch.Tensor): The scores, of as many tasks.
+        pred (list of torch.Tensor): The scores, with the same shapes.
         task_type (str): Not used.
 
     Raises:

@@ -1,4 +1,4 @@
-r"""Optimizers and learning rate schedules that GraphGPS's configurations name, for use without GraphGPS."""
+r"""Optimizers and learning rate schedules of GraphGPS's configurations, for use without GraphGPS."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def reduce_on_plateau(optimizer: Optimizer, reduce_factor: float, schedule_patie
 
 
 def with_warmup(optimizer: Optimizer, warmup: int, epochs: int, decay: Callable[[float], float]) -> LambdaLR:
-    r"""Creates a schedule that rises linearly to the base rate in the first epochs, and falls to zero after the last one. No
-    epoch trains at a rate of zero, unlike the first one of PyG's schedules, which are stepped once per batch.
+    r"""Creates a schedule with a linear warmup to the base rate, followed by a decay to zero after the last epoch. Unlike PyG's
+    schedules, which are stepped once per batch, it has no epoch with rate zero.
 
     Args:
         optimizer (torch.optim.Optimizer): The optimizer.
-        warmup (int): The number of epochs :math:`w` of the rise: epoch :math:`t < w` has the factor :math:`(t + 1) / w`.
+        warmup (int): The number of warmup epochs :math:`w`: epoch :math:`t < w` has the factor :math:`(t + 1) / w`.
         epochs (int): The number of epochs.
-        decay (callable): The factor as a function of the progress after the rise, from 0 to 1.
+        decay (callable): The factor as a function of the progress after the warmup, from 0 to 1.
     """
 
     def factor(epoch: int) -> float:
@@ -60,7 +60,7 @@ def cosine_with_warmup(optimizer: Optimizer, num_warmup_epochs: int, max_epoch: 
     return with_warmup(optimizer, num_warmup_epochs, max_epoch, lambda progress: (1 + math.cos(math.pi * progress)) / 2)
 
 
-#: Used for names that nobody registered; GraphGPS registers these itself.
+#: Used for unregistered names. GraphGPS registers these names itself.
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {'adamW': adamw, 'adagrad': adagrad}
 SCHEDULERS: dict[str, Callable[..., LRScheduler]] = {
     'plateau': plateau,
@@ -83,7 +83,7 @@ def create_optimizer(params: Iterable[Parameter]) -> Optimizer:
 
 
 def create_scheduler(optimizer: Optimizer) -> Any:
-    r"""Creates the schedule :obj:`cfg.optim.scheduler`, which is to be stepped once per epoch.
+    r"""Creates the schedule :obj:`cfg.optim.scheduler`. Step it once per epoch.
 
     Args:
         optimizer (torch.optim.Optimizer): The optimizer.

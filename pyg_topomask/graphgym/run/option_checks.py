@@ -1,4 +1,4 @@
-r"""The check of a configuration before data is loaded, and warnings of options that the runner does not read."""
+r"""Checks of a configuration before data is loaded, and warnings about options that the runner does not read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MINIMA = {
     'train.batch_size': 1,
     'train.eval_period': 1,
 }
-#: Names that GraphGym's own network looks up.
+#: Names that GraphGym's network looks up.
 NAMES_OF_GNN = {
     'dataset.edge_encoder_name': register.edge_encoder_dict,
     'dataset.node_encoder_name': register.node_encoder_dict,
@@ -41,7 +41,7 @@ NAMES_OF_GNN = {
     'gnn.layer_type': register.layer_dict,
     'gnn.stage_type': register.stage_dict,
 }
-#: Options of GraphGym and GraphGPS that this runner does not read, and what holds instead.
+#: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
     'dataset.split': 'the split is that of the data set',
     'dataset.split_dir': 'the split is that of the data set',
@@ -61,7 +61,7 @@ UNREAD = {
 
 
 def check_options() -> None:
-    r"""Says what is wrong in the configuration before data is loaded."""
+    r"""Checks the configuration before data is loaded."""
     for path, least in MINIMA.items():
         check_whole(least, **{path: option(path)})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
@@ -78,7 +78,7 @@ def check_options() -> None:
         gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
-            if option(path.removesuffix('_name')):  # an encoder is looked up where there is to be one
+            if option(path.removesuffix('_name')):  # encoders are looked up only if enabled
                 lookup(path, option(path), known)
     if cfg.gnn.head == 'graph':
         lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
@@ -90,7 +90,7 @@ def check_options() -> None:
 
 
 def warn_of_unread_options() -> None:
-    r"""Warns of options that differ from their defaults and that GraphGPS reads, but not this runner."""
+    r"""Warns about options that differ from their defaults and that only GraphGPS reads."""
     before = defaults()
     for path, instead in UNREAD.items():
         if option(path) != option(path, before) and not _is_read(path):
@@ -98,9 +98,9 @@ def warn_of_unread_options() -> None:
 
 
 def _is_read(path: str) -> bool:
-    r"""Returns whether an option of :obj:`UNREAD` is read after all, or says what holds anyway."""
+    r"""Returns whether an option of :obj:`UNREAD` is read, or equals the actual behavior."""
     if path.startswith('dataset.'):
-        # What a loader of the user's own reads is not known.
+        # A user's own loader may read it.
         return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
     if path == 'train.iter_per_epoch':
         return any('saint' in group.sampler for group in (cfg.train, cfg.val))

@@ -1,4 +1,4 @@
-r"""The standalone runner: trains what a YAML describes, with PyTorch Lightning."""
+r"""The standalone runner, which trains the model of a YAML with PyTorch Lightning."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pyg_topomask.runs.run import Row, Run
 
 __all__ = ['train']
 
-#: What GraphGym's loggers write to the folder of a run.
+#: The files of GraphGym's loggers in the folder of a run.
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
 
 
@@ -68,7 +68,7 @@ class _Progress(pl.Callback):  # type: ignore[misc]
         self.bar.update()
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        # Lightning asks callbacks before the module at the end of an epoch: its metrics are known at the next start.
+        # Lightning calls callbacks before the module at the end of an epoch, so its metrics are known at the next start.
         self._show(pl_module)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
@@ -97,7 +97,7 @@ def _trainer(device: torch.device) -> Any:
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
         callbacks=[_Progress()] if cfg.topomask.progress else [],
-        # Of these, and of who takes which samples, the module and its loaders take care.
+        # The module and its loaders handle these, and the distribution of samples.
         logger=False,
         enable_checkpointing=False,
         enable_model_summary=False,
@@ -112,7 +112,7 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
     try:
         trainer.fit(module, loaders[0], loaders[1:])
     except SystemExit:
-        # How Lightning ends after Ctrl-C.
+        # Lightning ends like this after Ctrl-C.
         if not trainer.interrupted:
             raise
     finally:
@@ -125,7 +125,7 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
 def _train_seed(run_dir: Path, resume: bool) -> Row:
     device = find_device('accelerator', cfg.accelerator)
     _check_devices()
-    # The configuration as it is before the loader adds what depends on the data.
+    # The configuration before the loader adds values that depend on the data.
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
     run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
     checkpoint = run.load() if resume else None
@@ -147,7 +147,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
-    try_first_step(module.model, loaders[0], trainer.strategy.root_device)  # what fails here leaves an earlier run as it is
+    try_first_step(module.model, loaders[0], trainer.strategy.root_device)  # a failure here does not change an earlier run
     with run.open(checkpoint):
         if rank() == 0:
             for split in SPLITS:
@@ -167,26 +167,26 @@ def train(
     repeat: int = 1,
     out: str | Path | None = None,
 ) -> list[Row]:
-    r"""Trains the model that a YAML describes, and evaluates the model of its best epoch on validation data.
+    r"""Trains the model of a YAML, and evaluates the model of the epoch with the best validation metric.
 
-    Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the configuration used (:obj:`config.yaml`), one row of
-    metrics per epoch (:obj:`metrics.csv`), GraphGym's :obj:`stats.json` for each split, with
-    :obj:`tensorboard_each_run` a TensorBoard log beside it, and checkpoints of the last and of the best epoch. An
-    earlier run in that folder is replaced, unless it is resumed. A process may be killed at any moment: files are replaced as
-    a whole, and the resumed run ends as one that was never interrupted.
+    Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the full configuration (:obj:`config.yaml`), one row of metrics
+    per epoch (:obj:`metrics.csv`), GraphGym's :obj:`stats.json` for each split, a TensorBoard log with
+    :obj:`tensorboard_each_run`, and checkpoints of the last and the best epoch. It replaces an earlier run in this folder,
+    unless it resumes the run. A process may be killed at any moment. Files are written atomically, and the resumed run gives
+    the same result as an uninterrupted one.
 
-    Processes that :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` starts train together, by
-    :class:`torch.nn.parallel.DistributedDataParallel`, with files in a folder that all of them see. They share each batch, so
-    that :obj:`train.batch_size` and the course of training do not depend on their number. The exceptions are what a process
-    computes from its share of the batch: batch normalization, :obj:`weighted_cross_entropy`, dropout, and walks and keys drawn
-    in the forward pass, for which each process has its own seed. A run may be resumed with another number of processes.
-    With :obj:`topomask.shard: graph` they divide the nodes of a single graph among them, and train as one process does, but for
-    dropout. One process alone trains on subgraphs that :obj:`train.sampler` samples.
+    The processes of :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` train together, with
+    :class:`torch.nn.parallel.DistributedDataParallel` and a shared output folder. They share each batch, so that
+    :obj:`train.batch_size` and the results of training do not depend on their number. The exceptions are computations on a
+    process's share of the batch: batch normalization, :obj:`weighted_cross_entropy`, dropout, and walks and keys sampled in the
+    forward pass, for which each process has a different seed. A run may resume with a different number of processes. With
+    :obj:`topomask.shard: graph`, the processes divide the nodes of a single graph among them, and training is the same as in
+    one process, except for dropout. Training on subgraphs of :obj:`train.sampler` works only with one process.
 
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        resume (bool, optional): Whether to continue after the last finished epoch, as :obj:`train.auto_resume` does.
+        resume (bool, optional): Whether to continue after the last finished epoch, like :obj:`train.auto_resume`.
             (default: :obj:`False`)
         repeat (int, optional): Number of runs, with seeds :obj:`cfg.seed`, :obj:`cfg.seed + 1` and so on.
             (default: :obj:`1`)
@@ -194,7 +194,7 @@ def train(
 
     Raises:
         ValueError: If an option is unknown, out of its range or does not fit the data, a checkpoint belongs to another
-            configuration, another process trains in the folder, or the data cannot be shared by the processes.
+            configuration, another process trains in the folder, or the processes cannot share the data.
         FloatingPointError: If the training loss becomes NaN or infinite.
 
     Returns:

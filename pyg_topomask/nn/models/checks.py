@@ -1,4 +1,4 @@
-r"""What the models accept alike."""
+r"""Shared checks of the models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyg_topomask.errors import ArgumentError
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
-    r"""Raises a :class:`ValueError` for an input of another data type than that of the parameters, by its name; under autocast,
-    of another one than of floating point numbers.
+    r"""Raises a :class:`ValueError` unless an input has the data type of the parameters. Under autocast, any floating point
+    type is valid.
     """
     for name, value in given.items():
         if value.dtype != dtype and not (value.is_floating_point() and torch.is_autocast_enabled(value.device.type)):

@@ -30,9 +30,9 @@ READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 class GKAT(torch.nn.Module):
     r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5). It has layers of
-    :class:`~pyg_topomask.nn.RWGNKAttention`, each with dropout before it and an ELU after it, and a read-out. All layers share
-    one ensemble of walks. :class:`~pyg_topomask.transforms.AddRandomWalkKernel` may have stored them. The kernel of the paper
-    has no edge weights. They count only with :obj:`transition="weight"`.
+    :class:`~pyg_topomask.nn.RWGNKAttention`, each with dropout before it and an ELU after it, and a readout. All layers share
+    one ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` can store. As in the paper, the kernel
+    ignores edge weights, except with :obj:`transition="weight"`.
 
     Args:
         in_channels (int): Size of each input sample.
@@ -43,29 +43,29 @@ class GKAT(torch.nn.Module):
             or :obj:`"max"` of its nodes and a linear layer; :obj:`"mf"` for the sum and an MLP, as in molecular fingerprints;
             or :obj:`"dm"` for an additional ReLU layer before the sum, as in deep multisets (Sec. 5.2).
             (default: :obj:`"sum"`)
-        readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`; :obj:`None` stands for 32.
+        readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`; :obj:`None` is 32.
             (default: :obj:`None`)
         feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
         num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
-        dropout (float): Dropout probability of the inputs of the layers. (default: :obj:`0.0`)
-        norm (bool): Normalise the input over the batch. (default: :obj:`False`)
-        lin_channels (int, optional): The channels of a ReLU layer before the attention; :obj:`None` for no such layer.
+        dropout (float): Dropout probability of the input of each layer. (default: :obj:`0.0`)
+        norm (bool): Apply batch normalization to the input. (default: :obj:`False`)
+        lin_channels (int, optional): The channels of a ReLU layer before the attention; :obj:`None` for none.
             (default: :obj:`None`)
-        explicit (bool): Form the mask and the attention of each graph as matrices, in :math:`O(N^2)`. This is GKAT-0, the
-            reference of Table 3. Parameters and outputs are the same. (default: :obj:`False`)
+        explicit (bool): Form the mask and the attention of each graph as dense matrices, in :math:`O(N^2)`. This is GKAT-0,
+            the reference in Table 3. Parameters and outputs are the same. (default: :obj:`False`)
         dynamic (bool): Give each layer separate walks, for :meth:`resample`. (default: :obj:`False`)
-        project (bool): Apply a linear layer to the outputs of the heads of a layer. :obj:`False` concatenates them, as GAT
-            does and as App. A.5.2 describes. Without a read-out, the last layer then has one head with :obj:`out_channels`
+        project (bool): Apply a linear layer to the concatenated heads of a layer. With :obj:`False`, the heads are only
+            concatenated, as in GAT and App. A.5.2. Without a readout, the last layer then has one head with :obj:`out_channels`
             channels, and no ELU or linear layer follows it. (default: :obj:`True`)
 
     Raises:
-        ValueError: If an argument is outside its range or not used, a name is unknown, or the last layer has several heads
-            where its output is that of the model.
+        ValueError: If an argument is outside its range or unused, a name is unknown, or the last layer has several heads and
+            its output is the output of the model.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** :math:`(B, F_{out})`, or :math:`(|\mathcal{V}|, F_{out})` without a read-out
+        - **output:** :math:`(B, F_{out})`, or :math:`(|\mathcal{V}|, F_{out})` without a readout
 
     Example:
         >>> model = GKAT(5, 4, 2)
@@ -162,11 +162,11 @@ class GKAT(torch.nn.Module):
             x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
             edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
                 (default: :obj:`None`, those of :obj:`graph`)
-            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`, by which walkers hop with
+            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`, used only with
                 :obj:`transition="weight"`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph or torch_geometric.data.Data, optional): The same connectivity in place of the three arguments above,
-                with stored walks where there are any. (default: :obj:`None`)
+            graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above. Stored
+                walks are used. (default: :obj:`None`)
             generator (torch.Generator, optional): The source of random numbers of the walks. (default: :obj:`None`)
         """
         check_features(x, self.in_channels, next(self.parameters()).dtype)
@@ -180,17 +180,16 @@ class GKAT(torch.nn.Module):
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Draws the walks of all layers by their current attention, see :meth:`RWGNKAttention.resample`: once per epoch, on
-        a new :obj:`graph`, which the model is then given. For training loops of your own with the full batch; no option of a
-        YAML calls it.
+        r"""Samples the walks of all layers by their current attention, see :meth:`RWGNKAttention.resample`. Call it once per
+        epoch on a new :obj:`graph`, and pass this graph to the model. Use it in full-batch training. No YAML option calls it.
 
         Args:
             x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
-            graph (Graph): The graphs, made anew.
+            graph (Graph): A new graph.
             generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
 
         Raises:
-            ValueError: If the model is not :obj:`dynamic`, so that its layers share walks, or as
+            ValueError: If the model is not :obj:`dynamic`, or for the reasons listed in
                 :meth:`RWGNKAttention.resample`.
         """
         if not self.dynamic:
@@ -225,7 +224,7 @@ class GKAT(torch.nn.Module):
 
 
 class _Concatenation(torch.nn.Identity):
-    r"""The heads side by side, in place of an output projection."""
+    r"""Concatenates the heads, instead of an output projection."""
 
     def reset_parameters(self) -> None:
-        r"""Does nothing: there are no parameters."""
+        r"""Does nothing, because there are no parameters."""

@@ -21,22 +21,22 @@ __all__ = ['Interlacer']
 
 class Interlacer(Module):
     r"""The point cloud transformer of `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4, App. C.3), which predicts how particles move. Transformer layers with
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.4, App. C.3), which predicts the motion of particles. Transformer layers with
     unmasked linear attention alternate with local layers on the graph of the :math:`k` nearest neighbors. All layers are
-    residual and begin with a norm.
+    residual and start with a norm.
 
     Each forward pass searches for the neighbors once. The local layers are one of:
 
     - :obj:`"grf"`: attention masked by asymmetric graph random features (App. D) of repelling walks of :obj:`num_hops` hops,
-      with :math:`\mathbf{W} = \mathbf{D}_{row}^{-1} \mathbf{A}`. Walks are drawn in every forward pass in training mode, and
-      from a fixed seed in evaluation. With the default of :math:`k` to the power of :obj:`num_hops` walks, every possible walk
-      is walked once. The mask then has no variance, in graphs of more than :math:`k` particles.
-    - :obj:`"message_passing"`: an MLP of the features of both particles and their offset, and the maximum of its outputs over
-      the neighbors. Unlike in the model that the paper compares with, all particles are anchors.
+      with :math:`\mathbf{W} = \mathbf{D}_{row}^{-1} \mathbf{A}`. Training mode samples walks in every forward pass, and
+      evaluation uses a fixed seed. With the default, :math:`k^{\text{num\_hops}}` walks, each possible walk occurs once. The
+      mask then has no variance on graphs of more than :math:`k` particles.
+    - :obj:`"message_passing"`: the maximum over the neighbors of an MLP of the features of both particles and their offset.
+      Unlike in the paper's baseline, all particles are anchors.
     - :obj:`None`: no local layers.
 
-    A predicted step is :obj:`max_step * tanh(...)`, so no particle moves further along any axis. A new model predicts that
-    nothing moves. Positions and steps have :obj:`out_channels` coordinates. Particles interact only within their graph.
+    A predicted step is :obj:`max_step * tanh(...)`, so no particle moves further along any axis. An untrained model predicts no
+    motion. Positions and steps have :obj:`out_channels` coordinates. Particles interact only within their graph.
 
     Args:
         in_channels (int): Size of the features of each particle, without its position.
@@ -47,9 +47,9 @@ class Interlacer(Module):
         num_neighbors (int): The number of neighbors :math:`k`. (default: :obj:`3`)
         num_walks (int): Walks per particle. (default: :obj:`27`)
         num_hops (int): Hops per walk. (default: :obj:`3`)
-        heads (int): The number of attention heads of the transformer layers. Masked attention has one. (default: :obj:`1`)
-        max_step (float): The bound of a step along each axis. (default: :obj:`0.25`)
-        step_scale (float): The length of a usual step. :meth:`rollout` divides the steps that it takes as features by it.
+        heads (int): The number of attention heads of the transformer layers. Masked attention has one head. (default: :obj:`1`)
+        max_step (float): The bound on a step along each axis. (default: :obj:`0.25`)
+        step_scale (float): The typical length of a step. :meth:`rollout` divides its step features by it.
             (default: :obj:`0.025`)
 
     Raises:
@@ -153,10 +153,10 @@ class Interlacer(Module):
         steps in units of :obj:`step_scale`, followed by :obj:`x`.
 
         Args:
-            pos (torch.Tensor): The positions now, :obj:`[N, out_channels]`.
-            history (torch.Tensor): The steps that led there, the latest last, :obj:`[N, h, out_channels]`.
+            pos (torch.Tensor): The current positions, :obj:`[N, out_channels]`.
+            history (torch.Tensor): The previous steps, the latest last, :obj:`[N, h, out_channels]`.
             steps (int): The number of steps to predict.
-            x (torch.Tensor, optional): Features that stay, :obj:`[N, in_channels - h * out_channels]`.
+            x (torch.Tensor, optional): Constant features, :obj:`[N, in_channels - h * out_channels]`.
                 (default: :obj:`None`, none)
             batch (torch.Tensor, optional): The graph of each particle, ascending, :obj:`[N]`. (default: :obj:`None`)
 
@@ -216,7 +216,7 @@ class _Block(Module):
 
 
 class _NeighborAttender(Module):
-    r"""The maximum over the neighbors of an MLP of both ends and their offset."""
+    r"""The maximum over the neighbors of an MLP of both particles and their offset."""
 
     def __init__(self, channels: int, num_coordinates: int) -> None:
         super().__init__()

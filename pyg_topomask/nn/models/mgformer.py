@@ -26,7 +26,7 @@ __all__ = ['MGFormer']
 
 class MGFormer(torch.nn.Module):
     r"""The masked graph Transformer of `"Masked Graph Transformer for Large-Scale Recommendation"
-    <https://doi.org/10.1145/3626772.3657971>`_ (Sec. 3.2). Every user and every item is a token that attends to all others, in
+    <https://doi.org/10.1145/3626772.3657971>`_ (Sec. 3.2). Every user and every item is a token that attends to all tokens, in
     time and memory linear in their number:
 
     .. math::
@@ -35,11 +35,11 @@ class MGFormer(torch.nn.Module):
         {\sum_j M_{ij} \, \phi(\mathbf{W}_Q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_K \mathbf{x}_j)}
 
     The model learns an embedding :math:`\mathbf{E}` of each id. :class:`~pyg_topomask.transforms.AddSVDEncoding` stores the
-    structural encodings :math:`\mathbf{P}`. A residual connection follows. Values are not projected (Eq. 5). Items are ranked
-    by inner products of the outputs.
+    structural encodings :math:`\mathbf{P}`. A residual connection follows. Values are not projected (Eq. 5). Inner products
+    of the outputs rank the items.
 
-    The nodes 0 to :obj:`num_users - 1` of the graph are the users, and the items follow. The edges are the training
-    interactions, in both directions.
+    Nodes 0 to :obj:`num_users - 1` are the users, and the items follow. The edges are the training interactions in both
+    directions.
 
     Args:
         num_users (int): The number of users.
@@ -49,18 +49,18 @@ class MGFormer(torch.nn.Module):
         heads (int): The number of heads; divides :obj:`embedding_dim + svd_dim`. (default: :obj:`1`)
         layers (int): The number of layers. (default: :obj:`1`)
         feature_map (str or FeatureMap): :math:`\phi`, see :class:`~pyg_topomask.nn.MaskedLinearAttention`. All layers share a
-            module. (default: :obj:`"simplex"`)
+            given module. (default: :obj:`"simplex"`)
         mask (str or Mask, optional): :obj:`"sin_degree"`, :obj:`"adjacency"` (with learned self-loops), :obj:`None` for
             unmasked attention, or any mask. All layers share a given mask. (default: :obj:`"sin_degree"`)
         max_degree (int): The largest degree with a separate embedding in the mask :obj:`"sin_degree"`. (default: :obj:`512`)
         residual (bool): Add the input of each layer to its output. Eq. 12 has no such connection. Without it, every output is
-            an average over all nodes, and nearly the same for all nodes until the scores differ. Training is then very slow.
+            an average over all nodes, and nearly equal for all nodes until the scores differ. Training is then very slow.
             (default: :obj:`True`)
         dropout (float): Dropout probability of the input. (default: :obj:`0.0`)
         sign_flip (bool): In each training step, multiply every pair of singular vectors in the structural encodings by a
-            random sign, because the signs have no meaning, from `"Global Self-Attention as a Replacement for Graph
+            random sign, because their signs are arbitrary, from `"Global Self-Attention as a Replacement for Graph
             Convolution" <https://arxiv.org/abs/2108.03348>`_. (default: :obj:`False`)
-        route (str): How the mask is applied, see :func:`~pyg_topomask.ops.masked_linear_attention`.
+        route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
 
     Raises:
@@ -125,11 +125,11 @@ class MGFormer(torch.nn.Module):
         r"""Returns the embeddings of users, :obj:`[U, F]`, and items, :obj:`[I, F]`, or of some nodes.
 
         Args:
-            graph (Graph or torch_geometric.data.Data): The interactions; a :class:`~pyg_topomask.graph.Graph` made once
-                checks the edges and counts degrees once.
-            nodes (torch.Tensor, optional): The nodes to return the embeddings of, as one tensor :obj:`[n, F]`, such as those
-                of a batch of interactions: :obj:`torch.cat([users, num_users + items])`. Under a mask of low rank, the last
-                layer has no other queries. (default: :obj:`None`)
+            graph (Graph or torch_geometric.data.Data): The interactions. A reused
+                :class:`~pyg_topomask.graph.Graph` checks the edges and counts degrees only once.
+            nodes (torch.Tensor, optional): Return only the embeddings of these nodes, as one tensor :obj:`[n, F]`, such as
+                the nodes of a batch of interactions, :obj:`torch.cat([users, num_users + items])`. With a low-rank mask, the
+                last layer then computes only their queries. (default: :obj:`None`)
         """
         graph = Graph.of(graph)
         if graph.num_nodes != self.num_users + self.num_items:
@@ -197,7 +197,7 @@ class _KernelAttention(torch.nn.Module):
 
     def forward(self, x: Tensor, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         mask = self.mask(graph)
-        # Of other masks, some rows cost as much as all of them.
+        # With other masks, some rows cost as much as all rows.
         low_rank = mask.low_rank is not None and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
         rows = nodes if low_rank else None
         queries = x if rows is None else x.index_select(0, rows)

@@ -1,4 +1,4 @@
-r"""A vision Transformer whose attention knows the grid of patches."""
+r"""A vision Transformer with topologically masked attention over the grid of patches."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ from pyg_topomask.segments import Segments
 
 __all__ = ['TopologicalViT']
 
-#: Makes the mask of a layer from the layer's index, counted from 0.
+#: Creates the mask of a layer from the index of the layer, from 0.
 LayerMask = Callable[[int], Mask | None]
 
 
 class TopologicalViT(torch.nn.Module):
     r"""The vision Transformer of `"An Image is Worth 16x16 Words" <https://arxiv.org/abs/2010.11929>`_ with topologically
     masked attention, from `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1). Patches are the nodes of a grid and are joined to their
-    neighbors in x and y. They have learned additive position embeddings. Blocks are pre-norm. A linear head takes the mean of
+    <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2, App. C.1). Patches are the nodes of a grid, with edges to their
+    neighbors in x and y and with learned additive position embeddings. Blocks are pre-norm. A linear head follows the mean of
     the patches.
 
-    The grid is fixed. What masks prepare on it (walks) is computed once and serves all images. Grids with more than
-    :obj:`dense_limit` patches prepare it again when the number of images changes. Layers whose masks have equal settings share
-    it. Masks with different seeds give each layer separate walks. Given matrices and factors
-    (:class:`~pyg_topomask.masks.DenseMask`, :class:`~pyg_topomask.masks.LowRankMask`) are those of the patches of one image,
-    and serve each image.
+    The grid is fixed. Masks are prepared once for all images. Grids with more than :obj:`dense_limit` patches prepare them
+    again when the number of images changes. Layers whose masks have equal settings share the prepared state. Masks with
+    different seeds give each layer separate walks. The matrices of :class:`~pyg_topomask.masks.DenseMask` and the factors of
+    :class:`~pyg_topomask.masks.LowRankMask` cover the patches of one image, and apply to every image.
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
-        patch_size (int or (int, int)): Height and width of the patches. They divide those of the images.
+        patch_size (int or (int, int)): Height and width of the patches, which divide those of the images.
         in_channels (int): The channels of the images.
         num_classes (int): The number of classes.
         channels (int): The hidden channels :math:`C`.
         depth (int): The number of layers.
         heads (int): The number of heads.
         mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Makes the mask of each layer. It is called with the index of the layer, and returns a
-            :class:`~pyg_topomask.masks.Mask`, or :obj:`None` for a layer without a mask. (default: :obj:`None`, no masks)
+        mask (callable, optional): Called with the index of each layer, returns its :class:`~pyg_topomask.masks.Mask`, or
+            :obj:`None` for no mask. (default: :obj:`None`, no masks)
         feature_map (str or callable): :math:`\phi` of linear attention: a name, see
-            :class:`~pyg_topomask.nn.MaskedLinearAttention`, or a function that makes a
-            :class:`~pyg_topomask.feature_maps.FeatureMap` from the channels of a head. (default: :obj:`"relu"`)
+            :class:`~pyg_topomask.nn.MaskedLinearAttention`, or a function that returns a
+            :class:`~pyg_topomask.feature_maps.FeatureMap` for the channels of a head. (default: :obj:`"relu"`)
         attention (str): :obj:`"linear"`, or :obj:`"softmax"` with :math:`\log M_{ij}` added to the scores. Softmax attention
-            forms the mask as a matrix. This matrix must never have negative entries, as with :obj:`GRFMask(positive=True)`.
+            forms the mask as a matrix. The matrix must stay nonnegative, as with :obj:`GRFMask(positive=True)`.
             (default: :obj:`"linear"`)
         dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
         dense_limit (int): Up to this number of patches, linear attention forms the mask as one matrix for all images, which is
-            fastest on small grids. On larger grids it costs as much as the mask on a graph of the grids of all images. The
-            mask is always formed if its product costs as much as the matrix, as with :class:`~pyg_topomask.masks.DenseMask`.
+            fastest on small grids. On larger grids, it applies the mask to one graph with a copy of the grid for each image. It
+            always forms the mask if its product costs as much as the matrix, as with
+            :class:`~pyg_topomask.masks.DenseMask`.
             (default: :obj:`256`)
 
     Raises:
-        ValueError: If sizes do not fit each other, a name is unknown, or a mask draws new walks in each forward pass.
+        ValueError: If sizes do not fit each other, a name is unknown, or a mask samples new walks in each forward pass.
 
     Shapes:
         - **input:** images :math:`(B, C_{in}, H, W)`
@@ -123,7 +123,7 @@ class TopologicalViT(torch.nn.Module):
 
 
 class PatchEmbedding(torch.nn.Module):
-    r"""Cuts images into patches and maps each linearly to a token.
+    r"""Splits images into patches and projects each patch to a token.
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
@@ -220,8 +220,8 @@ class GridEncoder(torch.nn.Module):
         return encoded
 
     def graph(self, copies: int) -> Graph:
-        r"""Returns so many copies of the grid as one graph, with what masks have prepared on it. One copy and the last number
-        of copies are kept.
+        r"""Returns one graph with the given number of copies of the grid, and its prepared masks. The graphs for one copy and
+        for the last number of copies are kept.
         """
         key = copies, self.edge_index.device
         if key not in self._graphs:
@@ -236,7 +236,7 @@ class GridEncoder(torch.nn.Module):
         edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
         batch_of_nodes = None if copies == 1 else batch.repeat_interleave(nodes)
         shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
-        data = Data(grid_shape=shape)  # what Toeplitz masks read
+        data = Data(grid_shape=shape)  # for Toeplitz masks
         return Graph(edge_index, copies * nodes, batch=batch_of_nodes, num_graphs=copies, data=data)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class GridEncoder(torch.nn.Module):
 
 class GridAttention(torch.nn.Module):
     r"""Multi-head attention of every image over one fixed graph. The arguments are those of :class:`TopologicalViT`, and the
-    layer's mask.
+    mask of the layer.
     """
 
     def __init__(
@@ -263,14 +263,14 @@ class GridAttention(torch.nn.Module):
         if mask is not None:
             if mask.heads not in (1, heads):
                 raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-            # The states on the fixed grid are kept.
+            # The states of the fixed grid are kept.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')
         self.heads = heads
         self.attention = attention
         self.dense_limit = dense_limit
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
-        # Matrices given for one grid do not fit a graph of copies.
+        # Matrices for one grid do not fit a graph of several copies.
         self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
         self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
@@ -286,7 +286,7 @@ class GridAttention(torch.nn.Module):
 
         Args:
             x (torch.Tensor): The nodes of all images, :obj:`[B, n, channels]`.
-            graph (callable): Returns a graph of so many copies of the fixed one.
+            graph (callable): Returns a graph with a given number of copies of the grid.
         """
         q, k, v = self.lin_qkv(x).unflatten(2, (3, self.heads, -1)).unbind(2)
         attend = self._softmax if self.attention == 'softmax' else self._linear
@@ -321,7 +321,7 @@ class GridAttention(torch.nn.Module):
             raise ArgumentError(
                 'mask',
                 f'entries down to {matrix.min().item():.3g} for attention="softmax"',
-                'masks without negative entries, such as GRFMask(positive=True), which stays so in training',
+                'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training',
             )
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
@@ -335,7 +335,7 @@ class GridAttention(torch.nn.Module):
 
 
 class _Block(torch.nn.Module):
-    r"""Attention and MLP, each after a norm and beside a residual connection."""
+    r"""Attention and MLP, each with a norm before it and a residual connection."""
 
     def __init__(self, attention: GridAttention, channels: int, mlp_channels: int, dropout: float) -> None:
         super().__init__()
@@ -361,7 +361,7 @@ def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) 
 
 
 def _grid_edges(height: int, width: int) -> Tensor:
-    r"""Joins the nodes of a grid, numbered row by row, to their neighbors in x and y, in both directions."""
+    r"""Returns the edges between neighbors in x and y of a grid in row-major order, in both directions."""
     node = torch.arange(height * width).view(height, width)
     across, down = (node[:, :-1], node[:, 1:]), (node[:-1], node[1:])
     edges = torch.cat([torch.stack(ends).flatten(1) for ends in (across, down)], dim=1)

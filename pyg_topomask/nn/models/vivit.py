@@ -18,20 +18,20 @@ __all__ = ['ViViT']
 
 
 class ViViT(torch.nn.Module):
-    r"""The factorised encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
+    r"""The factorized encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
     with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4).
 
     The tokens are tubelets, which are patches of several successive frames. The spatial encoder is that of
-    :class:`~pyg_topomask.nn.models.TopologicalViT`. It turns the tubelets of each time index into one representation. The
-    temporal encoder attends between these representations. It has the same architecture with fewer layers and no mask. A
-    linear head takes the mean of its outputs.
+    :class:`~pyg_topomask.nn.models.TopologicalViT`. It encodes the tubelets of each time index as one vector. The temporal
+    encoder attends between these vectors. It has the same architecture without a mask. A linear head follows the mean of its
+    outputs.
 
     Args:
         image_size (int or (int, int)): Height and width of the frames.
-        patch_size (int or (int, int)): Height and width of the tubelets; divides the frames.
+        patch_size (int or (int, int)): Height and width of the tubelets, which divide those of the frames.
         num_frames (int): The number of frames :math:`T`.
-        tubelet_frames (int): The frames of a tubelet; divides :obj:`num_frames`.
+        tubelet_frames (int): The frames of a tubelet, a divisor of :obj:`num_frames`.
         in_channels (int): The channels of the frames.
         num_classes (int): The number of classes.
         channels (int): The hidden channels :math:`C`.
@@ -39,15 +39,15 @@ class ViViT(torch.nn.Module):
         temporal_depth (int): The number of temporal layers.
         heads (int): The number of heads.
         mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Makes the mask of each spatial layer from the index of the layer. Softmax attention needs
-            masks without negative entries. (default: :obj:`None`)
+        mask (callable, optional): Called with the index of each spatial layer, returns its mask. Softmax attention needs
+            nonnegative masks. (default: :obj:`None`)
         feature_map (str or callable): :math:`\phi` of linear attention. (default: :obj:`"relu"`)
         attention (str): :obj:`"softmax"` or :obj:`"linear"`, in both encoders. (default: :obj:`"softmax"`)
         dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
         dense_limit (int): See :class:`~pyg_topomask.nn.models.TopologicalViT`. (default: :obj:`256`)
 
     Raises:
-        ValueError: If sizes do not fit each other, a name is unknown, or a mask draws new walks in each forward pass.
+        ValueError: If sizes do not fit each other, a name is unknown, or a mask samples new walks in each forward pass.
 
     Shapes:
         - **input:** videos :math:`(B, T, C_{in}, H, W)`
@@ -88,7 +88,7 @@ class ViViT(torch.nn.Module):
                 'tubelet_frames', f'{tubelet_frames} for num_frames={num_frames}', 'numbers that divide the frames'
             )
         self.num_indices = num_frames // tubelet_frames
-        # A tubelet is a patch of an image whose channels are those of its frames.
+        # A tubelet is a patch of an image with the channels of all of its frames.
         self.embedding = PatchEmbedding(image_size, patch_size, tubelet_frames * in_channels, channels)
         self.shape = (num_frames, in_channels, *self.embedding.shape[1:])
         encoder = partial(

@@ -27,7 +27,7 @@ _SEARCH = {
     'tree': kd_tree.search,
 }
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
-# Graphs of at most this many nodes are searched side by side, whatever the backend.
+# Graphs up to this size are searched in batches, with any backend.
 _SMALL = 1024
 # Bounds of the choice of `auto`, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as `chunked` at
 # 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.3 times at 3.
@@ -44,57 +44,60 @@ def topk_inner_product(
     deterministic: bool = False,
     memory: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    r"""Finds for each query the :obj:`num` keys of its graph with the largest inner products, exactly, from `"k-MIP Attention
-    and the Expressive Power of Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis of its author: Sec. 4.2).
+    r"""Finds the :obj:`num` keys with the largest inner products for each query, exactly and within its graph, from `"k-MIP
+    Attention and the Expressive Power of Graph Transformers" <https://arxiv.org/abs/2604.03815>`_ (thesis of its author: Sec.
+    4.2).
 
-    No key of another graph is ever found. Scores are in float32 or better, also under autocast. No gradient flows through the
-    choice: recompute the scores of the keys found.
+    The search never returns keys of another graph. Scores are at least in float32, also under autocast. No gradient flows
+    through the choice. To get gradients, recompute the scores of the returned keys.
 
     .. list-table::
         :header-rows: 1
 
         * - backend
-          - how
-          - needs
+          - method
+          - requires
         * - :obj:`"dense"`
-          - padded batches of scores, graphs of a size side by side; best for small graphs
+          - padded batches of scores of graphs of similar size; best for small graphs
           -
         * - :obj:`"chunked"`
-          - one graph after the other, in blocks of queries and keys
+          - one graph at a time, in blocks of queries and keys
           -
         * - :obj:`"keops"`
           - symbolic matrices (Sec. 4.2.2)
           - :obj:`pyg_topomask[keops]` and a C++ compiler
         * - :obj:`"faiss"`
-          - :obj:`IndexFlatIP`, in float32; results for float64 are checked and mended
+          - :obj:`IndexFlatIP`, in float32; results for float64 are checked and corrected
           - :obj:`pyg_topomask[faiss]`, CPU
         * - :obj:`"tree"`
-          - a k-d tree, after the reduction to nearest neighbors (Sec. 4.2.3); for few channels; results for float64 and
-            beside extremely long keys are checked and mended
+          - a k-d tree, with the reduction to nearest neighbors (Sec. 4.2.3); for few channels; results for float64 or with
+            extremely long keys are checked and corrected
           - CPU
 
-    All but :obj:`"dense"` leave graphs of at most 1,024 nodes to it. :obj:`"auto"` goes by the size of each graph, see
-    :func:`choose_topk_backend`. Backends may differ where scores are equal or differ by rounding alone.
+    All backends use :obj:`"dense"` for graphs of at most 1,024 nodes. :obj:`"auto"` depends on the size of each graph, see
+    :func:`choose_topk_backend`. Backends may differ if scores are equal up to rounding.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
         k (torch.Tensor): Keys, :obj:`[N, H, d]`.
-        num (int): The number of keys to find for each query. Graphs with fewer nodes give all that they have.
-        ptr (torch.Tensor, optional): Where the graphs start, and :obj:`N`, :obj:`[B + 1]`. (default: :obj:`None`, one graph)
+        num (int): The number of keys per query. Graphs with fewer nodes return all nodes.
+        ptr (torch.Tensor, optional): The first node of each graph, and :obj:`N`, :obj:`[B + 1]`. (default: :obj:`None`, one
+        graph)
         backend (str): :obj:`"auto"`, :obj:`"dense"`, :obj:`"chunked"`, :obj:`"keops"`, :obj:`"faiss"` or :obj:`"tree"`.
             (default: :obj:`"auto"`)
-        deterministic (bool): Break ties by the lowest index. The result is then the same with all backends, in all
-            batches. Takes longer where many scores are equal. (default: :obj:`False`)
-        memory (int, optional): Bytes of scores that :obj:`"dense"` and :obj:`"chunked"` hold at a time; they take a few
-            times as much in all. (default: :obj:`None`, 4 MiB for each thread on a CPU, 256 MiB elsewhere)
+        deterministic (bool): Break ties by the lowest index. The result is then the same with all backends and in all
+            batches. This takes longer if many scores are equal. (default: :obj:`False`)
+        memory (int, optional): Bytes of scores that :obj:`"dense"` and :obj:`"chunked"` keep at a time; their total memory is
+            a few times as large. (default: :obj:`None`, 4 MiB per thread on a CPU, 256 MiB on other devices)
 
     Returns:
-        (torch.Tensor, torch.Tensor): The nodes found, the best first, int64, and which of them count, bool; both
-        :obj:`[N, H, num]`. Where a graph has too few nodes, the node itself fills the slots that do not count.
+        (torch.Tensor, torch.Tensor): The selected nodes, the best first, int64, and whether they are valid, bool; both
+        :obj:`[N, H, num]`. If a graph has too few nodes, the node itself fills the invalid slots.
 
     Raises:
         ValueError: If shapes, devices or data types do not fit, :obj:`num` or :obj:`d` is below 1, a number is not finite or
-            too large to be squared, :obj:`ptr` does not divide the nodes, or the backend is unknown or cannot do the device.
+            too large to be squared, :obj:`ptr` does not divide the nodes, or the backend is unknown or does not support the
+            device.
         ImportError: If the backend is not installed.
 
     Example:
@@ -118,12 +121,13 @@ def topk_inner_product(
 def choose_topk_backend(
     num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32
 ) -> tuple[str, str]:
-    r"""Returns which backend :obj:`backend="auto"` takes for a graph, and why. The bounds are measured ones, of 2 CPU cores.
+    r"""Returns the backend that :obj:`backend="auto"` uses for a graph, and the reason. The bounds were measured on 2 CPU
+    cores.
 
     Args:
         num_nodes (int): The number of nodes of the graph.
         dim (int): The number of channels of queries and keys.
-        device (torch.device or str): Where they are. (default: :obj:`"cpu"`)
+        device (torch.device or str): Their device. (default: :obj:`"cpu"`)
         dtype (torch.dtype): Their data type. (default: :obj:`torch.float32`)
 
     Example:
@@ -152,7 +156,7 @@ def _search(
         per_node = torch.stack([first, count]).repeat_interleave(count, dim=1)
         q, k = q.transpose(0, 1), k.transpose(0, 1)
         largest = int(count.max()) if count.numel() > 0 else 0
-        # The same scores in another precision may be in another order: more are found than asked for, and then ranked.
+        # Another precision may change the order of scores, so find more keys than requested, and rank them.
         ranked = deterministic or (backend == 'faiss' and q.dtype == torch.float64)
         wanted = min(num, largest)
         best = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
@@ -177,7 +181,7 @@ def _(q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: 
 
 
 def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
-    r"""Returns which backend searches which graphs. It depends on a graph's own size, not on the batch it is in."""
+    r"""Assigns graphs to backends. The backend of a graph depends on its size, not on its batch."""
     small = (count <= _SMALL) | (count < num)
     large = (~small).nonzero().flatten()
     graphs_of = {'dense': (small & (count > 0)).nonzero().flatten()}

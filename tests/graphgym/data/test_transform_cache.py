@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import inspect
 import os
 import random
@@ -252,7 +253,7 @@ def test_what_is_corrupt_is_written_anew(tmp_path: Path, content: bytes | None) 
     (path,) = files(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if content is None else content)
-    with pytest.warns(UserWarning, match='is not readable and written anew'):
+    with pytest.warns(UserWarning, match='cannot be read and is made again'):
         apply_in_memory(Graphs(tmp_path), Counting())
     assert Counting.calls == 8
     dataset = Graphs(tmp_path)
@@ -263,7 +264,7 @@ def test_what_is_corrupt_is_written_anew(tmp_path: Path, content: bytes | None) 
 
 def test_nothing_is_left_of_a_failed_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(source: str, target: Path) -> None:
-        raise OSError('disk full')
+        raise OSError(errno.ENOSPC, 'disk full')
 
     monkeypatch.setattr(os, 'replace', fail)
     dataset = Graphs(tmp_path)

@@ -129,6 +129,14 @@ def test_equivariant_positions_reach_the_local_layer(graphgps: SimpleNamespace, 
     assert not torch.allclose(layer(moved).x, out)
 
 
+@pytest.mark.parametrize('local', ['GINE', 'CustomGatedGCN'])
+def test_missing_edge_features_are_told(graphgps: SimpleNamespace, local: str) -> None:
+    batch = batch_of_paths()
+    batch.edge_attr = None
+    with pytest.raises(ValueError, match=r'^edge_attr: got none for .*set dataset.edge_encoder: True'):
+        make(graphgps, local, 'GRF')(batch)
+
+
 def test_attempt_with_a_name_of_ours_draws_no_parameters(graphgps: SimpleNamespace) -> None:
     ours, none = (make(graphgps, 'GINE', name).local_model.state_dict() for name in ('KMIP', 'None'))
     assert all(torch.equal(value, none[key]) for key, value in ours.items())
