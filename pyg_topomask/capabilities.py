@@ -33,9 +33,6 @@ Tensors = Sequence[Tensor]
 #: Entries of a mask are formed only up to this number per head.
 MAX_ENTRIES = 2**28
 
-# Blocks that are prepared beyond those called for.
-_MORE = 3
-
 
 class Product:
     r"""The product :math:`\mathbf{M} \mathbf{x}`, which every mask has.
@@ -138,7 +135,7 @@ class Blocks:
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
         make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
-            :obj:`[K, num_pairs]`, for the division of the nodes into graphs, a data type, and the number :math:`K`.
+            :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type.
         kept (dict): Where :math:`\mathbf{B}` is kept for all heads, layers and steps.
         cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
         columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
@@ -147,7 +144,7 @@ class Blocks:
     """
 
     coefficients: Tensor
-    make: Callable[[Segments, torch.dtype, int], Tensor]
+    make: Callable[[Segments, torch.dtype], Tensor]
     kept: dict[Hashable, Any]
     cost: int
     columns: Tensor | None = None
@@ -160,13 +157,11 @@ class Blocks:
 
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
-        kept: Tensor | None = self.kept.get(dtype)
-        if kept is None or kept.size(0) < self.count:
-            # More than are called for if as many as before are too few, as where a learned number grows.
-            count = self.count if kept is None else self.count + _MORE
+        if dtype not in self.kept:
             with torch.inference_mode(False), torch.no_grad():
-                self.kept[dtype] = kept = self.make(segments, dtype, count)
-        return kept[: self.count]
+                self.kept[dtype] = self.make(segments, dtype)
+        kept: Tensor = self.kept[dtype]
+        return kept
 
     def transposed(self) -> None:
         return None
@@ -193,25 +188,27 @@ class Blocks:
         return None
 
 
-def blocks_of(multiply: Callable[[Tensor, int], Iterable[Tensor]]) -> Callable[[Segments, torch.dtype, int], Tensor]:
-    r"""Returns the :attr:`Blocks.make` of a function that yields the products :math:`\mathbf{B}_k \mathbf{x}` for
-    :math:`\mathbf{x}`, :obj:`[N, c]`, and the number :math:`K`. A product is valid until two more have been drawn.
+def blocks_of(multiply: Callable[[Tensor], Iterable[Tensor]], basis: Tensor, segments: Segments) -> Tensor:
+    r"""Returns the entries of combinations :math:`\sum_k u_{jk} \mathbf{T}_k` at all pairs of nodes of the same graph, by row,
+    :obj:`[J, num_pairs]`.
+
+    Args:
+        multiply (callable): Yields the products :math:`\mathbf{T}_k \mathbf{x}` for :math:`\mathbf{x}`, :obj:`[N, c]`. One is
+            valid until two more have been drawn.
+        basis (torch.Tensor): :math:`u`, :obj:`[J, K]`, in the data type of the result.
+        segments (Segments): The division of the nodes into graphs.
     """
-
-    def make(segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
-        units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
-        units.scatter_(1, segments.position.unsqueeze(1), 1.0)
-        slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
-        place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
-        terms = units.new_empty(count, segments.num_pairs)
-        for term, rows in zip(terms, multiply(units, count), strict=True):
-            if place.numel() == rows.numel():
-                term.copy_(rows.flatten())
-            else:
-                torch.index_select(rows.flatten(), 0, place, out=term)
-        return terms
-
-    return make
+    units = torch.zeros(segments.num_nodes, segments.largest, dtype=basis.dtype, device=segments.device)
+    units.scatter_(1, segments.position.unsqueeze(1), 1.0)
+    slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
+    place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+    blocks = units.new_zeros(basis.size(0), segments.num_pairs)
+    for factors, rows in zip(basis.t().tolist(), multiply(units), strict=True):
+        term = rows.flatten()[place]
+        for block, factor in zip(blocks, factors, strict=True):
+            if factor != 0:
+                block.add_(term, alpha=factor)
+    return blocks
 
 
 @dataclass(frozen=True)

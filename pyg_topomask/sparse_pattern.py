@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 __all__ = ['SparsePattern']
@@ -55,9 +56,14 @@ class SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
         index = torch.int32 if max(row.numel(), num_rows, num_cols) < 2**31 else torch.int64
         row, col = row.to(index), col.to(index)
+        rowptr = _pointers(row, num_rows)
+        if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
+            entry = np.arange(col.numel(), dtype=col.numpy().dtype)
+            matrix = csr_array((entry, col.numpy(), rowptr.numpy()), shape=(num_rows, num_cols)).tocsc()
+            transposed = (torch.from_numpy(x).to(index) for x in (matrix.indptr, matrix.indices, matrix.data))
+            return cls(rowptr, col, *transposed)
         perm = stable_argsort(col, num_cols)
-        col_t = col.index_select(0, perm)
-        return cls(_pointers(row, num_rows), col, _pointers(col_t, num_cols), row.index_select(0, perm), perm.to(index))
+        return cls(rowptr, col, _pointers(col.index_select(0, perm), num_cols), row.index_select(0, perm), perm.to(index))
 
     @classmethod
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
@@ -120,5 +126,5 @@ class SparsePattern:
 
 
 def _pointers(sorted_index: Tensor, size: int) -> Tensor:
-    count = sorted_index.new_zeros(size + 1)
-    return count.index_add_(0, sorted_index + 1, torch.ones_like(sorted_index)).cumsum(0, dtype=sorted_index.dtype)
+    each = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
+    return torch.searchsorted(sorted_index, each, out_int32=sorted_index.dtype == torch.int32)

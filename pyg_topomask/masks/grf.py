@@ -66,6 +66,10 @@ class GRFState:
     _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
     @cached_property
+    def num_features(self) -> int:
+        return int(self.query.visitors.sum() + self.key.visitors.sum())
+
+    @cached_property
     def num_pairs(self) -> int:
         return count_pairs(self.query, self.key)
 
@@ -231,21 +235,21 @@ class GRFMask(LogarithmicMask):
         return GRFState(*(stored or sample_ensembles(graph, self.walk_settings, self.seed)))
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
-        f, query_pattern, key_pattern = self.f, state.query.pattern, state.key.pattern
+        f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
             adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True:
-            return sparse_operator(graph, query_pattern, state.query.values(f), self.heads)
+            return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
         def tensors() -> tuple[Tensor, ...]:
             query = state.query.values(f)
             same = state.key is state.query and key_f is f
             key = query if same else state.key.values(key_f)
-            return (query, *query_pattern.tensors, key, *key_pattern.tensors)
+            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
-        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        product = Product(GRFStructure(), tensors, cost=state.num_features)
         entries = SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
         return MaskOperator(graph.segments, self.heads, product, entries=entries)
 

@@ -3,8 +3,8 @@ r"""Heat kernels of graphs as masks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product, blocks_of
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
@@ -21,8 +21,9 @@ from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
-from pyg_topomask.ops.polynomial import polynomial_terms
+from pyg_topomask.ops.polynomial import polynomial_blocks
 from pyg_topomask.ops.sparse_matmul import multiply
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['HeatKernelMask']
@@ -30,8 +31,12 @@ __all__ = ['HeatKernelMask']
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
-# Up to this value Taylor's series is taken if all of its terms are positive, because no digits cancel then.
+_COEFFICIENTS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficients}
+# Up to this value, a Taylor series with positive terms is used, because its digits do not cancel.
 _POSITIVE = 1e3
+# Blocks serve as long as times change by less than this factor. Times that their span is computed of, the largest number of
+# terms, and the part of the tolerance that the span takes beside the polynomial.
+_CHANGE, _TIMES, _TERMS, _EXCESS = 1.25, 64, 512, 0.1
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,18 @@ class HeatState:
     method: str
     growth: float
     positive: bool
+
+
+@dataclass(frozen=True)
+class _Span:
+    r"""An orthonormal basis of the coefficients of the polynomials for all times between two, :obj:`[K + 1, J]`, and the blocks
+    of its polynomials.
+    """
+
+    low: float
+    high: float
+    basis: Tensor
+    kept: dict[Hashable, Any] = field(default_factory=dict)
 
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
@@ -78,9 +95,10 @@ class HeatKernelMask(Mask):
     bound on the spectral radius of :math:`|\mathbf{A}|`, one per connected component. The factor :math:`e^{-\lambda \rho}`
     avoids overflow, and cancels in normalized attention.
 
-    The matrix is not formed. Small graphs on a CPU keep the blocks of the terms of the polynomial below.
-    :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
-    Its degree :math:`K` follows from :math:`\lambda` and the tolerance. The polynomial is
+    The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
+    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks of
+    all heads are linear combinations of these. They are computed again when a :math:`\lambda` has changed by a quarter. The
+    polynomial is
 
     - a Taylor series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
       positive, so small rows stay accurate next to large ones.
@@ -99,8 +117,8 @@ class HeatKernelMask(Mask):
             weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0.
             (default: :obj:`1.0`)
-        tolerance (float): The largest error of the polynomial. A graph in a batch agrees with the graph alone up to it.
-            (default: :obj:`1e-8`)
+        tolerance (float): The largest error of the polynomial. Results in a batch and alone agree up to this error, and so do
+            results with and without blocks. (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
             or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
@@ -196,7 +214,8 @@ class HeatKernelMask(Mask):
             everything = row.new_zeros(pattern.num_rows)
             # The largest eigenvalue of D - A is at most that of D + |A|.
             unsigned = (weight.abs() + loop * degree[row]).detach()
-            radius = float(_spectral_bound(nodes, unsigned, everything, 1)[0]) / 2
+            # Half of the iterations come within a few percent of all, and a larger bound costs as much more of the degree.
+            radius = float(_spectral_bound(nodes, unsigned, everything, 1, iterations=16)[0]) / 2
             weight = weight - loop * degree[row]
         else:
             used = degree > 0
@@ -220,8 +239,7 @@ class HeatKernelMask(Mask):
         if not bool((lam <= limit).all()):
             raise ArgumentError('lam', f'{lam.tolist()} on this graph', f'numbers up to {limit:.6g}')
         method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
-        make = chebyshev_coefficients if method == 'chebyshev' else taylor_coefficients
-        return make(lam.double() * state.radius, self.tolerance / state.growth), method
+        return _COEFFICIENTS[method](lam.double() * state.radius, self.tolerance / state.growth), method
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
         lam = self.lam
@@ -235,18 +253,47 @@ class HeatKernelMask(Mask):
         return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, coefficients, method))
 
     def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str) -> Blocks | None:
-        if state.value.requires_grad:
+        if (
+            state.value.requires_grad
+            or state.value.device.type != 'cpu'
+            or torch.compiler.is_compiling()
+            or coefficients.size(1) > _TERMS
+        ):
             return None
+        # The last span of all layers. Operators that are bound already keep the blocks of an earlier one.
+        spans: list[_Span] = graph.prepared(('blocks', self.settings(), self.tolerance, method), list)
+        least, most = map(float, self.lam.detach().double().aminmax())
+        low, high = (spans[0].low, spans[0].high) if spans else (math.inf, 0.0)
+        if not low <= least <= most <= high:
+            spans[:] = [self._span(state, min(low, least / _CHANGE), max(high, most * _CHANGE), method)]
+        basis = spans[0].basis
 
-        def terms(x: Tensor, count: int) -> Iterable[Tensor]:
-            return polynomial_terms(state.value.to(x.dtype), state.pattern, x, count, method)
+        def terms(segments: Segments, dtype: torch.dtype) -> Tensor:
+            return polynomial_blocks(state.value.to(dtype), state.pattern, basis.t().to(dtype), method, segments)
 
         def magnitude(x: Tensor) -> Tensor:
             return chebyshev_error(self.tolerance, x, graph.segments.index, graph.num_graphs)
 
-        kept: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), method), dict)
-        cost = (coefficients.size(1) - 1) * state.pattern.nnz
-        return Blocks(coefficients, blocks_of(terms), kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+        cost = (basis.size(0) - 1) * state.pattern.nnz
+        combined = coefficients @ basis[: coefficients.size(1)]
+        return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+
+    @torch.no_grad()
+    def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
+        r"""Returns the span of the coefficients for all times between two: that of the first singular vectors of those for some
+        times.
+        """
+        make, tolerance = _COEFFICIENTS[method], self.tolerance / state.growth
+        times = (high + low) / 2 - (high - low) / 2 * torch.linspace(0, math.pi, _TIMES, dtype=torch.float64).cos()
+        series = make(times * state.radius, tolerance)
+        basis = torch.linalg.svd(series, full_matrices=False)[2].t()
+        rest, number = series, 0
+        while number < basis.size(1) and float(rest.abs().sum(1).max()) > _EXCESS * tolerance:
+            number += 1
+            rest = series - series @ basis[:, :number] @ basis[:, :number].t()
+        # One more for the derivatives; and all where so many are needed that the times may be too few.
+        basis = basis[:, : number + 1] if 2 * number < _TIMES else torch.eye(series.size(1), dtype=series.dtype)
+        return _Span(low, high, basis)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

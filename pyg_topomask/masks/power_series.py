@@ -3,14 +3,14 @@ r"""Exact power series of the weighted adjacency matrix."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product, blocks_of
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -27,8 +27,9 @@ from pyg_topomask.masks.modulation import (
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import known_positive
-from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
+from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_blocks
 from pyg_topomask.ops.sparse_matmul import multiply
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['PowerSeriesMask']
@@ -161,15 +162,16 @@ class PowerSeriesMask(LogarithmicMask):
         if state.weight.requires_grad:
             return None
 
-        def powers(x: Tensor, count: int) -> Iterable[Tensor]:
-            return polynomial_terms(state.weight.to(x.dtype), state.pattern, x, count, 'powers')
+        def powers(segments: Segments, dtype: torch.dtype) -> Tensor:
+            each = torch.eye(alpha.size(1), dtype=dtype, device=alpha.device)
+            return polynomial_blocks(state.weight.to(dtype), state.pattern, each, 'powers', segments)
 
         # Terms of one sign do not cancel.
         settings = self._adjacency.settings()
         positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        kept: dict[Hashable, Any] = graph.prepared(('blocks', settings), dict)
-        return Blocks(alpha, blocks_of(powers), kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        kept: dict[Hashable, Any] = graph.prepared(('blocks', settings, alpha.size(1)), dict)
+        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (

@@ -2,7 +2,7 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from pyg_topomask.options import options_of
 from pyg_topomask.segments import Segments
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
-from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.features import WalkFeatures, blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
@@ -239,12 +239,12 @@ class RWGNKMask(Mask):
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
-        discounts, query_pattern, key_pattern = self.discounts, state.query.pattern, state.key.pattern
+        discounts = self.discounts
 
         def tensors() -> tuple[Tensor, ...]:
             query = self.normalized(state.query, discounts)
             key = query if state.key is state.query else self.normalized(state.key, discounts)
-            return (query, *query_pattern.tensors, key, *key_pattern.tensors)
+            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
         columns = self._scale(state.key, discounts) if self.alpha > 0 else None
 
@@ -252,8 +252,8 @@ class RWGNKMask(Mask):
             pairs = state.pairs(discounts.dtype, 'sums')
             return Entries(pairs.pattern, pairs.values(discounts, discounts))
 
-        def blocks(segments: Segments, dtype: torch.dtype, count: int) -> Tensor:
-            return state.pairs(dtype, 'sums').blocks(segments)
+        def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
+            return blocks_of_sums(state.query, state.key, dtype, segments)
 
         def entries() -> Entries:
             products = combined()
@@ -266,7 +266,7 @@ class RWGNKMask(Mask):
             assert columns is not None
             return combined(), columns
 
-        product = Product(GRFStructure(), tensors, cost=query_pattern.nnz + key_pattern.nnz)
+        product = Product(GRFStructure(), tensors, cost=state.num_features)
         sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
         prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
@@ -299,11 +299,14 @@ class RWGNKMask(Mask):
             cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
         )
 
-        def visits(x: Tensor, count: int) -> Iterable[Tensor]:
-            return _visits(state.hops, self.walk_settings.survival, x)
+        powers = self._powers(discounts)
+
+        def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
+            each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
+            return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(self._powers(discounts), blocks_of(visits), state.kept, cost, columns=scale if self.alpha > 0 else None)
+        blocks = Blocks(powers, visits, state.kept, cost, columns=scale if self.alpha > 0 else None)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:

@@ -11,7 +11,7 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply, multiply_add
 
-VECTORS = '0a748ad38819'
+VECTORS = 'dcbbea7dc4cc'
 
 # Scores that are computed at a time: few enough for the nearest cache of a core.
 _TILE = 2**12

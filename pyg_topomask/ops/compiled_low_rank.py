@@ -15,7 +15,7 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 
-VECTORS = '0a748ad38819'
+VECTORS = 'dcbbea7dc4cc'
 
 
 @compiled

@@ -17,18 +17,19 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.ops.compiled_entries import closed_ends
-from pyg_topomask.ops.numba_backend import Array, array_of, in_threads
+from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, in_threads
 from pyg_topomask.ops.vectors import Writer, compiled, dot_rows, index, multiply, multiply_add
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
 T = TypeVar('T')
 
-VECTORS = '0a748ad38819'
+VECTORS = 'dcbbea7dc4cc'
 
 # Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, 4, 256
-# Columns of a plain product that go through the polynomial together.
-_COLUMNS = 64
+# Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
+_COLUMNS, _TERMS = 64, 2**20
 
 
 def _stepper(terms: bool) -> Any:
@@ -197,6 +198,52 @@ def _backward(  # type: ignore[no-untyped-def]
             multiply_add(
                 k, total, grad_v, row * features + start, 0, 1, place, channels, row * channels, 0, 1, stop - start, channels
             )
+
+
+@compiled
+def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):  # type: ignore[no-untyped-def]
+    r"""Writes polynomials graph by graph, some columns at a time, whose terms stay in cache."""
+    most, count = 0, len(basis) // terms
+    for graph in range(first_graph, last_graph):
+        most = max(most, ptr[graph + 1] - ptr[graph])
+    scratch, every = np.empty(terms * most * min(most, width), value.dtype), len(out) // count
+    one, zero = value.dtype.type(1), value.dtype.type(0)
+    for graph in range(first_graph, last_graph):
+        first, last = ptr[graph], ptr[graph + 1]
+        for begin in range(0, last - first, width):
+            columns = min(width, last - first - begin)
+            size = (last - first) * columns
+            scratch[:size] = 0
+            for column in range(columns):
+                scratch[(begin + column) * columns + column] = 1
+            for k in range(1, terms):
+                before, term = scratch[(k - 1) * size : k * size], scratch[k * size : (k + 1) * size]
+                recurrent = chebyshev and k > 1
+                earlier = scratch[(k - 2) * size : (k - 1) * size] if recurrent else before
+                _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
+                               one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+            for row in range(last - first):
+                place = pairs[graph] + row * (last - first) + begin
+                multiply(basis, scratch, out, 0, terms, 1, row * columns, size, place, every, count, terms, columns)
+
+
+def blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
+    r"""Returns the entries of polynomials. Arguments are those of :func:`~pyg_topomask.ops.polynomial.polynomial_blocks`."""
+    count, terms = basis.shape
+    # NumPy asks for large pages of memory, which take a quarter of the time to get.
+    out = torch.from_numpy(np.empty((count, segments.num_pairs), array_of(basis).dtype))
+    lanes = 64 // value.element_size()
+    width = max(1, _TERMS // (terms * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
+    pairs = array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
+    arrays = tuple(map(array_of, (segments.ptr, value, pattern.col, pattern.rowptr, basis, out)))
+
+    def run(first: int, last: int) -> None:
+        ptr, *matrix, of_basis, entries = arrays
+        _blocks(first, last, ptr, pairs, *matrix, of_basis, terms, method == 'chebyshev', width, entries)
+
+    if terms > 0:
+        in_blocks(run, pairs, terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
+    return out
 
 
 def forward(

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from pyg_topomask.ops.vectors import Writer, compiled, index
 
-VECTORS = '0a748ad38819'
+VECTORS = 'dcbbea7dc4cc'
 
 
 @intrinsic

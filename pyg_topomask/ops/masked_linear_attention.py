@@ -35,7 +35,7 @@ _DENSE_COMPILED, _DENSE = 7, 4
 # What a polynomial takes by machine code: of the multiplications of other masks, and for each product of features and values.
 _POLYNOMIAL, _SPREAD = 0.4, 2.5
 # How many multiplications of their preparation take as long as one of the features route in all passes of a step.
-_SHARED = 1.5
+_SHARED = 3
 # What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
 _OUTER = 4
 # What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
@@ -150,15 +150,14 @@ def masked_linear_attention(
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
-    On a CPU, the blocks route is chosen first for masks whose blocks are combinations of prepared ones, if these hold at most
-    :obj:`2**26` numbers, and if they take less time than the other routes, preparation included. The edges route comes next. It
-    is chosen if it takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and
-    the mask has at most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route
-    count less than half. For all other masks the blocks route follows. It is chosen if it takes fewer multiplications, and the
-    blocks hold at most :obj:`2**24` numbers or no more than queries, keys
-    and values do. Otherwise the route is low_rank for masks of low rank on one graph or many, and features for all others.
-    The blocks route cannot be chosen under :func:`torch.compile`, which does not know the sizes of graphs. The products route
-    is never chosen.
+    On a CPU, masks whose blocks are combinations of prepared blocks use the blocks route if these have at most :obj:`2**26`
+    numbers and take less time than the other routes, including the preparation. Next, sparse masks use the edges route if it
+    takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and the mask has at
+    most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route count less than
+    half. Other masks use the blocks route if it takes fewer multiplications, and the blocks have at most :obj:`2**24` numbers
+    or no more than queries, keys and values. Otherwise, low-rank masks use low_rank, and all other masks use features.
+    :func:`torch.compile` does not know the sizes of graphs, so under it the blocks route is available only if an earlier call
+    prepared the blocks. The products route is never selected.
 
     Args:
         mask (MaskOperator): The bound mask.
@@ -194,6 +193,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         features = round((_POLYNOMIAL * cost + _SPREAD * segments.num_nodes) * outer)
     sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * features
     if (blocks := _prepared(mask)) is not None:
+        if tracing:
+            return 'blocks'
         once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
         dense = segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if compiled else _DENSE)
         others = most * pair / for_one if sparse and most is not None else features
@@ -213,11 +214,11 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 
 def _prepared(mask: MaskOperator) -> Blocks | None:
-    r"""Returns what the blocks of a mask are combined of, if they are few, on a CPU, and if torch.compile does not
-    trace the call.
-    """
-    if mask.blocks is None or torch.compiler.is_compiling() or mask.blocks.coefficients.device.type != 'cpu':
+    r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
+    if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
         return None
+    if torch.compiler.is_compiling():
+        return mask.blocks if mask.blocks.kept else None
     numbers = mask.blocks.count * mask.segments.num_pairs
     return mask.blocks if numbers <= _PREPARED else None
 

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.capabilities import blocks_of
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import product, spmm
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
@@ -105,6 +107,24 @@ def polynomial_terms(
         transpose (bool): Multiply by the transpose. (default: :obj:`False`)
     """
     return _terms(_raw_step(value.unsqueeze(0), pattern, transpose), x, count, method)
+
+
+def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, method: str, segments: Segments) -> Tensor:
+    r"""Returns the entries of polynomials of a sparse matrix at all pairs of nodes of the same graph, by row,
+    :obj:`[J, num_pairs]`. Not differentiable.
+
+    Args:
+        value (torch.Tensor): The entries of the matrix, :obj:`[nnz]`, none of them between two graphs.
+        pattern (SparsePattern): Their positions.
+        basis (torch.Tensor): The coefficients of the polynomials, :obj:`[J, K + 1]`, in the data type of the entries.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
+        segments (Segments): The division of the nodes into graphs.
+    """
+    if uses_numba('auto', value.device):
+        from pyg_topomask.ops.compiled_polynomial import blocks
+
+        return blocks(pattern, value, basis, method, segments)
+    return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
 
 
 def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[SparsePattern, Tensor]:

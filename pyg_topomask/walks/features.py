@@ -2,7 +2,7 @@ r"""Sparse graph random features, and the entries of their masks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, starmap
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
@@ -73,6 +73,18 @@ class WalkFeatures:
     def nnz(self) -> int:
         return self.load.numel()
 
+    @property
+    def _first(self) -> Tensor:
+        r"""Whether an entry is the first of its start and visited node, :obj:`[nnz]`."""
+        new = torch.ones(self.nnz, dtype=torch.bool, device=self.load.device)
+        new[1:] = (self.start[1:] != self.start[:-1]) | (self.visited[1:] != self.visited[:-1])
+        return new
+
+    @cached_property
+    def visitors(self) -> Tensor:
+        r"""The number of nodes whose walks visit each node, :obj:`[N]`. They add up to the number of features."""
+        return torch.bincount(self.visited[self._first], minlength=self.num_nodes)
+
     @cached_property
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
@@ -80,8 +92,7 @@ class WalkFeatures:
             return self._make_slots()
 
     def _make_slots(self) -> tuple[SparsePattern, SparsePattern]:
-        new = torch.ones(self.nnz, dtype=torch.bool, device=self.load.device)
-        new[1:] = (self.start[1:] != self.start[:-1]) | (self.visited[1:] != self.visited[:-1])
+        new = self._first
         slot = new.cumsum(0) - 1
         first = new.nonzero().squeeze(1)
         features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
@@ -109,6 +120,9 @@ class WalkFeatures:
         determine the squared norms of features whose modulation is a power.
         """
         with torch.inference_mode(False):
+            if uses_numba('auto', self.load.device):
+                summed: Tensor = _squares_compiled(self)
+                return summed
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
             total, each = int(count.sum()), torch.arange(self.nnz, device=self.load.device)
@@ -154,24 +168,54 @@ class PairLoads:
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
-        meetings: tuple[Tensor, ...] = (_meet_compiled if compiled else _meet)(query, key, dtype, kind)
-        row, col, slot, of_load, self._load = meetings
-        # Formed at once: under torch.compile the entries may serve where the blocks did before.
+        # Of sums there are few, and most pairs have loads of most of them.
+        meet: Callable[..., tuple[Tensor, ...]] = _meet_compiled if compiled else _meet
+        row, col, slot, of_load, load = meet(query, key, dtype, kind, kinds == 'sums')
+        # Computed immediately, because torch.compile may use the entries instead of the blocks later.
         self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
-        self._loads = SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
+        #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
+        self.loads: Tensor = load
+        self._loads = None if load.dim() == 2 else SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
-        outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1)
-        return _combine(self._loads, self._load, outer.index_select(1, self._hops))
+        outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1).index_select(1, self._hops)
+        return outer @ self.loads.t() if self._loads is None else _combine(self._loads, self.loads, outer)
 
-    def blocks(self, segments: Segments) -> Tensor:
-        r"""Returns the inner sums of each kind at all pairs of nodes of the same graph, by row, :obj:`[kinds, num_pairs]`."""
-        start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
-        place = (start.index_select(0, self.pattern.row) + self.pattern.col).index_select(0, self._loads.row)
-        blocks: Tensor = self._load.new_zeros(self._hops.numel(), segments.num_pairs)
-        blocks.view(-1)[place.add_(self._loads.col, alpha=segments.num_pairs)] = self._load
+
+def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
+    r"""Returns the inner sums of :class:`PairLoads` for the sums :math:`l + l'` of hops, at all pairs of nodes of the same
+    graph, by row, :obj:`[2L + 1, num_pairs]`.
+
+    Args:
+        query (WalkFeatures): The loads of the queries' walks.
+        key (WalkFeatures): The loads of the keys' walks.
+        dtype (torch.dtype): The data type to compute in.
+        segments (Segments): The division of the nodes into graphs.
+    """
+    if uses_numba('auto', query.load.device):
+        blocks: Tensor = _blocks_compiled(query, key, dtype, segments)
         return blocks
+    pairs = PairLoads(query, key, dtype, 'sums')
+    start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
+    place = start.index_select(0, pairs.pattern.row) + pairs.pattern.col
+    blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
+    return blocks.index_copy_(1, place, pairs.loads.t())
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
+    from pyg_topomask.walks.compiled_pairs import add_blocks
+
+    hops = query.max_walk_length
+    out = np.zeros((2 * hops + 1, segments.num_pairs), torch.empty(0, dtype=dtype).numpy().dtype)
+    ptr, pairs = (array_of(x) for x in (segments.ptr, F.pad(segments.sizes.square().cumsum(0), (1, 0))))
+    tables: list[Array] = []
+    for walks in (query, key):
+        rowptr = F.pad(torch.bincount(walks.start, minlength=walks.num_nodes).cumsum(0), (1, 0))
+        tables += map(array_of, (rowptr, walks.start, walks.visited, walks.length, walks.load.to(dtype)))
+    in_blocks(lambda first, last: add_blocks(first, last, ptr, pairs, *tables, hops, out), pairs, 2 * hops + 1)
+    return torch.from_numpy(out)
 
 
 def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
@@ -184,9 +228,11 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
     return hops * (key_hops + 1) + other
 
 
-def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
-    r"""Returns the rows and columns of pairs whose walks meet, ascending, and the pair, kind and load of the meetings of each
-    kind.
+def _meet(
+    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
+) -> tuple[Tensor, ...]:
+    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting. With
+    :obj:`every`, the loads are those of all kinds, :obj:`[nnz, kinds]`.
     """
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
@@ -217,11 +263,26 @@ def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDAr
     codes, loads = zip(*map(meet, _blocks(query.start, meetings)), strict=True)
     pair, combination = _divide(torch.cat(codes), size)
     pair, slot = torch.unique_consecutive(pair, return_inverse=True)
-    return *_divide(pair, num_nodes), slot, combination, torch.cat(loads)
+    load = torch.cat(loads)
+    if every:
+        load = load.new_zeros(pair.numel(), size).index_put((slot, combination), load)
+    return *_divide(pair, num_nodes), slot, combination, load
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
-def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64]) -> tuple[Tensor, ...]:
+def _squares_compiled(walks: WalkFeatures) -> Tensor:
+    from pyg_topomask.walks.compiled_pairs import add_squares
+
+    squares = walks.load.new_zeros(walks.num_nodes, 2 * walks.max_walk_length + 1)
+    arrays = (tensor.contiguous().numpy() for tensor in (walks.start, walks.visited, walks.length, walks.load))
+    add_squares(*arrays, squares.size(1), squares.view(-1).numpy())
+    return squares
+
+
+@torch.compiler.disable
+def _meet_compiled(
+    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
+) -> tuple[Tensor, ...]:
     from pyg_topomask.walks.compiled_pairs import meet
 
     size = query.num_nodes
@@ -232,10 +293,12 @@ def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, k
     total = F.pad(pointers.diff()[query.visited].cumsum(0), (1, 0))[rowptr]
     blocks = torch.div(total[1:], _MEETINGS_COMPILED, rounding_mode='floor')
     bounds = [0, *((blocks.diff() > 0).nonzero().squeeze(1) + 1).tolist(), size]
-    parts = [
-        meet(range(*bound), rowptr.numpy(), tuple(arrays), pointers.numpy(), tuple(of_keys), kind) for bound in pairwise(bounds)
-    ]
-    row, col, count, combination, load = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    tables = rowptr.numpy(), tuple(arrays), pointers.numpy(), tuple(of_keys), kind
+    parts = [meet(range(*bound), *tables, every) for bound in pairwise(bounds)]
+    row, col, *counted, load = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    if every:
+        return row, col, row, col, load.view(row.numel(), int(kind.max()) + 1)
+    count, combination = counted
     slot = torch.arange(row.numel(), dtype=torch.int32).repeat_interleave(count, output_size=load.numel())
     return row, col, slot, combination, load
 
@@ -295,6 +358,5 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
-    r"""Returns the number of pairs of features that meet at a node, which bounds the entries of :class:`PairLoads`."""
-    visits = query.pattern.rowptr_t.diff().long()
-    return int((visits * key.pattern.rowptr_t.diff()).sum())
+    r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
+    return int((query.visitors * key.visitors).sum())

@@ -90,7 +90,7 @@ def test_matrix_is_the_exponential(kind: str, graph: str) -> None:
 @pytest.mark.parametrize('kind', KINDS)
 def test_operator_behaves_as_its_matrix(kind: str, graph: str) -> None:
     data = graphs(kind)[graph]()
-    mask = HeatKernelMask(2, kind, LAM, tolerance=1e-5)
+    mask = HeatKernelMask(2, kind, LAM, tolerance=1e-11)
     assert_mask_operator(mask, data)
     if graph == 'negative_weights':
         assert_mask_operator(mask.T, data)

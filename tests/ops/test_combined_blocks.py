@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
+from pyg_topomask.masks.heat_kernel import inverse_softplus
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import choose_route
 
@@ -167,10 +168,31 @@ def test_blocks_are_prepared_once_for_layers_heads_and_steps() -> None:
 def test_a_kernel_that_grows_prepares_more_terms() -> None:
     graph = Graph.from_data(Batch.from_data_list(uneven()))
     q, k, v = inputs(graph.num_nodes)
-    for lam in (0.1, 5.0, 0.5):
-        mask = HeatKernelMask(2, lam=lam).double()
-        expected = masked_linear_attention(q, k, v, mask(graph), 'features')
-        torch.testing.assert_close(masked_linear_attention(q, k, v, mask(graph), 'blocks'), expected, rtol=1e-6, atol=1e-7)
+    operators = [HeatKernelMask(2, lam=lam).double()(graph) for lam in (0.1, 5.0, 0.5)]
+    for operator in operators:  # bound before the blocks of the next are prepared
+        expected = masked_linear_attention(q, k, v, operator, 'features')
+        torch.testing.assert_close(masked_linear_attention(q, k, v, operator, 'blocks'), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian'])
+@pytest.mark.parametrize('tolerance', [1e-2, 1e-5])
+def test_few_blocks_span_the_kernels_of_all_heads(kind: str, tolerance: float, form: str) -> None:
+    graph, lam = Graph.from_data(Data(edge_index=ring(40), num_nodes=40)), torch.tensor([0.9, 1.0, 1.2])
+    mask = HeatKernelMask(3, kind, lam, tolerance).double()
+    for factor in (1.0, 1.1, 2.0):  # the last prepares them anew
+        mask.raw_lam.data = inverse_softplus(lam * factor, 3)
+        blocks, terms = mask(graph).blocks, mask.coefficients(mask.prepared(graph))[0].size(1)
+        actual = (blocks.coefficients @ blocks.terms(graph.segments, torch.float64)).view(3, 40, 40).detach().numpy()
+        adjacency = weight_matrix(Data(edge_index=ring(40), num_nodes=40), None)
+        laplacian = (np.diag(adjacency.sum(0)) - adjacency) / (1 if kind == 'laplacian' else 2)
+        exact = np.stack([expm(-float(time) * laplacian) for time in lam * factor])
+        assert np.linalg.norm(actual - exact, 2, axis=(1, 2)).max() < 2 * tolerance
+        assert blocks.count < terms
+        # The sums of the first rows change by those of -L exp(-lam L), weighted by the columns.
+        weight = torch.arange(40.0, dtype=torch.float64)
+        rows = (blocks.coefficients @ blocks.terms(graph.segments, torch.float64)[:, :40]) @ weight
+        slope = torch.autograd.grad(rows.sum(), mask.raw_lam)[0] / torch.sigmoid(mask.raw_lam.detach())
+        np.testing.assert_allclose(slope, (-laplacian @ exact)[:, 0] @ weight.numpy(), atol=40 * 40 * tolerance)
 
 
 def test_blocks_that_would_hold_too_much_are_not_prepared(monkeypatch: pytest.MonkeyPatch, taken: list[int]) -> None:
