@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import math
 import multiprocessing
 import resource
 import tempfile
@@ -138,7 +139,7 @@ def write_limited(edges: int, folder: Path) -> None:
                         'MB of edges': size / 1e6,
                         'MB that a process may add': 'any' if limit is None else limit / 1e6,
                         'outcome': next((error for error, _, _ in results if error), 'trains'),
-                        'loss after the last step': results[0][1],
+                        'loss after the last step': '' if math.isnan(results[0][1]) else results[0][1],
                         'seconds': max(seconds for _, _, seconds in results),
                     }
                 )
