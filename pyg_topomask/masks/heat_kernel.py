@@ -96,8 +96,8 @@ class HeatKernelMask(Mask):
     avoids overflow, and cancels in normalized attention.
 
     The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
-    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks of
-    all heads are linear combinations of these. They are computed again when a :math:`\lambda` has changed by a quarter. The
+    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks
+    of all heads are linear combinations of these. They are computed again when a :math:`\lambda` has changed by a quarter. The
     polynomial is
 
     - a Taylor series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
