@@ -39,6 +39,7 @@ __all__ = [
     'read_runs',
     'run_all',
     'show',
+    'status',
     'verdict',
     'write_runs',
     'write_table',
@@ -98,12 +99,13 @@ def alone(function: Callable[..., Result], *arguments: object) -> Result:
 def peak_memory(function: Callable[[], object]) -> int:
     r"""Returns the bytes of resident memory that a call takes at its peak beyond those held before it (Linux)."""
     Path('/proc/self/clear_refs').write_text('5')
-    before = _status('VmRSS')
+    before = status('VmRSS')
     function()
-    return max(0, _status('VmHWM') - before)
+    return max(0, status('VmHWM') - before)
 
 
-def _status(key: str) -> int:
+def status(key: str) -> int:
+    r"""Returns a number of bytes that the system counts for this process, such as VmRSS (Linux)."""
     for line in Path('/proc/self/status').read_text().splitlines():
         if line.startswith(f'{key}:'):
             return int(line.split()[1]) * 1024

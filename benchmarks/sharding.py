@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -13,13 +14,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import peak_memory, write_table
+from benchmarks.harness import peak_memory, status, write_table
 from pyg_topomask.distributed import ShardedGraph, mean_over_nodes, sum_gradients
+from pyg_topomask.distributed.communication import processes as connected_processes
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, PackingMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
@@ -29,6 +32,9 @@ __all__ = ['run']
 CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
 # Steps that are timed, after a first one.
 STEPS = 2
+# The nodes of the graph with many edges, its training steps, and the parts of the bytes of its edges that a process may add.
+NODES, FEW_STEPS, PARTS = 10_000, 3, (1 / 2, 1 / 3)
+_M_MMAP_THRESHOLD = -3  # of malloc.h
 # Bytes per second that a process sends in the computed table.
 BANDWIDTH = 25e9
 # Edges to each side of a node on the ring, and how many nodes have one edge to a far node among them.
@@ -45,6 +51,7 @@ LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
 
 def run(quick: bool, folder: Path) -> None:
     write_computed(folder)
+    write_limited(1_000_000 if quick else 12_000_000, folder)
     write_measured(2_000 if quick else 60_000, folder)
 
 
@@ -62,9 +69,12 @@ def together(function: Callable[..., Any], processes: int, *arguments: object) -
 
 def _connected(function: Callable[..., Any], store: str, rank: int, processes: int, *arguments: object) -> Any:
     torch.set_num_threads(1)
+    # Large arrays return to the system as soon as they are freed: what counts is memory in use, not holes between arrays.
+    ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 2**18)
     dist.init_process_group('gloo', init_method=store, rank=rank, world_size=processes)
     try:
-        return function(*arguments)
+        with connected_processes().reporting():
+            return function(*arguments)
     finally:
         dist.destroy_process_group()
 
@@ -95,10 +105,89 @@ def write_measured(size: int, folder: Path) -> None:
         f'A training step of a layer of linear attention with {CHANNELS} channels and {HEADS} heads in float32, on a ring of '
         f'{size} nodes with edges to {NEAR} nodes on each side, and of one in {FAR} to a far one. One thread a process, '
         f'connected by gloo. One process has the whole graph and no processes to talk to. Memory is what graph and training '
-        f'take beyond the libraries. Gradients are those of all parameters, compared with one process and relative to the '
-        f'largest. Four processes share the cores of the machine, so their times say little.'
+        f'take beyond the libraries; arrays of 256 KiB and more return to the system when they are freed. Gradients are those '
+        f'of all parameters, compared with one process and relative to the largest. Four processes share the cores of the '
+        f'machine, so their times say little.'
     )
     write_table('sharding', 'One graph in several processes', note, rows, folder)
+
+
+def write_limited(edges: int, folder: Path) -> None:
+    r"""Writes the table of a graph whose edges exceed the memory that a process may use."""
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        path, small, files = (str(Path(temporary, name)) for name in ('edges.npy', 'small.npy', 'files'))
+        for name, count in ((path, edges), (small, 4_000)):
+            ends = np.lib.format.open_memmap(name, 'w+', np.int64, (2, count))
+            generator = np.random.default_rng(0)
+            for begin in range(0, count, 2**18):
+                ends[:, begin : begin + 2**18] = generator.integers(0, NODES, ends[:, begin : begin + 2**18].shape)
+            ends.flush()
+        size = 2 * 8 * edges
+        for where, processes, given in (
+            ('the memory of one process', 1, None),
+            ('the memory of the processes', 2, None),
+            ('files that the processes map', 2, files),
+        ):
+            for limit in (None, *(int(part * size) for part in PARTS)):
+                results = together(train_limited, processes, path, small, given, limit)
+                rows.append(
+                    {
+                        'edges lie in': where,
+                        'processes': processes,
+                        'MB of edges': size / 1e6,
+                        'MB that a process may add': 'any' if limit is None else limit / 1e6,
+                        'outcome': next((error for error, _, _ in results if error), 'trains'),
+                        'loss after the last step': results[0][1],
+                        'seconds': max(seconds for _, _, seconds in results),
+                    }
+                )
+    note = (
+        f'{FEW_STEPS} training steps of GRF attention with {CHANNELS} channels and {HEADS} heads on a random graph of {NODES} '
+        f'nodes, whose edges are int64 in a file. Before the limit is set, each process trains on a small graph, so that '
+        f'libraries are loaded. The limit is RLIMIT_DATA: it counts memory of the process, in use and reserved, but no pages '
+        f'of mapped files, which the system drops where memory is short. One process loads the file as a Graph; the others use '
+        f'ShardedGraph.from_file, with folder=... for files.'
+    )
+    write_table('sharding_limited', 'A graph whose edges exceed the memory of a process', note, rows, folder)
+
+
+def train_limited(path: str, small: str, folder: str | None, limit: int | None) -> tuple[str, float, float]:
+    r"""Trains on the edges of a file with so many bytes beyond what a process holds at first. Returns the error, or an empty
+    text, the last loss, and the seconds.
+    """
+    _train_file(small, folder)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (status('VmData') + limit, before[1]))
+    begin = time.perf_counter()
+    try:
+        with connected_processes().reporting():
+            error, loss = '', _train_file(path, folder)
+    except (MemoryError, RuntimeError) as failure:
+        error, loss = f'{type(failure).__name__}: {str(failure).splitlines()[0]}', float('nan')
+    resource.setrlimit(resource.RLIMIT_DATA, before)
+    return error, loss, time.perf_counter() - begin
+
+
+def _train_file(path: str, folder: str | None) -> float:
+    alone = dist.get_world_size() == 1
+    graph = Graph(torch.from_numpy(np.load(path)), NODES) if alone else ShardedGraph.from_file(path, NODES, folder=folder)
+    x = features_of(graph.nodes if isinstance(graph, ShardedGraph) else torch.arange(NODES))
+    torch.manual_seed(0)
+    layer = LAYERS['GRF']()
+    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    for _ in range(FEW_STEPS):
+        optimizer.zero_grad()
+        out = layer(x, graph=graph).square().sum(1)
+        loss = mean_over_nodes(out, graph) if isinstance(graph, ShardedGraph) else out.mean()
+        loss.backward()
+        if isinstance(graph, ShardedGraph):
+            sum_gradients(layer, graph)
+        optimizer.step()
+    return float(loss.detach())
 
 
 def ring_edges(first: int, after: int, size: int) -> Tensor:

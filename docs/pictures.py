@@ -14,6 +14,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
@@ -23,6 +24,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.transforms import AddGridShape
+from pyg_topomask.viz.figure import color_scale
 
 WALKS = {'p_halt': 0.1, 'max_walk_length': 8, 'modulation': 'heat:3'}
 
@@ -107,29 +109,29 @@ def trained(mask: Mask) -> Mask:
     return mask
 
 
-def matrix(axis: Axes, values: Tensor, title: str) -> None:
+def matrix(axis: Axes, values: Tensor, title: str, label: str = 'entry') -> AxesImage:
     values = values.detach().double().cpu()
     # The diagonal of a mask may be so large that all other entries would look alike.
     largest = float((values - values.diagonal().diag()).abs().max()) or 1.0
-    signed = bool((values < 0).any())
-    image = axis.imshow(values, cmap='RdBu' if signed else 'YlGnBu', vmin=-largest if signed else 0.0, vmax=largest)
+    image = axis.imshow(values, **color_scale(largest, bool((values < 0).any())))
     axis.set_title(title, fontsize='medium')
     axis.set(xticks=[], yticks=[], xlabel='node j', ylabel='node i')
     bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
+    bar.set_label(label, fontsize='small')
     bar.ax.tick_params(labelsize='x-small')
+    return image
 
 
-def row(axis: Axes, values: Tensor, node: int, data: Data, title: str) -> None:
+def row(axis: Axes, values: Tensor, node: int, data: Data, title: str, colors: AxesImage) -> None:
+    """A row of a matrix on the graph, in the colours of the matrix."""
     values, pos = values.detach().double().cpu(), data.pos
     rest = torch.arange(values.numel()) != node
-    largest = float(values[rest].abs().max()) or 1.0
-    signed = bool((values[rest] < 0).any())
     if data.edge_index is not None:
         axis.add_collection(LineCollection(list(pos[data.edge_index.t()].numpy()), colors='0.6', linewidths=0.8, zorder=1))
     empty, seen = rest & (values == 0), rest & (values != 0)
     axis.scatter(*pos[empty].t(), s=22, facecolors='white', edgecolors='0.7', linewidths=0.8, zorder=2)
-    colors = {'cmap': 'RdBu', 'vmin': -1.0} if signed else {'cmap': 'YlGnBu', 'vmin': -0.15}
-    axis.scatter(*pos[seen].t(), s=40, c=values[seen] / largest, vmax=1.0, edgecolors='0.4', linewidths=0.4, zorder=3, **colors)
+    scale = {'cmap': colors.get_cmap(), 'norm': colors.norm}
+    axis.scatter(*pos[seen].t(), s=40, c=values[seen], edgecolors='0.4', linewidths=0.6, zorder=3, **scale)
     axis.scatter(*pos[node], s=130, marker='*', color='C3', edgecolors='black', linewidths=0.5, zorder=4)
     axis.set_title(title, fontsize='medium')
     axis.set_aspect('equal')
@@ -143,8 +145,8 @@ def mask_figure(make: Callable[[], Mask], graph: Callable[[], Data], node: int, 
     dense = make()(Graph.from_data(data)).to_dense()[head]
     figure = Figure(figsize=(7.5, 3.1), layout='constrained')
     left, right = figure.subplots(1, 2)
-    matrix(left, dense, r'the matrix $M_{ij}$')
-    row(right, dense[node], node, data, 'the row of the star')
+    image = matrix(left, dense, 'the matrix', 'entry $M_{ij}$')
+    row(right, dense[node], node, data, 'the row of the star', image)
     return figure
 
 
@@ -166,9 +168,9 @@ def attention_figure(make: Callable[[], Mask], graph: Callable[[], Data], node: 
     figure = Figure(figsize=(10, 2.7), layout='constrained')
     first, second, third, fourth = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.1])
     matrix(first, operator.to_dense()[0], 'mask')
-    matrix(second, scores, 'scores')
-    matrix(third, alpha, 'coefficients')
-    row(fourth, alpha[node], node, data, 'the row of the star')
+    matrix(second, scores, 'scores', 'score')
+    image = matrix(third, alpha, 'coefficients', 'coefficient')
+    row(fourth, alpha[node], node, data, 'the row of the star', image)
     return figure
 
 
@@ -183,9 +185,9 @@ def kmip_figure() -> Figure:
     chosen[target, source] = alpha[:, 0].detach()
     figure = Figure(figsize=(9, 2.9), layout='constrained')
     first, second, third = figure.subplots(1, 3)
-    matrix(first, layer.lin_q(x) @ layer.lin_k(x).t(), 'inner products')
-    matrix(second, chosen, 'coefficients, k = 4')
-    row(third, chosen[0], 0, data, 'the row of the star')
+    matrix(first, layer.lin_q(x) @ layer.lin_k(x).t(), 'inner products', 'inner product')
+    image = matrix(second, chosen, 'coefficients, k = 4', 'coefficient')
+    row(third, chosen[0], 0, data, 'the row of the star', image)
     return figure
 
 
@@ -202,8 +204,8 @@ def gates_figure() -> Figure:
     share /= share.sum(1, keepdim=True).clamp(min=1e-6)
     figure = Figure(figsize=(7.5, 3.1), layout='constrained')
     left, right = figure.subplots(1, 2)
-    matrix(left, share, 'the shares of the gates of one channel')
-    row(right, share[0], 0, data, 'the row of the star')
+    image = matrix(left, share, 'the shares of the gates of one channel', 'share')
+    row(right, share[0], 0, data, 'the row of the star', image)
     return figure
 
 

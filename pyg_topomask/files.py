@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from pyg_topomask.errors import ArgumentError
+
 #: How names of files end that are being written.
 UNFINISHED = '.pyg_topomask.tmp'
 #: What stands before the digest at the end of a file.
@@ -44,6 +46,22 @@ def write_atomically(path: Path, content: bytes) -> None:
         if isinstance(error, OSError):  # a full disk names no file, and the name of the temporary one says nothing
             raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
+
+
+def new_file(name: str, path: str | Path) -> Path:
+    r"""Returns where to write a file that an argument names. The target of a link is replaced, not the link.
+
+    Args:
+        name (str): The argument.
+        path (str or Path): The file.
+
+    Raises:
+        ValueError: If its folder does not exist, or it is no file.
+    """
+    resolved = Path(path).resolve()
+    if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
+        raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
+    return resolved
 
 
 def remove_unfinished(folder: Path) -> None:

@@ -35,6 +35,14 @@ def check_normalization(normalization: str | None) -> None:
     check_choice(NORMALIZATIONS, normalization=normalization)
 
 
+def inverse_degree(degree: Tensor, normalization: str) -> Tensor:
+    r"""Returns the inverse of each degree, or its square root for :obj:`"sym"`; 0 if the degree is 0."""
+    positive = degree > 0
+    safe = degree.masked_fill(~positive, 1.0)
+    inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
+    return inverse * positive
+
+
 class Graph:
     r"""A batch of graphs, checked once. Masks are prepared on it, and layers that receive the same object share the prepared
     states. It does not notice later in-place changes of the tensors.
@@ -250,22 +258,14 @@ class Graph:
             return self.weight.to(self.weight_dtype)
         # In half precision, sums of many weights saturate.
         weight, (row, col) = self.weight.double(), self.row_and_col(flow)
-        scale = self._inverse_degree(row, weight, normalization)
+        scale = inverse_degree(self._degree(row, weight), normalization)[row]
         if normalization == 'sym':
-            scale = scale * self._inverse_degree(col, weight, normalization)
+            scale = scale * inverse_degree(self._degree(col, weight), normalization)[col]
         return weight * scale
 
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
         r"""Returns the sums of the absolute weights by one end of the edges, :obj:`[N]`."""
         return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
-
-    def _inverse_degree(self, end: Tensor, weight: Tensor, normalization: str) -> Tensor:
-        r"""Returns the inverse degree of one end of each edge, or its square root for "sym"; 0 if the degree is 0."""
-        degree = self._degree(end, weight)
-        positive = degree > 0
-        safe = degree.masked_fill(~positive, 1.0)
-        inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
-        return (inverse * positive)[end]
 
     def holds(self, settings: Hashable) -> bool:
         r"""Returns whether the graph has the state of :obj:`settings`."""

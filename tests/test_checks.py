@@ -86,6 +86,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'modulation': lambda: {'name': 'heat', 'max_walk_length': 2},
     'moving_digits': lambda: {'num_frames': 2},
     'expander_edges': lambda: {'graph': Graph.from_data(small_graph()), 'degree': 2},
+    'explore': lambda: {'mask': AdjacencyMask(), 'graph': small_graph(), 'node': 2, 'num_walks': [2]},
     'neighborhood': lambda: {'graph': Graph.from_data(small_graph()), 'node': 2},
     'plot_attention_degrees': lambda: {'degrees': [torch.ones(2, 1)]},
     'plot_attention_graphs': lambda: {'attention': [tuple(PAIRS.values())], 'pos': torch.rand(2, 2)},

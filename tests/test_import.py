@@ -19,6 +19,7 @@ BLOCKED = (
     'torchmetrics',
     'tensorboardX',
     'networkx',
+    'plotly',
     'pykeops',
     'faiss',
     'numba',
@@ -180,6 +181,7 @@ API = {
         'wl_equivalent',
     ],
     'pyg_topomask.viz': [
+        'explore',
         'plot_attention_degrees',
         'plot_attention_graphs',
         'plot_cumulative_attention',

@@ -15,7 +15,7 @@ from pyg_topomask import Graph
 from pyg_topomask.diagnostics import guaranteed_deviation, load_constant, measured_entries, sparsity_bound
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.viz import plot_inspection
-from pyg_topomask.viz.inspection import neighborhood
+from pyg_topomask.viz.neighborhood import neighborhood
 
 pytest.importorskip('matplotlib')
 
@@ -54,7 +54,9 @@ def test_neighborhood_starts_at_a_node_of_the_largest_degree() -> None:
 def test_pictures_show_the_mask_the_errors_and_the_entries(tmp_path: Path) -> None:
     data, mask = small_graph(), make()
     figure = plot_inspection(mask, data, node=3, num_walks=[1, 4, 16])
-    exact_axis, estimate_axis, error_axis, entry_axis, _ = figure.axes
+    exact_axis, estimate_axis, error_axis, deviation_axis, entry_axis, bar = figure.axes
+    assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes[:-1])
+    assert bar.get_ylabel() == 'entry $M_{ij}$'
     nodes = neighborhood(Graph.from_data(data), 3)
     series = power_series(weight_matrix(data, 'sym'), np.array(F))
     np.testing.assert_allclose(exact_axis.images[0].get_array(), (series @ series.T)[np.ix_(nodes, nodes)], atol=1e-6)
@@ -62,8 +64,9 @@ def test_pictures_show_the_mask_the_errors_and_the_entries(tmp_path: Path) -> No
     np.testing.assert_allclose(estimate_axis.images[0].get_array(), estimate, atol=1e-6)
     assert exact_axis.images[0].get_clim() == estimate_axis.images[0].get_clim()
 
-    relative, _, bound = (line.get_ydata() for line in error_axis.lines)
+    ((relative,), (largest, bound)) = ([line.get_ydata() for line in axis.lines] for axis in (error_axis, deviation_axis))
     assert relative[0] > relative[-1] > 0
+    assert largest[0] > largest[-1] > 0
     c = load_constant(mask, data, walkwise=True)
     np.testing.assert_allclose(bound, [guaranteed_deviation(n, 0.05, c).item() for n in (1, 4, 16)])
 
@@ -80,11 +83,11 @@ def test_pictures_show_the_mask_the_errors_and_the_entries(tmp_path: Path) -> No
 @pytest.mark.filterwarnings('ignore:max_walk_length is')
 def test_bounds_are_not_drawn_where_they_do_not_hold() -> None:
     figure = plot_inspection(make(sampler='antithetic'), small_graph(), num_walks=[1, 2, 3, 4])
-    lines, entries = figure.axes[2].lines, figure.axes[3]
-    assert [line.get_xdata().tolist() for line in lines] == [[2, 4], [2, 4]]
+    *errors, entries = figure.axes[2:5]
+    assert [[line.get_xdata().tolist() for line in axis.lines] for axis in errors] == [[[2, 4]], [[2, 4]]]
     assert len(entries.lines) == 0
     figure = plot_inspection(make(walk_length='fixed:1'), small_graph(), num_walks=[1])
-    assert len(figure.axes[2].lines) == 2
+    assert len(figure.axes[3].lines) == 1
 
 
 @pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])

@@ -90,8 +90,8 @@ class SceneBlocks(FileDataset):
     Args:
         root (str): The folder with the files. Processed graphs are stored in :obj:`processed` there.
         name (str): The scene. (default: :obj:`"table"`)
-        max_points (int, optional): The largest number of points in a block, or :obj:`None` for the whole scene. (default:
-        :obj:`4096`)
+        max_points (int, optional): The largest number of points in a block, or :obj:`None` for the whole scene.
+            (default: :obj:`4096`)
         split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
             (default: :obj:`None`)
         transform (callable, optional): Called on each block at every access. (default: :obj:`None`)

@@ -13,6 +13,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
+from pyg_topomask.operators import MaskOperator
 
 __all__ = ['mask_rows', 'weight_by_hops']
 
@@ -39,9 +40,19 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
         tensor([[[0., 0., 1.]]])
     """
     graph = Graph.of(graph)
-    nodes, operator = _indices(nodes, graph), mask(graph)
-    unit = torch.zeros(graph.num_nodes, operator.heads, nodes.numel(), dtype=operator.dtype, device=graph.device)
-    unit[nodes, :, torch.arange(nodes.numel(), device=graph.device)] = 1.0
+    return rows_of(mask(graph), _indices(nodes, graph))
+
+
+def rows_of(operator: MaskOperator, nodes: Tensor) -> Tensor:
+    r"""Returns rows of a mask, :obj:`[H, n, N]`, see :func:`mask_rows`.
+
+    Args:
+        operator (MaskOperator): The mask.
+        nodes (torch.Tensor): The nodes, :obj:`[n]`.
+    """
+    num_nodes = operator.segments.num_nodes
+    unit = torch.zeros(num_nodes, operator.heads, nodes.numel(), dtype=operator.dtype, device=nodes.device)
+    unit[nodes, :, torch.arange(nodes.numel(), device=nodes.device)] = 1.0
     rows: Tensor = operator.T.matmul(unit).permute(1, 2, 0)
     return rows
 
@@ -83,18 +94,43 @@ def weight_by_hops(
     check_whole(0, max_hops=max_hops)
     graph = Graph.of(graph)
     nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else _indices(nodes, graph)
-    weight = (mask_rows(mask, graph, nodes) if rows is None else rows).abs()
-    flow = flow or getattr(mask, 'flow', None) or 'source_to_target'
+    rows = mask_rows(mask, graph, nodes) if rows is None else rows
+    shares = shares_by_hops(rows, hop_distances(graph, nodes, max_hops, flow or attention_flow(mask)), max_hops)
+    counted = (shares.sum(2) > 0).sum(1, keepdim=True).clamp(min=1)
+    return shares.sum(1) / counted
+
+
+def attention_flow(mask: Mask) -> str:
+    r"""Returns the direction of attention along edges, :obj:`"source_to_target"` for a mask without one."""
+    flow: str = getattr(mask, 'flow', None) or 'source_to_target'
+    return flow
+
+
+def hop_distances(graph: Graph, nodes: Tensor, max_hops: int, flow: str) -> Tensor:
+    r"""Returns the number of hops from nodes to all nodes, :obj:`[n, N]`, and :obj:`max_hops + 1` for those farther or out of
+    reach, see :func:`weight_by_hops`.
+    """
     row, col = (end.cpu().numpy() for end in graph.row_and_col(flow))
     adjacency = coo_matrix((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2).tocsr()
     distance = np.empty((0, graph.num_nodes))
     if nodes.numel() > 0:
         distance = dijkstra(adjacency, unweighted=True, indices=nodes.cpu().numpy(), limit=max_hops)
-    hops = torch.from_numpy(np.minimum(distance, max_hops + 1)).long().to(weight.device)
-    shares = weight.new_zeros(*weight.shape[:2], max_hops + 2).scatter_add(2, hops.expand_as(weight), weight)
-    total = shares.sum(2, keepdim=True)
-    counted = (total > 0).sum(1).clamp(min=1)
-    return torch.where(total > 0, shares / total, 0.0).sum(1) / counted
+    return torch.from_numpy(np.minimum(distance, max_hops + 1)).long().to(graph.device)
+
+
+def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
+    r"""Returns the shares of the absolute weight of each row at each distance, :obj:`[H, n, max_hops + 2]`, and zeros for a row
+    without weight.
+
+    Args:
+        rows (torch.Tensor): The rows, :obj:`[H, n, N]`.
+        hops (torch.Tensor): The distances, as :func:`hop_distances` returns them, :obj:`[n, N]`.
+        max_hops (int): The largest distance that is told apart.
+    """
+    weight = rows.abs()
+    sums = weight.new_zeros(*weight.shape[:2], max_hops + 2).scatter_add(2, hops.expand_as(weight), weight)
+    total = sums.sum(2, keepdim=True)
+    return torch.where(total > 0, sums / total, 0.0)
 
 
 def _indices(nodes: Tensor, graph: Graph) -> Tensor:

@@ -2,7 +2,7 @@ r"""Measured errors and costs of graph random features on a given graph."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics.grf_mask import check_grf_mask
+from pyg_topomask.diagnostics.grf_rows import estimated_rows, exact_rows
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, PowerSeriesMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.masks import GRFMask
 
 __all__ = ['compare_rows', 'mask_error', 'measured_entries']
 
@@ -119,31 +119,16 @@ def compare_rows(
     """
     check_grf_mask(mask)
     graph = Graph.of(graph)
-    exact, estimate = _exact_transposed(mask, graph), mask(graph, generator).T.matmul
+    rows = rows.to(graph.device)
     size = max(1, _ROW_BUDGET // max(1, mask.heads * graph.num_nodes))
-    for nodes in rows.to(graph.device).split(size):
-        if nodes.numel() == 0:
-            continue
-        unit = torch.zeros(graph.num_nodes, 1, nodes.numel(), dtype=torch.float64, device=graph.device)
-        unit[nodes, 0, torch.arange(nodes.numel(), device=graph.device)] = 1.0
-        unit = unit.expand(-1, mask.heads, -1)
-        yield nodes, exact(unit).permute(2, 1, 0), estimate(unit).permute(2, 1, 0)
-
-
-def _exact_transposed(mask: GRFMask, graph: Graph) -> Callable[[Tensor], Tensor]:
-    normalization, flow = mask.walk_settings.normalization, mask.walk_settings.flow
-    # Not with PowerSeriesMask, which would warn about large powers. The errors show them.
-    adjacency = AdjacencyMask(1, None, normalization, flow).prepare(graph)
-
-    def series(f: Tensor) -> MaskOperator:
-        power_series = PowerSeriesMask(mask.heads, f.size(1) - 1, f, normalization=normalization, flow=flow)
-        return power_series.bind(graph, adjacency)
-
-    query = series(mask.f).T
-    if mask.asymmetric is True:
-        return query.matmul
-    key = series(mask.key_f)
-    return lambda x: key.matmul(query.matmul(x))
+    estimates = estimated_rows(mask, graph, rows, generator)
+    for first in range(0, rows.numel(), size):
+        nodes = rows[first : first + size]
+        both = exact_rows(mask, graph, nodes), [head[first : first + size] for head in estimates]
+        exact, estimate = (
+            torch.from_numpy(np.stack([head.toarray() for head in heads], axis=1)).to(graph.device) for heads in both
+        )
+        yield nodes, exact, estimate
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,10 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
     if bool(bad.any()):
         raise ArgumentError('x', f'features with {bad.tolist()} numbers that are not finite in queries and keys', 'finite ones')
     nodes = _search(q.detach(), k.detach(), min(num, graph.total_nodes), graph)
-    halo, extended = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
+    halo = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
     dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
     keys, values = halo.gather(torch.cat([k.to(dtype), v.to(dtype)], dim=-1)).split([k.size(-1), v.size(-1)], dim=-1)
-    index = halo.pad(extended.view_as(nodes))
+    index = halo.pad(halo.extended(nodes.flatten()).view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
     chosen[: q.size(0)] = True
     out, _ = attend_pairs(

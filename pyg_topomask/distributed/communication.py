@@ -6,19 +6,35 @@ same order.
 
 from __future__ import annotations
 
+import atexit
+import math
+import os
+import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero
 from pyg_topomask.errors import ArgumentError
 
 Value = TypeVar('Value')
+
+# Seconds after which a waiting process asks whether another has failed.
+_PATIENCE = 1.0
+_GROUPS = count()
+
+
+class ProcessFailed(RuntimeError):
+    r"""Another process has reported an error, and this one cannot go on without it."""
 
 
 class Processes:
@@ -36,29 +52,91 @@ class Processes:
         #: Bytes that this process has sent. A reduction over :math:`P` processes counts :math:`2 (P - 1) / P` times its size,
         #: what a ring sends.
         self.bytes_sent = 0
+        # How often all processes have communicated, and after how many times this one has reported an error.
+        self._calls, self._failed_after = 0, -1
+        self._abandoned = False
         if dist.is_available() and dist.is_initialized():
             # A group of its own: its timeout, and its order beside what other code sends.
             self.group = dist.new_group(timeout=timedelta(seconds=timeout))
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
+            self._device = torch.device('cuda' if dist.get_backend(self.group) == 'nccl' else 'cpu')
+            self._store = c10d.PrefixStore(f'topomask{next(_GROUPS)}', c10d._get_default_store())
+            atexit.register(self._end)
 
-    @contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _wait(self, start: Callable[[], Any], device: torch.device) -> None:
+        r"""Starts a call of all processes, and waits until it ends or a process that it needs has reported an error."""
+        if self._failed_after == self._calls:
+            self._publish('')  # it goes on: all processes had an error
+        self._calls += 1
+        cause, reported = None, ''
         try:
-            yield
+            work = start()
+            while not reported and not _has_ended(work, device):
+                reported = self._reported()
         except RuntimeError as error:
+            cause, reported = error, self._reported()
+        if reported:
+            self._abandoned = True
+            raise ProcessFailed(f'process {self.rank} of {self.size}: {reported}') from cause
+        if cause is not None:
             raise RuntimeError(
                 f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
                 f'{self.timeout:g} seconds'
-            ) from error
+            ) from cause
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        r"""A block whose errors are told to the processes that wait for this one. They would find out only when this process
+        ends, or after :attr:`timeout` seconds.
+        """
+        try:
+            yield
+        except Exception as error:
+            self._report(error)
+            raise
+
+    def _report(self, error: BaseException) -> None:
+        if self.size > 1 and not isinstance(error, ProcessFailed) and self._failed_after != self._calls:
+            self._failed_after = self._calls
+            self._publish(f'{type(error).__name__}: {error}')
+
+    def _end(self) -> None:
+        r"""Reports the error that this process ends with, if there is one."""
+        error = getattr(sys, 'last_value', None)
+        if error is not None and dist.is_initialized():
+            self._report(error)
+        if self._abandoned:  # the interpreter would wait for the call that another process has not joined
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _publish(self, text: str) -> None:
+        with suppress(RuntimeError):  # the process that keeps the store may have ended
+            self._store.set(f'{self.rank}', f'{self._calls} {text}')
+
+    def _reported(self) -> str:
+        r"""Returns what another process has reported, unless this one had an error in the same place."""
+        with suppress(RuntimeError):
+            for rank in range(self.size):
+                if rank != self.rank and self._store.check([f'{rank}']):
+                    calls, text = self._store.get(f'{rank}').decode().split(' ', 1)
+                    if text and int(calls) != self._failed_after:
+                        return f'process {rank} has failed with {text}'
+        return ''
 
     def gather(self, value: Value) -> list[Value]:
         r"""Returns the values of all processes, which must be picklable, in the order of the processes."""
         if self.size == 1:
             return [value]
-        values: list[Any] = [None] * self.size
-        with self._waiting():
-            dist.all_gather_object(values, value, group=self.group)
-        return values
+        text = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8).to(self._device)
+        sizes = [int(size) for size in self._stack(torch.tensor([text.numel()], device=self._device))]
+        texts = self._stack(torch.nn.functional.pad(text, (0, max(sizes) - text.numel())))
+        return [pickle.loads(each[:size].cpu().numpy().tobytes()) for each, size in zip(texts, sizes, strict=True)]
+
+    def _stack(self, x: Tensor) -> list[Tensor]:
+        parts = [torch.empty_like(x) for _ in range(self.size)]
+        self._wait(lambda: dist.all_gather(parts, x, group=self.group, async_op=True), x.device)
+        return parts
 
     def together(self, compute: Callable[[], Value]) -> Value:
         r"""Returns what :obj:`compute` returns, or raises in all processes the first error that it raised in any.
@@ -71,7 +149,7 @@ class Processes:
             result = compute()
         except Exception as error:  # whatever it is, the others would wait for this process
             failure = error
-        failures = self.gather(failure)
+        failures = self.gather(_picklable(failure))
         for rank, each in enumerate(failures):
             if each is not None:
                 if failure is not None and rank == self.rank:
@@ -105,8 +183,7 @@ class Processes:
 
     def _reduce(self, x: Tensor, operation: Any) -> Tensor:
         x = x.detach().clone(memory_format=torch.contiguous_format)
-        with self._waiting():
-            dist.all_reduce(x, operation, group=self.group)
+        self._wait(lambda: dist.all_reduce(x, operation, group=self.group, async_op=True), x.device)
         self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
         return x
 
@@ -115,17 +192,31 @@ class Processes:
         if self.size == 1:
             return x.detach().unsqueeze(0)
         x = x.detach().contiguous()
-        parts = [torch.empty_like(x) for _ in range(self.size)]
-        with self._waiting():
-            dist.all_gather(parts, x, group=self.group)
         self.bytes_sent += (self.size - 1) * x.numel() * x.element_size()
-        return torch.stack(parts)
+        return torch.stack(self._stack(x))
 
     def concatenate(self, rows: Tensor) -> Tensor:
         r"""Returns the rows of all processes one after the other, without a gradient."""
         counts = self.gather(rows.size(0))
-        sent = rows.repeat(self.size, *[1] * (rows.dim() - 1))
-        return self.exchange(sent, [rows.size(0)] * self.size, counts)
+        out = rows.new_empty(sum(counts), *rows.shape[1:])
+        first = sum(counts[: self.rank])
+        out[first : first + rows.size(0)] = rows.detach()
+        self.fill(out, counts)
+        return out
+
+    def fill(self, rows: Tensor, counts: Sequence[int]) -> None:
+        r"""Gives the rows of each process to all, in place.
+
+        Args:
+            rows (torch.Tensor): The rows of all processes, of which this one has written its own, :obj:`[sum(counts), ...]`.
+            counts (sequence of int): The number of rows of each process.
+        """
+        if self.size == 1:
+            return
+        for rank, each in enumerate(rows.split(list(counts))):
+            self._wait(partial(dist.broadcast, each, rank, group=self.group, async_op=True), rows.device)
+            if rank == self.rank:
+                self.bytes_sent += (self.size - 1) * each.numel() * each.element_size()
 
     def exchange(self, rows: Tensor, sent: Sequence[int], received: Sequence[int]) -> Tensor:
         r"""Sends the first :obj:`sent[0]` rows to process 0, the next to process 1 and so on, and returns the rows received, in
@@ -140,8 +231,8 @@ class Processes:
         if self.size == 1:
             return rows
         out = rows.new_empty(sum(received), *rows.shape[1:])
-        with self._waiting():
-            dist.all_to_all_single(out, rows, list(received), list(sent), group=self.group)
+        sizes = list(received), list(sent)
+        self._wait(lambda: dist.all_to_all_single(out, rows, *sizes, group=self.group, async_op=True), rows.device)
         width = rows[:1].numel() if rows.size(0) > 0 else 0
         self.bytes_sent += (sum(sent) - sent[self.rank]) * width * rows.element_size()
         return out
@@ -167,23 +258,39 @@ class Processes:
             shapes (sequence of shapes): The shape of each process's tensor.
             round_ (int): The number of the round, from 0.
         """
-        out = x.new_empty(list(shapes[(self.rank - round_ - 1) % self.size]))
-        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
-        with self._waiting():
-            operations = [
-                dist.P2POp(dist.isend, x.contiguous(), after, self.group),
-                dist.P2POp(dist.irecv, out, before, self.group),
-            ]
-            for request in dist.batch_isend_irecv(operations):
-                request.wait()
-        self.bytes_sent += x.numel() * x.element_size()
-        return out
+        shape = shapes[(self.rank - round_ - 1) % self.size]
+        sent, received = [0] * self.size, [0] * self.size
+        sent[(self.rank + 1) % self.size], received[(self.rank - 1) % self.size] = x.numel(), math.prod(shape)
+        return self.exchange(x.reshape(-1), sent, received).view(*shape)
+
+
+def _has_ended(work: Any, device: torch.device) -> bool:
+    r"""Waits for a while, and returns whether a call has ended."""
+    if device.type != 'cpu':
+        work.wait()  # for the device, which waits on its own
+        return True
+    try:
+        work.wait(timedelta(seconds=_PATIENCE))
+    except RuntimeError:
+        if work.is_completed():
+            raise
+        return False
+    return True
+
+
+def _picklable(error: Exception | None) -> Exception | None:
+    r"""Returns the error, or one of the same message if it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f'{type(error).__name__}: {error}')
+    return error
 
 
 _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
-def processes(timeout: float) -> Processes:
+def processes(timeout: float = 600.0) -> Processes:
     r"""Returns the processes that :mod:`torch.distributed` has connected: one group for all graphs with one timeout."""
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
     known, group = _PROCESSES.get(timeout, (None, None))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.communication import Processes
+from pyg_topomask.distributed.storage import blocks
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
 
@@ -50,19 +51,20 @@ class Halo(Numbered):
         self.send = group.exchange(nodes, self.received, self.sent) - self.first
 
     @classmethod
-    def of_columns(cls, group: Processes, offsets: Tensor, col: Tensor) -> tuple[Halo, Tensor]:
-        r"""Makes the halo of some columns, and returns it with the extended node that each column stands for.
+    def of_columns(cls, group: Processes, offsets: Tensor, col: Tensor) -> Halo:
+        r"""Makes the halo of some columns.
 
         Args:
             group (Processes): The processes.
             offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
             col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
         """
-        first, after = int(offsets[group.rank]), int(offsets[group.rank + 1])
-        remote = (col < first) | (col >= after)
-        nodes = col[remote].unique()
-        halo = cls(group, offsets, nodes)
-        return halo, halo.extended(col)
+        first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
+        nodes = col[:0]
+        for block in blocks(col.numel()):
+            remote = (col[block] < first) | (col[block] >= after)
+            nodes = torch.cat([nodes, col[block][remote]]).unique()
+        return cls(group, offsets, nodes)
 
     @property
     def size(self) -> int:
@@ -138,14 +140,31 @@ class ExtendedGraph(Graph):
     attend to nothing.
     """
 
-    def __init__(self, halo: Halo, row: Tensor, col: Tensor, weight: Tensor | None, flow: str) -> None:
-        super().__init__(torch.stack(row_and_col(torch.stack([row, col]), flow)), halo.size, weight)
+    def __init__(self, halo: Halo, edge_index: Tensor, weight: Tensor | None, flow: str) -> None:
+        super().__init__(edge_index, halo.size, weight)
         self.halo = halo
         self.flow = flow
+
+    @classmethod
+    def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
+        r"""Makes the halo of the columns, which are ids, and overwrites them by extended nodes. All processes call this.
+
+        Args:
+            group (Processes): The processes.
+            offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
+            edge_index (torch.Tensor): The edges, whose rows are counted from the first node of this process, :obj:`[2, E]`.
+            weight (torch.Tensor, optional): The weights, :obj:`[E]`.
+            flow (str): Which end of an edge is its row.
+        """
+        _, col = row_and_col(edge_index, flow)
+        halo = Halo.of_columns(group, offsets, col)
+        for block in blocks(col.numel()):
+            col[block] = halo.extended(col[block])
+        return cls(halo, edge_index, weight, flow)
 
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
         return self.halo.gather(self.halo.scatter(super()._degree(end, weight)))
 
     def weighted(self, weight: Tensor) -> ExtendedGraph:
         r"""Returns the same rows with other weights."""
-        return ExtendedGraph(self.halo, *self.row_and_col(self.flow), weight, self.flow)
+        return ExtendedGraph(self.halo, self.edge_index, weight, self.flow)

@@ -159,8 +159,9 @@ def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) ->
         row, col = extended.row_and_col(mask.flow)
         rows.append(row)
         cols.append(extended.halo.ids()[col])
-    halo, col = Halo.of_columns(graph.group, graph.offsets, torch.cat(cols))
-    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), col, halo.size, halo.size)
+    ids = torch.cat(cols)
+    halo = Halo.of_columns(graph.group, graph.offsets, ids)
+    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
     return HaloState(_without_edges(halo), halo, ExpanderState(pattern))
 
 
@@ -202,7 +203,7 @@ def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskO
 
 
 def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
-    r"""Returns the seed of the walks, where they are drawn anew that of process 0."""
+    r"""Returns the seed of the walks, and the seed of process 0 for resampled walks."""
     return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
 
 

@@ -44,8 +44,9 @@ def neighborhood(graph: Shard, flow: str, hops: int) -> tuple[Halo, Tensor, Tens
         rows.append(nodes.repeat_interleave(received))
         cols.append(group.exchange(col[entry], sent, arriving))
         weights.append(group.exchange(weight[entry], sent, arriving))
-    halo, extended_col = Halo.of_columns(group, graph.offsets, torch.cat(cols))
-    return halo, halo.extended(torch.cat(rows)), extended_col, torch.cat(weights)
+    ids = torch.cat(cols)
+    halo = Halo.of_columns(group, graph.offsets, ids)
+    return halo, halo.extended(torch.cat(rows)), halo.extended(ids), torch.cat(weights)
 
 
 def _sums(values: Tensor, sizes: list[int]) -> list[int]:

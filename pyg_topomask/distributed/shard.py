@@ -2,13 +2,14 @@ r"""What one process holds of a graph that several processes hold together."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
+from pyg_topomask.distributed.storage import Storage
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.graph import Graph
@@ -42,42 +43,46 @@ class Shard(Graph, Numbered):
     Args:
         group (Processes): The processes.
         offsets (torch.Tensor): Where the ids of each process begin, and :math:`N`, :obj:`[P + 1]`.
-        edges (tuple): Rows, which are targets counted from the first node of this process, columns, which are ids of sources,
-            weights, and numbers of the edges in the whole graph, :obj:`[E]` each; weights and numbers may be :obj:`None`.
+        edge_index (torch.Tensor): Ids of sources, which are overwritten by the extended nodes that they are, and targets
+            counted from the first node of this process, in ascending order, :obj:`[2, E]`.
+        edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`.
+        edge_ids (torch.Tensor, optional): The numbers of the edges in the whole graph, :obj:`[E]`.
         new_of_original (torch.Tensor, optional): The id of each node, if it is not its number, :obj:`[N]`.
-        folder (Path, optional): Where tables of all edges lie, rather than in memory.
+        storage (Storage): Where edges lie.
     """
 
     def __init__(
         self,
         group: Processes,
         offsets: Tensor,
-        edges: tuple[Tensor, Tensor, Tensor | None, Tensor | None],
+        edge_index: Tensor,
+        edge_weight: Tensor | None,
+        edge_ids: Tensor | None,
         new_of_original: Tensor | None,
-        folder: Path | None,
+        storage: Storage,
     ) -> None:
         # Not that of the base class, which checks edges between nodes of this process.
         Numbered.__init__(self)
-        row, col, weight, self.edge_ids = edges
         self.group = group
         self.offsets = offsets
-        self.folder = folder
+        self.storage = storage
         self.new_of_original = new_of_original
         self.original_of_new = None if new_of_original is None else torch.argsort(new_of_original)
         self.first = int(offsets[group.rank])
         num_nodes = int(offsets[group.rank + 1]) - self.first
-        self.segments = ShardSegments(self, num_nodes, row.device)
+        self.segments = ShardSegments(self, num_nodes, edge_index.device)
         self.forward_pass = ForwardPass()
         self.data = None
         self._states = {}
         self._read = {}
         self._calls: set[str] = set()
-        halo, extended = Halo.of_columns(group, offsets, col)
-        self.halo = halo
-        self.edge_weight = weight
-        self._extended = {'source_to_target': ExtendedGraph(halo, row, extended, weight, 'source_to_target')}
-        self.edge_index = self._extended['source_to_target'].edge_index
-        self.total_edges = sum(group.gather(row.numel()))
+        self.edge_index = edge_index
+        self.edge_weight = edge_weight
+        self.edge_ids = edge_ids
+        extended = ExtendedGraph.of_ids(group, offsets, edge_index, edge_weight, 'source_to_target')
+        self.halo = extended.halo
+        self._extended = {'source_to_target': extended}
+        self.total_edges = sum(group.gather(edge_index.size(1)))
 
     @property
     def total_nodes(self) -> int:
@@ -114,6 +119,14 @@ class Shard(Graph, Numbered):
         key = 'halo', first.number, second.number
         return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
 
+    def reporting_errors(self) -> AbstractContextManager[None]:
+        r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If it raises an
+        error, the others raise one that names this process and its error. Layers report their errors without it, and so does a
+        process that ends with one. A script needs the block only if it goes on after an error, as in a notebook. Without it the
+        others wait for :obj:`timeout` seconds.
+        """
+        return self.group.reporting()
+
     def check_call(self, signature: str) -> None:
         r"""Raises an error in all processes unless all of them call layers of the same sizes, when one is called first.
 
@@ -132,8 +145,10 @@ class Shard(Graph, Numbered):
             owner = torch.searchsorted(self.offsets, source, right=True) - 1
             weights = [] if self.edge_weight is None else [self.edge_weight]
             row, col, *weight = self.group.exchange_any([source, target, *weights], owner)
-            halo, extended = Halo.of_columns(self.group, self.offsets, col)
-            self._extended[flow] = ExtendedGraph(halo, row - self.first, extended, weight[0] if weight else None, flow)
+            row, order = (row - self.first).sort(stable=True)
+            edge_index = torch.stack([row, col[order]])
+            received = weight[0][order] if weight else None
+            self._extended[flow] = ExtendedGraph.of_ids(self.group, self.offsets, edge_index, received, flow)
         return self._extended[flow]
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:

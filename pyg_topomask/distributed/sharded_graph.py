@@ -2,7 +2,9 @@ r"""A graph divided among several processes."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,13 @@ from pyg_topomask.distributed.communication import Processes, processes
 from pyg_topomask.distributed.convolution import check_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_edges
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.splitmix import splitmix
 
 __all__ = ['ShardedGraph']
-
-# Edges that are read of a file at a time.
-_BLOCK = 2**21
 
 
 class ShardedGraph(Shard):
@@ -97,8 +97,9 @@ class ShardedGraph(Shard):
             partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, for example from METIS; :obj:`None`
                 divides the nodes into equal parts in their order. (default: :obj:`None`)
             timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
-            folder (str or path, optional): Where to keep the edges that random walks need as a file, which all processes see
-                and map; :obj:`None` keeps all of them in the memory of each process. (default: :obj:`None`)
+            folder (str or path, optional): A folder on a disk that all processes see. The edges, and the table of all edges
+                that random walks need, are then in files that the processes map, and end with them. :obj:`None` keeps both in
+                the memory of each process. (default: :obj:`None`)
 
         Raises:
             ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have
@@ -164,7 +165,8 @@ class ShardedGraph(Shard):
         folder: str | PathLike[str] | None = None,
     ) -> ShardedGraph:
         r"""Creates the shards of a graph that every process has, and of its attributes. :attr:`data` contains the rows of this
-        process of all node and edge attributes, and the edges between the extended nodes. Stored walks are dropped.
+        process of all node and edge attributes, and the edges between the extended nodes. Stored walks are dropped with a
+        warning, and masks walk again.
 
         Args:
             data (torch_geometric.data.Data): One graph.
@@ -174,10 +176,17 @@ class ShardedGraph(Shard):
         if whole.num_graphs != 1:
             raise ArgumentError('data', f'a batch of {whole.num_graphs} graphs', 'one graph', verb='is')
         graph = cls.from_graph(whole.edge_index, whole.num_nodes, whole.edge_weight, partition, timeout, folder)
+        stored = [name for name in data.to_dict() if name.startswith(('grf_', 'rwgnk_'))]
+        if stored:
+            warnings.warn(
+                f'data: got stored walks ({", ".join(stored)}), which a sharded graph leaves out; masks walk anew, with their '
+                f'own num_walks, sampler and seed',
+                stacklevel=2,
+            )
         local = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
         nodes = graph.segments.position
         for name, value in data.to_dict().items():
-            if name in ('edge_index', 'adj_t', 'num_nodes', 'batch', 'ptr') or name.startswith(('grf_', 'rwgnk_')):
+            if name in ('edge_index', 'adj_t', 'num_nodes', 'batch', 'ptr', *stored):
                 continue
             if isinstance(value, Tensor) and value.dim() > 0 and data.is_edge_attr(name):
                 value = value[graph.edge_ids]
@@ -196,55 +205,65 @@ class ShardedGraph(Shard):
         group: Processes,
         folder: str | PathLike[str] | None,
     ) -> ShardedGraph:
-        r"""Sends every edge to the process of its target, block by block; all processes have as many blocks."""
-        group.check_equal('num_nodes', num_nodes)
-        group.check_equal('folder', folder)
-        offsets, new = _divide(num_nodes, partition, group)
-        received: list[list[Tensor]] = []
-        for edge_index, weight, ids in parts:
-
-            def check(edge_index: Tensor = edge_index, weight: Tensor | None = weight) -> None:
-                check_edges(edge_index, num_nodes, weight, None)
-                if weight is not None and weight.requires_grad:
-                    raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
-
-            group.together(check)
-            offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
-            source, target = (end if new is None else new[end] for end in edge_index.long())
-            owner = torch.searchsorted(offsets, target, right=True) - 1
-            tensors = [target, source, *(each for each in (weight, ids) if each is not None)]
-            group.check_equal('edge_weight', None if weight is None else weight.dtype)
-            received.append(group.exchange_any(tensors, owner))
-            has_weight, has_ids = weight is not None, ids is not None
-        columns: list[Tensor] = []
-        while received[0]:  # one after the other: there are many edges
-            columns.append(torch.cat([block.pop(0) for block in received]))
-        order = torch.argsort(columns[0], stable=True)
-        row, col, *rest = [columns.pop(0).index_select(0, order) for _ in range(len(columns))]
-        weight = rest.pop(0) if has_weight else None
-        edges = row - int(offsets[group.rank]), col, weight, rest.pop(0) if has_ids else None
-        return cls(group, offsets, edges, new, None if folder is None else Path(folder))
+        with group.reporting():
+            group.check_equal('num_nodes', num_nodes)
+            group.check_equal('folder', folder)
+            storage = Storage(None if folder is None else Path(folder))
+            offsets, new = _divide(num_nodes, partition, group)
+            received = list(_received(parts, num_nodes, offsets, new, group, storage))
+            size = int(offsets[group.rank + 1] - offsets[group.rank])
+            edges = group.together(partial(sort_by_row, received, size, storage))
+            return cls(group, offsets.to(edges[0].device), *edges, new, storage)
 
     def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        return prepare_mask(mask, self, generator)
+        with self.group.reporting():
+            return prepare_mask(mask, self, generator)
 
     def bind_mask(self, mask: Any, state: Any) -> MaskOperator:
-        return bind_mask(mask, self, state)
+        with self.group.reporting():
+            return bind_mask(mask, self, state)
 
     def convolve(self, conv: Any, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
-        return convolve(conv, x, self, **kwargs)
+        with self.group.reporting():
+            return convolve(conv, x, self, **kwargs)
 
     def check_layer(self, layer: torch.nn.Module) -> None:
         check_nodes(layer)
 
     def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
-        return attention.linear_attention(q, k, v, mask, route, self)
+        with self.group.reporting():
+            return attention.linear_attention(q, k, v, mask, route, self)
 
     def softmax_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
-        return attention.softmax_attention(q, k, v, mask, dropout, self)
+        with self.group.reporting():
+            return attention.softmax_attention(q, k, v, mask, dropout, self)
 
     def topk_attention(self, q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float) -> Tensor:
-        return attention.topk_attention(q, k, v, num, dropout, self)
+        with self.group.reporting():
+            return attention.topk_attention(q, k, v, num, dropout, self)
+
+
+def _received(
+    parts: Any, num_nodes: int, offsets: Tensor, new: Tensor | None, group: Processes, storage: Storage
+) -> Iterator[list[Tensor | None]]:
+    r"""Sends every edge to the process of its target, block by block; all processes have as many blocks. Returns the blocks
+    that this process receives: targets counted from its first node, ids of sources, weights, and numbers of edges.
+    """
+    for edge_index, weight, ids in parts:
+        group.together(partial(_check_part, edge_index, num_nodes, weight))
+        group.check_equal('edge_weight', None if weight is None else weight.dtype)
+        offsets, new = offsets.to(edge_index.device), None if new is None else new.to(edge_index.device)
+        source, target = (end if new is None else new[end] for end in edge_index.long())
+        owner = torch.searchsorted(offsets, target, right=True) - 1
+        tensors = [target - offsets[owner], source, *(each for each in (weight, ids) if each is not None)]
+        block = iter(group.together(partial(storage.keep, group.exchange_any(tensors, owner))))
+        yield [next(block), next(block), None if weight is None else next(block), None if ids is None else next(block)]
+
+
+def _check_part(edge_index: Tensor, num_nodes: int, weight: Tensor | None) -> None:
+    check_edges(edge_index, num_nodes, weight, None)
+    if weight is not None and weight.requires_grad:
+        raise ArgumentError('edge_weight', 'weights that require a gradient', 'weights that are not learned')
 
 
 class _FileParts:
@@ -259,7 +278,7 @@ class _FileParts:
                 raise ArgumentError('weight_path', f'{weight_shape[0]} weights', f'{shape[1]}, one for each edge')
         self.size = shape[1]
         share = range(self.size * group.rank // group.size, self.size * (group.rank + 1) // group.size)
-        rounds = max(1, -(-(self.size // group.size + 1) // _BLOCK))
+        rounds = count_blocks(self.size // group.size + 1)
         self.bounds = [share.start + len(share) * index // rounds for index in range(rounds + 1)]
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor | None, None]]:

@@ -2,15 +2,17 @@ r"""Random walks from the nodes of one process over a graph that several process
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.storage import blocks, blocks_of_rows
+from pyg_topomask.graph import inverse_degree
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
@@ -46,9 +48,10 @@ def _sample(graph: Shard, settings: WalkSettings, seed: int) -> ShardWalks:
     start, visited, length, load = graph.group.together(
         lambda: walks_from(nodes, graph.segments.position, transitions, settings, seed)
     )
-    halo, extended = Halo.of_columns(graph.group, graph.offsets, visited.long())
+    visited = visited.long()
+    halo = Halo.of_columns(graph.group, graph.offsets, visited)
     longest = settings.max_walk_length
-    features = WalkFeatures.from_visits(start.long() - graph.first, extended, length, load, halo.size, longest)
+    features = WalkFeatures.from_visits(start.long() - graph.first, halo.extended(visited), length, load, halo.size, longest)
     return ShardWalks(features, halo)
 
 
@@ -60,61 +63,69 @@ def shard_transitions(graph: Shard, settings: WalkSettings) -> Transitions:
 
 @torch.no_grad()
 def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
-    r"""Makes the rows of this process, as :class:`~pyg_topomask.walks.transitions.Transitions` makes all."""
-    extended, group = graph.extended(settings.flow), graph.group
+    r"""Makes the rows of this process, as :class:`~pyg_topomask.walks.transitions.Transitions` makes all, block by block."""
+    extended, group, storage = graph.extended(settings.flow), graph.group, graph.storage
     row, col = extended.row_and_col(settings.flow)
     ids = extended.halo.ids()
-    order = torch.arange(row.numel(), device=row.device) if extended.edge_weight is None else extended.edge_weight.argsort()
-    pair = row * graph.total_nodes + graph.original(ids)[col]
-    order = order[torch.argsort(pair[order], stable=True)]
-    row, col = row[order], ids[col[order]]
-    weight = extended.normalized_weight(settings.normalization, settings.flow).to(extended.weight_dtype)[order]
+    original, counts = graph.original(ids), group.gather(row.numel())
+    size, first_edge = sum(counts), sum(counts[: group.rank])
     degree = torch.bincount(row, minlength=graph.num_nodes)
-    edges_before = sum(group.gather(row.numel())[: group.rank])
     start = degree.cumsum(0) - degree
-    cumulative = None
-    if settings.transition == 'uniform':
-        factor = weight * degree[row].to(weight.dtype)
-    else:
-        size = weight.double().abs()
-        total = size.new_zeros(graph.num_nodes).index_add_(0, row, size)
-        degree = degree.masked_fill(total == 0, 0)
-        running = (size / total.masked_fill(total == 0, 1.0)[row]).cumsum(0)
-        before = torch.cat([running.new_zeros(1), running])[start[row]]
-        cumulative = row + graph.first + (running - before)
-        factor = weight.sign() * total[row].to(weight.dtype)
-    small = max(graph.total_nodes, graph.total_edges) < 2**31
-    local = torch.stack([start + edges_before, degree], dim=1).to(torch.int32 if small else torch.int64)
-    name = f'{settings.normalization}-{settings.transition}-{settings.flow}'
-    first = _whole(graph, local, f'{name}-first')
-    bits = factor.view(torch.int32) if small and factor.dtype == torch.float32 else factor.double().view(torch.int64)
-    columns = col.unsqueeze(1), first[col], bits.unsqueeze(1)
-    edges = torch.cat([column.to(bits.dtype) for column in columns], dim=1)
-    whole = None if cumulative is None else _whole(graph, cumulative, f'{name}-cumulative')
-    return Transitions(first, _whole(graph, edges, f'{name}-edges'), whole)
+    normalized = _normalized_weights(extended, settings)
+    small = max(graph.total_nodes, size) < 2**31
+    index = torch.int32 if small else torch.int64
+    bits = torch.int32 if small and extended.weight_dtype == torch.float32 else torch.int64
+    edges = storage.table('edges', (size, 4), bits, group, row.device)
+    weighted = settings.transition == 'weight'
+    cumulative = storage.table('cumulative', (size,), torch.float64, group, row.device) if weighted else None
+    local = slice(first_edge, first_edge + row.numel())
+    for nodes, block in blocks_of_rows(degree):
+        pair = row[block] * graph.total_nodes + original[col[block]]
+        order = None if extended.edge_weight is None else extended.edge_weight[block].argsort()
+        order = torch.argsort(pair, stable=True) if order is None else order[torch.argsort(pair[order], stable=True)]
+        weight, position = normalized(block)[order], row[block] - nodes.start
+        if cumulative is None:
+            factor = weight * degree[nodes].to(weight.dtype)[position]
+        else:
+            length = weight.double().abs()
+            total = length.new_zeros(nodes.stop - nodes.start).index_add_(0, position, length)
+            degree[nodes] = degree[nodes].masked_fill(total == 0, 0)
+            running = (length / total.masked_fill(total == 0, 1.0)[position]).cumsum(0)
+            before = torch.cat([running.new_zeros(1), running])[start[nodes][position] - block.start]
+            cumulative[local][block] = row[block] + graph.first + (running - before)
+            factor = weight.sign() * total[position].to(weight.dtype)
+        edges[local][block, 0] = ids[col[block]][order].to(bits)
+        edges[local][block, 3] = factor.view(bits) if bits == torch.int32 else factor.double().view(bits)
+    first = storage.table('first', (graph.total_nodes, 2), index, group, row.device)
+    first[graph.first : graph.first + graph.num_nodes] = torch.stack([start + first_edge, degree], dim=1).to(index)
+    storage.complete(first, graph.sizes, group)
+    for block in blocks(row.numel()):
+        edges[local][block, 1:3] = first[edges[local][block, 0].long()].to(bits)
+    storage.complete(edges, counts, group)
+    if cumulative is not None:
+        storage.complete(cumulative, counts, group)
+    return Transitions(first, edges, cumulative)
 
 
-def _whole(graph: Shard, rows: Tensor, name: str) -> Tensor:
-    r"""Returns the rows of all processes: a copy in memory, or a file that all processes map, to which each writes its rows."""
-    group = graph.group
-    if graph.folder is None or group.size == 1:
-        return group.concatenate(rows)
-    counts = group.gather(rows.size(0))
-    path = Path(graph.folder) / f'{name}.bin'
-    dtype, shape = rows.numpy().dtype, (sum(counts), *rows.shape[1:])
+def _normalized_weights(graph: ExtendedGraph, settings: WalkSettings) -> Callable[[slice], Tensor]:
+    r"""Returns a function that makes :meth:`~pyg_topomask.graph.Graph.normalized_weight` of some edges."""
+    row, col = graph.row_and_col(settings.flow)
+    ends = {'sym': (row, col), 'rw': (row,), None: ()}[settings.normalization]
 
-    def write() -> None:
-        begin = sum(counts[: group.rank]) * rows[:1].numel() * rows.element_size() if rows.size(0) > 0 else 0
-        with path.open('r+b') as file:
-            file.seek(begin)
-            file.write(rows.contiguous().numpy().tobytes())
+    def weight(block: slice) -> Tensor:
+        return row.new_ones(block.stop - block.start) if graph.edge_weight is None else graph.edge_weight[block]
 
-    def create() -> None:
-        if group.rank == 0:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b'')
+    def scale(end: Tensor) -> Tensor:
+        degree = torch.zeros(graph.num_nodes, dtype=torch.float64, device=end.device)
+        for block in blocks(end.numel()):
+            degree.index_add_(0, end[block], weight(block).double().abs())
+        return inverse_degree(graph.halo.gather(graph.halo.scatter(degree)), settings.normalization or '')
 
-    group.together(create)
-    group.together(write)
-    # Private pages of the file: torch warns of arrays that it must not write to.
-    return torch.from_numpy(np.memmap(path, dtype, 'c', shape=shape)) if 0 not in shape else rows.new_empty(shape)
+    scales = [scale(end) for end in ends]
+
+    def normalized(block: slice) -> Tensor:
+        factors = [each[end[block]] for each, end in zip(scales, ends, strict=True)]
+        product = weight(block).double() * math.prod(factors, start=torch.ones((), dtype=torch.float64))
+        return product.to(graph.weight_dtype)
+
+    return normalized

@@ -373,4 +373,4 @@ class ScaledMask(_ComposedMask):
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:
     if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
         given = [type(mask).__name__ for mask in masks]
-        raise ArgumentError('masks', given, f'masks, {least} or more, one after the other')
+        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments')

@@ -52,8 +52,8 @@ class SinDegreeMask(Mask):
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
         flow (str, optional): The edges that count as the degree of a node: incoming edges with
             :obj:`"source_to_target"`, outgoing edges with :obj:`"target_to_source"`, or both with :obj:`None`. On undirected
-            graphs, the first two agree, and :obj:`None` doubles the degrees. Edge weights are ignored. (default:
-            :obj:`"source_to_target"`)
+            graphs, the first two agree, and :obj:`None` doubles the degrees. Edge weights are ignored.
+            (default: :obj:`"source_to_target"`)
         degree_attr (str, optional): The node attribute with the degrees. Without it, the mask computes them. Subgraphs
             sampled by a loader need it. (default: :obj:`None`)
 

@@ -39,8 +39,8 @@ class ExplicitAttention(MessagePassing, ABC):
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
         flow (str): The direction of attention along the edges. With :obj:`"source_to_target"`, as in PyG, the target of an
-            edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target. (default:
-            :obj:`"source_to_target"`)
+            edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target.
+            (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If the heads do not divide the channels, or a size or probability is out of range.

@@ -60,8 +60,8 @@ class KMIPAttention(ExplicitAttention):
         expander_degree (int): The number of neighbors in the expander graph, even. (default: :obj:`6`)
         diversity (float): In training, the weight of a term in the loss: the squared coefficient of variation of the attention
             that the nodes of a graph receive, averaged over graphs and heads (Sec. 7.2). Every backward pass adds its gradient,
-            so your training loop must not add it. Gradient scalers and gradient accumulation do not scale it. (default:
-            :obj:`0.0`)
+            so your training loop must not add it. Gradient scalers and gradient accumulation do not scale it.
+            (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the projections. (default: :obj:`True`)

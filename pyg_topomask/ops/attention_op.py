@@ -51,11 +51,10 @@ def attention_op(
 
     Args:
         name (str): The name of the operator in :obj:`torch.ops.pyg_topomask`.
-        forward (callable): Takes the inputs. Returns the output, :obj:`[N, H, d]`, and a second tensor that the backward pass
-            reads.
+        forward (callable): Takes the inputs. Returns the output, :obj:`[N, H, d]`, and a second tensor for the backward pass.
         backward (callable): Takes the gradients of the two outputs, the outputs, the inputs, and which tensors of the mask are
-            learned, by position. Returns the gradients of :obj:`q`, :obj:`k`, :obj:`v` and these tensors, each in memory of
-            its own. The gradient of the second output is :obj:`None` if nothing depends on it.
+            learned, by position. Returns the gradients of :obj:`q`, :obj:`k`, :obj:`v` and these tensors, each in
+            separate memory. The gradient of the second output is :obj:`None` if nothing depends on it.
         second (callable): Returns the shape of the second output. (default: :obj:`[N, H]`)
     """
 

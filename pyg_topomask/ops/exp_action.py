@@ -81,9 +81,8 @@ class ExpActionStructure(PolynomialStructure):
 
 
 def chebyshev_error(tolerance: float, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
-    r"""Returns what a row counts as having no weight relative to, beside :math:`|\mathbf{M}| \mathbf{x}`, at each node for
-    :math:`\mathbf{x} \ge 0`: Chebyshev polynomials err by the tolerance and by rounding relative to the largest entry of the
-    graph.
+    r"""Returns a bound on the error of Chebyshev polynomials at each node for :math:`\mathbf{x} \ge 0`, from the tolerance and
+    rounding relative to the largest entry of the graph. Rows with a weight below this bound count as zero rows.
     """
     error = max(1.0, tolerance / (16 * torch.finfo(x.dtype).eps))
     index = graph.view(-1, *[1] * (x.dim() - 1)).expand_as(x)

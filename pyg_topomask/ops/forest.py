@@ -1,4 +1,4 @@
-r"""Forests: their roots, and a contraction in logarithmically many rounds, which every product over trees follows."""
+r"""Rooted forests, and their contraction in logarithmically many rounds, on which all products over trees are based."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from pyg_topomask.sparse_pattern import stable_argsort
 
 Indices = NDArray[np.int64]
 
-# Nodes of a cycle that an error message names.
+# The largest number of nodes of a cycle in an error message.
 _NAMED = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    r"""A rooted forest and its contraction by rake and compress: each round takes away all leaves, and of the nodes with one
-    child many that are not neighbors, whose child is then joined to their parent. A path of :math:`N` nodes, or any other
-    tree, is down to its root after :math:`O(\log N)` rounds. All arrays have shape :obj:`[N]`.
+    r"""A rooted forest and its contraction by rake and compress. Each round removes all leaves, and many nonadjacent nodes
+    with one child, whose child is then connected to their parent. Any tree of :math:`N` nodes, including a path, is reduced to
+    its root after :math:`O(\log N)` rounds. All arrays have shape :obj:`[N]`.
 
     Args:
-        parent (numpy.ndarray): The parent of each node; of a root, itself.
-        up (numpy.ndarray): The parent when the node is taken away; of a root, itself.
-        down (numpy.ndarray): The only child then; of nodes that are leaves then, and of roots, the node itself.
-        round (numpy.ndarray): The round in which the node is taken away; of a root, a later one than of its tree.
+        parent (numpy.ndarray): The parent of each node; for a root, the root itself.
+        up (numpy.ndarray): The parent when the node is removed; for a root, the root itself.
+        down (numpy.ndarray): The only child when the node is removed; for leaves and roots, the node itself.
+        round (numpy.ndarray): The round that removes the node; for a root, a later round than for the rest of its tree.
     """
 
     parent: Indices
@@ -45,17 +45,16 @@ class Forest:
     def from_edges(cls, edge_index: Tensor, num_nodes: int, root: Indices | None = None) -> Forest:
         r"""Roots and contracts the forest of the given edges, :obj:`[2, E]`, on the CPU.
 
-        Edges are taken as undirected, once for each pair of nodes: an edge may be given in one direction, in both, or several
-        times. Self-loops are left out.
+        Edges are undirected and unique: an edge may be given in one direction, in both, or several times. Self-loops are
+        ignored.
 
         Args:
             edge_index (torch.Tensor): The edge indices.
             num_nodes (int): The number of nodes.
-            root (numpy.ndarray, optional): A node of each tree to root it in. (default: :obj:`None`, nodes from which another
-                node of the tree is as many hops away as any two are)
+            root (numpy.ndarray, optional): The root of each tree. (default: :obj:`None`, an end of a longest path)
 
         Raises:
-            ValueError: If there is a cycle; the message names its nodes.
+            ValueError: If there is a cycle. The message lists its nodes.
 
         Example:
             >>> Forest.from_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes=4).parent
@@ -73,7 +72,7 @@ class Forest:
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)
             first[tree] = np.arange(num_nodes)
-            # The last node that a search by breadth reaches in a tree is the end of one of its longest paths.
+            # The last node of a breadth-first search in a tree is an end of a longest path.
             order, _ = _search(matrix, first)
             root = np.empty(num_trees, dtype=np.int64)
             root[tree[order]] = order
@@ -96,7 +95,7 @@ class Forest:
 
     @cached_property
     def diameter(self) -> int:
-        r"""The largest number of hops between nodes of a tree, where the roots are those that :meth:`from_edges` chooses."""
+        r"""The largest number of hops between nodes of a tree, if :meth:`from_edges` has chosen the roots."""
         return int(self.depth.max(initial=0))
 
     @cached_property
@@ -109,9 +108,8 @@ class Forest:
 
     @cached_property
     def schedule(self) -> tuple[Indices, Indices, Indices, Indices, Indices]:
-        r"""The nodes in the order in which they are taken away; :attr:`parent`, :attr:`up` and :attr:`down` of each, as
-        positions in this order; and the bounds of each round in it, :obj:`[rounds, 3]`: the first node, the first leaf, the
-        end. Roots come last.
+        r"""The nodes in the order of removal; :attr:`parent`, :attr:`up` and :attr:`down` of each node, as positions in this
+        order; and the bounds of each round, :obj:`[rounds, 3]`: the first node, the first leaf, the end. Roots come last.
         """
         num_rounds = int(self.round[~self.root].max(initial=-1)) + 1
         key = 2 * self.round + (self.down == np.arange(self.num_nodes))
@@ -129,8 +127,8 @@ class Forest:
         return [order[first:end] for first, _, end in bounds.tolist()]
 
     def distance(self, length: NDArray[Any]) -> NDArray[Any]:
-        r"""Returns the distance between each node and the root of its tree, for the length of each node's edge to its parent;
-        that of roots must be 0.
+        r"""Returns the distance between each node and the root of its tree, given the length of each node's edge to its parent,
+        which must be 0 for roots.
         """
         span, distance = length.copy(), np.zeros_like(length)
         node = np.arange(self.num_nodes)
@@ -142,7 +140,7 @@ class Forest:
         return distance
 
     def lengths(self, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        r"""Returns the length of each node's edge to its parent, the least where several are given; 0 for roots.
+        r"""Returns the length of each node's edge to its parent, the smallest one of parallel edges; 0 for roots.
 
         Args:
             edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
@@ -163,7 +161,7 @@ class Forest:
         def distance(forest: Forest) -> NDArray[Any]:
             return forest.distance(forest.lengths(edge_index, edge_weight).detach().double().cpu().numpy())
 
-        # The node that is farthest from any other is the end of a longest path.
+        # The farthest node from any node is an end of a longest path.
         order = np.argsort(distance(self))
         end = np.empty(self.num_nodes, dtype=np.int64)
         end[self.tree[order]] = order
@@ -171,28 +169,29 @@ class Forest:
 
     @cached_property
     def histograms(self) -> Histograms:
-        r"""Histograms of distances, by which functions of the distance are multiplied."""
+        r"""Histograms of distances, for products with functions of the distance."""
         return Histograms.of(self)
 
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    r"""Histograms whose products with a function of the distance add up to those between all nodes of a forest.
+    r"""Histograms whose products with a function of the distance sum up to the products over all pairs of nodes of a forest.
 
-    The contraction of a :class:`Forest` is a hierarchy of separators, as centroids are, but with rounds for depth: the nodes
-    that are taken away before a node :math:`v` and are joined to it by such nodes make up a subtree :math:`C_v`, which hangs
-    by :math:`v` from a node :math:`u` taken away later, with :math:`C_v \subset C_u`. Two nodes are both in :math:`C_v` for
-    some lowest :math:`v`, which is on the path between them, and for those above. So a sum over pairs of nodes is the sum over
-    all :math:`v` of the pairs in :math:`C_v`, with distances through :math:`v`, minus that of the same pairs, with distances
-    through :math:`u`. Each of these sums needs the number of nodes at every distance alone.
+    The contraction of a :class:`Forest` is a hierarchy of separators, like centroids. Its depth is the number of rounds. The
+    nodes removed before a node :math:`v` and connected to it through such nodes form a subtree :math:`C_v`. Through :math:`v`,
+    this subtree is attached to a node :math:`u` that is removed later, with :math:`C_v \subset C_u`. For any two nodes, there
+    is a lowest :math:`v` with both nodes in :math:`C_v`. It is on the path between them, and all higher subtrees contain both
+    nodes too. A sum over pairs of nodes is therefore a sum over all :math:`v`: the pairs in :math:`C_v` with distances through
+    :math:`v`, minus the same pairs with distances through :math:`u`. Each of these sums needs only the number of nodes at every
+    distance.
 
-    Histograms are grouped by width, rounded up to a power of two; those of one width follow each other.
+    Histograms are grouped by width, rounded up to a power of two.
 
     Args:
         member (numpy.ndarray): The node of each entry, :obj:`[P]`, by group.
-        slot (numpy.ndarray): Where it counts among the histograms of its group, :obj:`[P]`.
+        slot (numpy.ndarray): Its slot in the histograms of its group, :obj:`[P]`.
         sign (numpy.ndarray): Whether each histogram is added or subtracted, :obj:`[Q]`.
-        groups (numpy.ndarray): Of each group the width, the end of its histograms and the end of its entries, :obj:`[G, 3]`.
+        groups (numpy.ndarray): The width, the end of the histograms and the end of the entries of each group, :obj:`[G, 3]`.
     """
 
     member: NDArray[np.int32]
@@ -253,16 +252,16 @@ def _inverse(order: Indices) -> Indices:
 
 
 def _undirected(edge_index: Tensor, num_nodes: int) -> Any:
-    r"""Returns a symmetric matrix with entries at the pairs of nodes with an edge, once for each."""
+    r"""Returns a symmetric matrix with one entry for each connected pair of nodes."""
     source, target = edge_index[:, edge_index[0] != edge_index[1]].long().cpu().numpy()
     ends = np.concatenate([source, target]), np.concatenate([target, source])
     return csr_array((np.ones(2 * len(source)), ends), shape=(num_nodes, num_nodes))
 
 
 def _search(matrix: Any, root: Indices) -> tuple[Indices, Indices]:
-    r"""Searches all trees by breadth, and returns the order in which nodes are reached and their parents."""
+    r"""Returns the nodes of all trees in breadth-first order, and their parents."""
     num_nodes = matrix.shape[0]
-    # One more node above all roots: one search serves all trees.
+    # One more node above all roots, so that one search covers all trees.
     columns = np.concatenate([matrix.indices, root])
     pointers = np.append(matrix.indptr, len(columns))
     joined = csr_array((np.ones(len(columns)), columns, pointers), shape=(num_nodes + 1, num_nodes + 1))
@@ -273,7 +272,7 @@ def _search(matrix: Any, root: Indices) -> tuple[Indices, Indices]:
 
 
 def _cycle(matrix: Any, tree: Indices) -> str:
-    r"""Returns the nodes of a cycle, in its order."""
+    r"""Returns the nodes of a cycle, in order."""
     root = np.unique(tree, return_index=True)[1]
     parent = _search(matrix, root)[1]
     source, target = matrix.nonzero()
@@ -294,7 +293,7 @@ def _cycle(matrix: Any, tree: Indices) -> str:
 
 
 def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
-    r"""Takes leaves and nodes with one child away until roots are left, and returns :obj:`up`, :obj:`down`, :obj:`round`."""
+    r"""Removes leaves and nodes with one child until only roots are left, and returns :obj:`up`, :obj:`down`, :obj:`round`."""
     num_nodes = len(parent)
     node = np.arange(num_nodes)
     up, down, taken, child = parent.copy(), node.copy(), np.zeros(num_nodes, dtype=np.int64), node.copy()
@@ -304,7 +303,7 @@ def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
         count = np.bincount(above, minlength=num_nodes)
         child[above] = active
         leaf, below = count[active] == 0, child[active]
-        # Of neighbors that could go, the one with the least random number: some third of a long path.
+        # Of adjacent candidates, the one with the smallest random number: about a third of a long path.
         could = (count[active] == 1) & (count[below] > 0)
         rank = np.full(num_nodes, np.iinfo(np.int64).max)
         rank[active[could]] = splitmix(torch.from_numpy(active[could] + now * num_nodes)).numpy()

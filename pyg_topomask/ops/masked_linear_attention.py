@@ -76,8 +76,8 @@ def masked_linear_attention(
             :obj:`"products"`.
             (default: :obj:`"auto"`)
         rows (torch.Tensor, optional): Compute only the outputs of these nodes, :obj:`[R]`; :obj:`q` then contains only their
-            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`. (default:
-            :obj:`None`, all nodes)
+            queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`.
+            (default: :obj:`None`, all nodes)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d]`, or :obj:`[R, H, d]`, in the data type of :obj:`v`.
@@ -148,7 +148,7 @@ def masked_linear_attention(
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route of :func:`masked_linear_attention` for a mask, by counting multiplications.
+    r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
 
     On a CPU, masks whose blocks are combinations of prepared blocks use the blocks route if these have at most :obj:`2**26`
     numbers and take less time than the other routes, including the preparation. Next, sparse masks use the edges route if it

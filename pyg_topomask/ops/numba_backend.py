@@ -1,4 +1,4 @@
-r"""Machine code by Numba: the choice between it and tensors, and its threads."""
+r"""The choice between compiled code with Numba and tensor operations, and threads of compiled code."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ALONE, _SHARES = 2**22, 4
 
 
 def uses_numba(backend: str, device: torch.device) -> bool:
-    r"""Returns whether machine code serves: for :obj:`"auto"` on a CPU where Numba works.
+    r"""Returns whether to use compiled code; for :obj:`"auto"`, on a CPU if Numba works.
 
     Args:
         backend (str): :obj:`"auto"`, :obj:`"torch"` or :obj:`"numba"`.
-        device (torch.device): Where to compute.
+        device (torch.device): The device.
 
     Raises:
-        ValueError: If the backend is unknown or does not serve the device.
-        ImportError: If :obj:`backend="numba"` and Numba is not installed, or not made for the NumPy that is.
+        ValueError: If the backend is unknown or does not support the device.
+        ImportError: If :obj:`backend="numba"` and Numba is not installed, or incompatible with the installed NumPy.
     """
     check_choice(BACKENDS, backend=backend)
     if backend == 'numba' and device.type != 'cpu':

@@ -9,7 +9,7 @@ _FACTORS = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)
 
 
 def splitmix(x: Tensor) -> Tensor:
-    r"""Scrambles 64-bit integers (splitmix64): the results for 0, 1, 2, ... pass for random bits."""
+    r"""Hashes 64-bit integers (splitmix64). The results for 0, 1, 2, ... are pseudorandom bits."""
     x = x + _GOLDEN
     for shift, factor in zip((30, 27), _FACTORS, strict=True):
         x = x.bitwise_xor_(_shift(x, shift)).mul_(factor)
@@ -17,5 +17,5 @@ def splitmix(x: Tensor) -> Tensor:
 
 
 def _shift(x: Tensor, bits: int) -> Tensor:
-    r"""A logical shift to the right: torch's own repeats the sign."""
+    r"""A logical right shift. The shift of torch repeats the sign."""
     return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)

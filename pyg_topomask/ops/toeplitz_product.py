@@ -1,4 +1,4 @@
-r"""Products with d-level block-Toeplitz matrices: by fast Fourier transforms, or as they stand where few offsets count."""
+r"""Products with d-level block-Toeplitz matrices, by fast Fourier transforms, or directly for few offsets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 
 from pyg_topomask.structures import MaskStructure
 
-# Numbers transformed at a time on a CPU: a block of them stays in cache.
+# The number of values to transform at a time on a CPU, so that a block stays in cache.
 _BLOCK = 300_000
-# Offsets that are not zero, up to which their sum is formed as it stands on a CPU, and the data types that this is faster in.
+# The largest number of nonzero offsets for direct sums on a CPU, and the data types in which these are faster.
 _DIRECT, _DIRECT_TYPES = 128, (torch.float32,)
 
 
@@ -26,8 +26,8 @@ class ToeplitzStructure(MaskStructure):
 
     Tensors: a table of :math:`\xi` per head, the entry of the concatenated grids that holds each node, :obj:`[N]`, and for each
     shape of grid the nodes of its grids, :obj:`[graphs, *shape]`. The table holds offsets from :math:`-w` to :math:`w` in each
-    dimension, :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or distances, :obj:`[H, w + 1]`. What lies beyond takes the last entry,
-    or is zero.
+    dimension, :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or distances, :obj:`[H, w + 1]`. Entries beyond are the last entry,
+    or zero.
     """
 
     kind: str
@@ -45,22 +45,22 @@ class ToeplitzStructure(MaskStructure):
         return ToeplitzStructure(self.kind, self.beyond, self.periodic, not self.transposed), tuple(tensors)
 
     def transform_sizes(self, table: Tensor, shape: Sequence[int]) -> list[int]:
-        r"""Returns the size of the Fourier transform along each dimension of a grid: that of the grid where it is periodic,
-        else with room for all offsets that are not zero.
+        r"""Returns the size of the Fourier transform along each dimension of a grid: the size of a periodic grid, and otherwise
+        a size with room for all nonzero offsets.
         """
         if self.periodic:
             return list(shape)
         return _with_room(shape, self._reach(table, shape))
 
     def _reach(self, table: Tensor, shape: Sequence[int]) -> list[int]:
-        r"""Returns the largest offset along each dimension of a grid that is not zero."""
+        r"""Returns the largest nonzero offset along each dimension of a grid."""
         windows = [size // 2 for size in table.shape[1:]] if self.kind == 'offset' else [table.size(1) - 1] * len(shape)
         return [
             size - 1 if self.beyond == 'clip' else min(size - 1, radius) for size, radius in zip(shape, windows, strict=True)
         ]
 
     def _direct(self, table: Tensor, shape: Sequence[int]) -> list[int] | None:
-        r"""Returns :meth:`_reach` where a sum over all offsets is faster than transforms."""
+        r"""Returns :meth:`_reach` if a sum over all offsets is faster than transforms."""
         if self.periodic or len(shape) > 3 or table.dtype not in _DIRECT_TYPES or table.device.type != 'cpu':
             return None
         reach = self._reach(table, shape)
@@ -73,7 +73,7 @@ class ToeplitzStructure(MaskStructure):
         if not grids:  # a batch without graphs
             return torch.zeros_like(x)
         for nodes in grids:
-            # Grids of one shape alone lie in the order of the nodes.
+            # If all grids have the same shape, they are in the order of the nodes.
             rows = work if len(grids) == 1 else work.index_select(0, nodes.flatten())
             grid = rows.reshape(*nodes.shape, *x.shape[1:])
             reach = self._direct(table, nodes.shape[1:])
@@ -106,13 +106,13 @@ class ToeplitzStructure(MaskStructure):
         return table
 
     def _padded(self, table: Tensor, ends: Sequence[int]) -> Tensor:
-        # The last entries serve all that lies beyond.
+        # The last entries also apply beyond the window.
         return F.pad(table, ends) if self.beyond == 'zero' else table
 
 
 class _Convolution(torch.autograd.Function):
     r"""Circular convolution of kernels :obj:`[H or 1, *sizes]` with grids :obj:`[graphs, *shape, H, c]` padded by zeros, or,
-    if :obj:`flip`, with the kernels reversed. Nothing but its inputs is kept for the backward pass.
+    if :obj:`flip`, with the kernels reversed. Only the inputs are kept for the backward pass.
     """
 
     @staticmethod
@@ -153,12 +153,12 @@ class _Sum(torch.autograd.Function):
         heads, columns = grid.shape[-2:]
         if grid.numel() == 0:
             return grid.clone()
-        # Torch adds up by the offset of the neighbor from the node, where the mask has that of the node.
+        # Torch sums by the offset of the neighbor from the node, which is the negative offset of the mask.
         kernel = kernel if flip else kernel.flip(tuple(range(1, kernel.dim())))
         kernel = kernel.expand(heads, *kernel.shape[1:]).repeat_interleave(columns, 0).unsqueeze(1)
-        # Heads and columns are channels, next to each other in memory as they are for the nodes.
+        # Heads and columns are channels, contiguous in memory as for the nodes.
         channels = grid.flatten(-2).movedim(-1, 1)
-        if kernel.dim() == 3:  # in one dimension torch is slower than in two
+        if kernel.dim() == 3:  # torch is slower in one dimension than in two
             kernel, channels = kernel.unsqueeze(2), channels.unsqueeze(2)
         convolve = F.conv2d if kernel.dim() == 4 else F.conv3d
         padding = [size // 2 for size in kernel.shape[2:]]
@@ -187,7 +187,7 @@ class _Sum(torch.autograd.Function):
 
 
 def _with_room(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
-    r"""Returns the sizes of transforms in which offsets up to :obj:`reach` do not meet around the ends of a grid."""
+    r"""Returns the sizes of transforms in which offsets up to :obj:`reach` do not wrap around."""
     return [next_fast_len(size + radius, real=True) for size, radius in zip(shape, reach, strict=True)]
 
 
@@ -197,7 +197,7 @@ def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
 
 
 def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor:
-    r"""Transforms back; a kernel that all heads share has the sum of their gradients."""
+    r"""Transforms back. The gradient of a shared kernel is the sum over heads."""
     spectrum = spectrum.sum(0, keepdim=True) if kernel.size(0) == 1 else spectrum
     correlation: Tensor = torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
     return correlation
@@ -209,7 +209,7 @@ def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:
 
 
 def _blocks(grid: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, ...]]:
-    r"""Cuts grids :obj:`[graphs, *shape, H, c]` by graphs, and these by columns, so that a transform stays in cache."""
+    r"""Splits grids :obj:`[graphs, *shape, H, c]` by graphs and columns, so that a transform stays in cache."""
     numbers = grid.size(-2) * math.prod(sizes)
     return [_chunks(row, -1, numbers) for row in _chunks(grid, 0, numbers * grid.size(-1))]
 
@@ -219,14 +219,14 @@ def _join(rows: Iterable[list[Tensor]]) -> Tensor:
 
 
 def _chunks(x: Tensor, axis: int, numbers: int) -> tuple[Tensor, ...]:
-    r"""Cuts a dimension whose every index makes the given number of numbers, on a CPU."""
+    r"""Splits a dimension on a CPU, given the number of values per index."""
     total = x.size(axis) * numbers if x.device.type == 'cpu' else 1
     return x.chunk(min(-(-total // _BLOCK), x.size(axis)), axis) if total > _BLOCK else (x,)
 
 
 def _spectrum(block: Tensor, sizes: Sequence[int]) -> Tensor:
     r"""Transforms grids :obj:`[graphs, *shape, H, c]` to :obj:`[graphs, H, c, *frequencies]`."""
-    # Dimension by dimension: rows that are all padding are never transformed.
+    # One dimension at a time, so that rows of padding are never transformed.
     out: Tensor = torch.fft.rfft(block.movedim((-2, -1), (1, 2)).contiguous(), n=sizes[-1])
     for axis in range(-2, -len(sizes) - 1, -1):
         out = torch.fft.fft(out, n=sizes[axis], dim=axis)
@@ -234,7 +234,7 @@ def _spectrum(block: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def _inverse(spectrum: Tensor, sizes: Sequence[int], shape: Sequence[int]) -> Tensor:
-    r"""Transforms back, and leaves out the padding."""
+    r"""Transforms back, and removes the padding."""
     out: Tensor = spectrum
     for axis in range(-len(sizes), -1):
         out = torch.fft.ifft(out, dim=axis).narrow(axis, 0, shape[axis])
@@ -243,8 +243,8 @@ def _inverse(spectrum: Tensor, sizes: Sequence[int], shape: Sequence[int]) -> Te
 
 
 def _noise(kernel: Tensor, grid: Tensor) -> Tensor:
-    r"""Bounds the rounding error of a convolution: it spreads over the transform, and stands out by less than the largest
-    entries. Takes grids :obj:`[graphs, *shape, H, c]` and returns :obj:`[graphs, 1, ..., H, c]`.
+    r"""Returns a bound on the rounding error of a convolution, which spreads over the whole transform. Takes grids
+    :obj:`[graphs, *shape, H, c]` and returns :obj:`[graphs, 1, ..., H, c]`.
     """
     axes, entries = tuple(range(1, grid.dim() - 2)), kernel.flatten(1).unsqueeze(-1)
     norm: Tensor = torch.linalg.vector_norm(grid, dim=axes, keepdim=True)
@@ -253,6 +253,6 @@ def _noise(kernel: Tensor, grid: Tensor) -> Tensor:
 
 
 def _offsets(size: int, device: torch.device) -> Tensor:
-    r"""The offset that each position of a transform stands for, from :math:`-\lfloor n / 2 \rfloor`."""
+    r"""The offset of each position of a transform, from :math:`-\lfloor n / 2 \rfloor`."""
     half = size // 2
     return (torch.arange(size, device=device) + half) % size - half

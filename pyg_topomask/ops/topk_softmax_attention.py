@@ -1,4 +1,4 @@
-r"""Softmax attention over pairs of nodes that each head chooses for itself."""
+r"""Softmax attention over separate pairs of nodes in each head."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
 
 def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
-    r"""Returns the pairs that a search of the same number of keys for each query has found, as a sparse matrix of :math:`NH`
-    rows and columns: head :math:`h` of node :math:`i` is row :math:`iH + h`. No pair needs sorting or counting; what fills
-    the slots beyond a graph has the value 0.
+    r"""Returns the pairs of a search with the same number of keys per query as a sparse matrix with :math:`NH` rows and
+    columns. Head :math:`h` of node :math:`i` is row :math:`iH + h`. This needs no sorting or counting. Invalid slots have the
+    value 0.
 
     Args:
-        index (torch.Tensor): The node of each slot, distinct among valid ones of a row, :obj:`[N, H, K]`.
-        valid (torch.Tensor): Whether there is one, :obj:`[N, H, K]`.
+        index (torch.Tensor): The node of each slot, distinct within the valid slots of a row, :obj:`[N, H, K]`.
+        valid (torch.Tensor): Whether the slot is valid, :obj:`[N, H, K]`.
     """
     num_nodes, heads, slots = index.shape
     size = num_nodes * heads
@@ -33,19 +33,19 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
-    r"""Returns the distinct ones of any pairs of heads of nodes as a sparse matrix of :obj:`size` rows and columns.
+    r"""Returns the distinct pairs as a sparse matrix with :obj:`size` rows and columns.
 
     Args:
         row (torch.Tensor): Rows, :obj:`[nnz]`.
         col (torch.Tensor): Columns, :obj:`[nnz]`.
-        size (int): The number of nodes times that of heads.
+        size (int): The number of nodes times the number of heads.
     """
     pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 
 
 def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    r"""Softmax attention of each head over its own pairs, from `"Bringing k-MIP Attention to Graph Transformers"` (Eq. 4.2,
+    r"""Softmax attention of each head over separate pairs, from `"Bringing k-MIP Attention to Graph Transformers"` (Eq. 4.2,
     4.4, 4.5):
 
     .. math::
@@ -53,8 +53,7 @@ def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: flo
         a_{ij} = \frac{\exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j' \in K_i}
         \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
-    in the time and memory of the number of pairs, whatever the sizes of keys and values. Scores and sums are in float32 or
-    better, also under autocast.
+    with time and memory linear in the number of pairs. Scores and sums are at least in float32, also under autocast.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.

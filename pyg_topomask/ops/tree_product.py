@@ -15,9 +15,9 @@ from pyg_topomask.structures import MaskStructure
 
 METHODS = ('auto', 'rings', 'fft')
 
-# An entry of the histograms takes as long as this many nodes in a ring.
+# The cost of an entry of the histograms, in nodes of a ring.
 _ENTRY_COST = 5
-# With so few rings the histograms, of which each node enters several, do not pay off.
+# Up to this number of rings, histograms do not pay off, because each node is in several histograms.
 _FEW_RINGS = 16
 
 
@@ -44,12 +44,12 @@ class TreeExpStructure(MaskStructure):
 
 
 def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
-    r"""Returns how to multiply by :math:`\exp(a \, \mathrm{dist} + b)`, and the tensors behind :math:`a`, :math:`b` and the
-    lengths: the contraction, round by round.
+    r"""Returns the structure of products with :math:`\exp(a \, \mathrm{dist} + b)`, and its tensors after :math:`a`, :math:`b`
+    and the lengths: the contraction, round by round.
 
     Args:
         forest (Forest): The forest.
-        device (torch.device): Where to multiply.
+        device (torch.device): The device of the tensors.
     """
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
@@ -151,7 +151,7 @@ class TreeDistanceStructure(MaskStructure):
             for parity in (0, 1):
                 bound[:, parity::2] = bound[:, parity::2].cumsum(1)
             return _sum_rings(bound.flip(1), constant.abs(), exact, tree, plan[0]).to(x.dtype)
-        # What the Fourier transforms leave is relative to the largest sums, though to the rounding of float64.
+        # The error of Fourier transforms is relative to the largest sums, with the rounding of float64.
         f = f.abs()
         noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(exact, tree)
         return (_convolve(f, exact, plan).clamp_(min=0.0) + noise).to(x.dtype)
@@ -161,15 +161,15 @@ class TreeDistanceStructure(MaskStructure):
 
 
 def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> str:
-    r"""Returns the method that multiplies by functions of the distance, by counting what each has to add.
+    r"""Returns the method for products with functions of the distance, by counting additions.
 
     Args:
         forest (Forest): The forest.
         max_distance (int): The distance :math:`L` beyond which the function is constant.
-        method (str): The method asked for. (default: :obj:`"auto"`)
+        method (str): The requested method. (default: :obj:`"auto"`)
 
     Returns:
-        str: :obj:`"rings"` (the nodes at each distance from all nodes, one distance after the other) or :obj:`"fft"`
+        str: :obj:`"rings"` (the nodes at each distance from all nodes, one distance at a time) or :obj:`"fft"`
         (histograms of distances from separators of the tree, whose products are convolutions).
     """
     check_choice(METHODS, method=method)
@@ -182,11 +182,11 @@ def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> st
 
 
 def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
-    r"""Returns how to multiply by a function of the distance, and the tensors behind those of the function.
+    r"""Returns the structure of products with a function of the distance, and its tensors after those of the function.
 
     Args:
         forest (Forest): The forest.
-        device (torch.device): Where to multiply.
+        device (torch.device): The device of the tensors.
         method (str): :obj:`"rings"` or :obj:`"fft"`.
     """
     tree = torch.from_numpy(forest.tree).to(device)
@@ -230,7 +230,7 @@ def _multiply(x: Tensor, f: Tensor, method: str, tree: Tensor, plan: Sequence[Te
 
 
 def _tree_sum(x: Tensor, tree: Tensor) -> Tensor:
-    # In float64: these sums run over whole trees, one row after the other.
+    # In float64, because these sums run sequentially over whole trees.
     sums = torch.zeros_like(x, dtype=torch.float64).index_add_(0, tree, x.double())
     return sums.to(x.dtype).index_select(0, tree)
 
@@ -299,7 +299,7 @@ def _histograms(
 
 
 def _convolve(f: Tensor, x: Tensor, plan: Sequence[Tensor]) -> Tensor:
-    # In float64, too: what one histogram adds another subtracts.
+    # In float64 too, because histograms are added and subtracted.
     product = torch.zeros_like(x, dtype=torch.float64)
     for width, member, slot, sign, (transform,) in _histograms([x], plan):
         distance = torch.arange(2 * width, device=f.device).clamp_(max=f.size(1) - 1)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.files import write_atomically
+from pyg_topomask.files import new_file, write_atomically
 from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import is_recommendation, load_config
@@ -125,7 +125,7 @@ def serve(
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
     if out is not None and not user_ids:
         raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users', verb='is')
-    out = None if out is None else _file_path('out', out)
+    out = None if out is None else new_file('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
@@ -142,15 +142,7 @@ def serve(
             write_atomically(out, buffer.getvalue().encode())
 
 
-def _file_path(name: str, path: str | Path) -> Path:
-    # Replace the target of a link, not the link.
-    resolved = Path(path).resolve()
-    if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
-        raise ArgumentError(name, repr(str(path)), 'names of files in folders that exist')
-    return resolved
-
-
 def _embeddings_path(path: str | Path) -> Path:
     if Path(path).suffix != '.npz':
         raise ArgumentError('embeddings', repr(str(path)), 'names that end in .npz')
-    return _file_path('embeddings', path)
+    return new_file('embeddings', path)

@@ -24,8 +24,8 @@ class KNNGraph(BaseTransform):
     :func:`~pyg_topomask.ops.knn_graph`. :class:`torch_geometric.transforms.ToUndirected` adds the opposite directions.
 
     Args:
-        k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others. (default:
-        :obj:`6`)
+        k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others.
+            (default: :obj:`6`)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
         flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
             from the node to its neighbors. (default: :obj:`"source_to_target"`)

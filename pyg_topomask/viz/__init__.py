@@ -1,4 +1,4 @@
-r"""Pictures of masks and of attention. They need Matplotlib, the extra :obj:`viz`."""
+r"""Pictures of masks and of attention, and a page on which to look at masks. They need the extra :obj:`viz`."""
 
 from pyg_topomask.viz.attention import (
     plot_attention_degrees,
@@ -6,11 +6,13 @@ from pyg_topomask.viz.attention import (
     plot_cumulative_attention,
     plot_distance_to_full_attention,
 )
+from pyg_topomask.viz.explore import explore
 from pyg_topomask.viz.inspection import plot_inspection
 from pyg_topomask.viz.mask import plot_mask
 from pyg_topomask.viz.mask_rows import plot_mask_rows
 
 __all__ = [
+    'explore',
     'plot_attention_degrees',
     'plot_attention_graphs',
     'plot_cumulative_attention',

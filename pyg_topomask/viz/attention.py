@@ -12,6 +12,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics.attention import attention_degrees
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.layout import in_the_plane
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +58,7 @@ def plot_attention_graphs(
     check_whole(1, max_edges=max_edges)
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]
-    place = _in_the_plane(pos)
+    place = in_the_plane(pos)
     above = 0 if edge_index is None else 1
     rows, columns = above + len(attention), max(alpha.size(1) for _, alpha in attention)
     figure = new_figure(2.2 * columns + 1, 2.2 * rows)
@@ -103,18 +104,6 @@ def _draw_edges(axis: Any, place: Tensor, edge_index: Tensor, opacity: Tensor, m
     axis.add_collection(
         LineCollection(list(ends.numpy()), colors='black', alpha=opacity[chosen].cpu().double().numpy(), linewidths=0.6)
     )
-
-
-def _in_the_plane(pos: Tensor) -> Tensor:
-    pos = pos.detach().double().cpu()
-    if pos.size(1) == 1:
-        return torch.cat([pos, torch.zeros_like(pos)], dim=1)
-    if pos.size(1) == 2 or pos.size(0) == 0:
-        return pos[:, :2]
-    centered = pos - pos.mean(0)
-    _, _, axes = torch.linalg.svd(centered, full_matrices=False)
-    plane = centered @ axes[:2].t()
-    return torch.nn.functional.pad(plane, (0, 2 - plane.size(1)))
 
 
 def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:

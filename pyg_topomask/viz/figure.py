@@ -2,7 +2,7 @@ r"""Creation of figures."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,3 +24,13 @@ def new_figure(width: float, height: float) -> Figure:
         raise ImportError('pictures need Matplotlib: install pyg_topomask with its extra [viz]') from error
     # Not with pyplot, which would keep the figure and select a GUI backend.
     return Figure(figsize=(width, height), layout='constrained')
+
+
+def color_scale(largest: float, signed: bool) -> dict[str, Any]:
+    r"""Returns the colours of entries, as arguments of Matplotlib: dark is large, and red is negative.
+
+    Args:
+        largest (float): The largest absolute entry that has a colour of its own.
+        signed (bool): Whether there are negative entries.
+    """
+    return {'cmap': 'RdBu' if signed else 'YlGnBu', 'vmin': -largest if signed else 0.0, 'vmax': largest}

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import breadth_first_order
-from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
@@ -22,10 +20,10 @@ from pyg_topomask.diagnostics import (
     measured_entries,
     sparsity_bound,
 )
-from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.figure import color_scale, new_figure
+from pyg_topomask.viz.neighborhood import neighborhood
 from pyg_topomask.walks.samplers import SAMPLERS
 
 if TYPE_CHECKING:
@@ -35,37 +33,6 @@ __all__ = ['plot_inspection']
 
 # The probability that a plotted bound is exceeded.
 _DELTA = 0.05
-
-
-def neighborhood(graph: Graph, node: int | None = None, size: int = 100) -> Tensor:
-    r"""Returns the nodes nearest to a node, the node itself first, in the order of a breadth-first search along the edges in
-    either direction.
-
-    Args:
-        graph (Graph): The graphs.
-        node (int, optional): The node. (default: :obj:`None`, the first one of the largest degree)
-        size (int): The number of nodes, or all that can be reached if there are fewer. (default: :obj:`100`)
-
-    Returns:
-        torch.Tensor: :obj:`[at most size]`.
-
-    Raises:
-        ValueError: If there is no such node.
-
-    Example:
-        >>> neighborhood(Graph.from_tensors(torch.tensor([[0, 1], [1, 2]]), num_nodes=4), node=2)
-        tensor([2, 1, 0])
-    """
-    row, col = graph.edge_index.long().cpu().numpy()
-    if graph.num_nodes == 0:
-        raise ArgumentError('graph', 'a graph without nodes', 'graphs with nodes')
-    if node is None:
-        node = int(torch.bincount(graph.edge_index.flatten().long(), minlength=graph.num_nodes).argmax())
-    check_whole(0, graph.num_nodes - 1, node=node)
-    check_whole(1, size=size)
-    adjacency = coo_matrix(([1.0] * len(row), (row, col)), shape=(graph.num_nodes,) * 2)
-    order = breadth_first_order(adjacency.tocsr(), node, directed=False, return_predecessors=False)
-    return torch.from_numpy(order[:size].copy()).long()
 
 
 def plot_inspection(
@@ -102,18 +69,20 @@ def plot_inspection(
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> len(plot_inspection(GRFMask(), data, num_walks=[1, 2]).axes)
-        5
+        6
     """
     graph = Graph.of(graph)
     check_whole(0, mask.heads - 1, head=head)
     check_whole(1, repeats=repeats)
     for number in num_walks:
         check_whole(1, num_walks=number)
-    figure = new_figure(11, 8)
-    axes = figure.subplots(2, 2)
-    _draw_blocks(figure, axes[0], mask, graph, node, head)
-    _draw_errors(axes[1, 0], mask, graph, num_walks, repeats, num_rows, head)
-    _draw_entries(axes[1, 1], mask, graph)
+    figure = new_figure(13, 8)
+    places = figure.add_gridspec(2, 6)
+    blocks = [figure.add_subplot(places[0, 3 * column : 3 * column + 3]) for column in range(2)]
+    errors, deviations, entries = (figure.add_subplot(places[1, 2 * column : 2 * column + 2]) for column in range(3))
+    _draw_blocks(figure, blocks, mask, graph, node, head)
+    _draw_errors(errors, deviations, mask, graph, num_walks, repeats, num_rows, head)
+    _draw_entries(entries, mask, graph)
     return figure
 
 
@@ -127,32 +96,46 @@ def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int 
     signed = min(float(block.min()) for block in blocks) < 0
     titles = ('exact mask', f'estimate, {mask.walk_settings.num_walks} walks')
     for axis, block, title in zip(axes, blocks, titles, strict=True):
-        image = axis.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
-        axis.set(title=title, xlabel=f'nodes nearest to node {int(nodes[0])}')
-    figure.colorbar(image, ax=list(axes), extend='both' if signed else 'max')
+        image = axis.imshow(block, **color_scale(largest, signed))
+        near = f'by distance from node {int(nodes[0])}'
+        axis.set(title=title, xlabel=f'nodes j, {near}', ylabel=f'nodes i, {near}')
+    figure.colorbar(image, ax=axes, extend='both' if signed else 'max', label='entry $M_{ij}$')
 
 
 def _draw_errors(
-    axis: Any, mask: GRFMask, graph: Graph, num_walks: Sequence[int], repeats: int, num_rows: int, head: int
+    errors: Any,
+    deviations: Any,
+    mask: GRFMask,
+    graph: Graph,
+    num_walks: Sequence[int],
+    repeats: int,
+    num_rows: int,
+    head: int,
 ) -> None:
     numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].antithetic]
     relative, largest = [], []
     for number in numbers:
-        errors = []
+        measured = []
         for seed in range(repeats):
             walks = torch.Generator(graph.device).manual_seed(seed)
-            errors.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
-        relative.append(torch.stack([error.relative[head] for error in errors]).mean().item())
-        largest.append(torch.stack([error.max_abs[head] for error in errors]).mean().item())
-    axis.plot(numbers, relative, marker='o', label='relative error (Frobenius)')
-    axis.plot(numbers, largest, marker='s', label='largest deviation of an entry')
+            measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
+        relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
+        largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
+    errors.plot(numbers, np.array(relative), marker='o')
+    errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
+    deviations.plot(numbers, np.array(largest), marker='s', color='C1', label='largest that was measured')
     c = load_constant(mask, graph, walkwise=True)[head]
     if bool(c.isfinite()) and mask.walk_settings.sampler == 'iid':
         bound = [guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
-        axis.plot(numbers, bound, 'k--', label='Eq. 11: an entry deviates less (95 %)')
-    axis.set(title='error', xlabel='walks per node', xscale='log', yscale='log')
-    axis.grid(alpha=0.3)
-    axis.legend(fontsize='small')
+        deviations.plot(numbers, np.array(bound), 'k--', label='Eq. 11: an entry deviates less (95 %)')
+    deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
+    deviations.legend(fontsize='small')
+    for axis in (errors, deviations):
+        drawn = any((line.get_ydata() > 0).any() for line in axis.lines)  # a logarithm shows no 0
+        axis.set(xlabel='walks per node', xscale='log', yscale='log' if drawn else 'linear')
+        axis.set_xticks(numbers, [str(number) for number in numbers])
+        axis.set_xticks([], minor=True)
+        axis.grid(alpha=0.3)
 
 
 def _with_walks(mask: GRFMask, num_walks: int) -> GRFMask:
@@ -169,5 +152,5 @@ def _draw_entries(axis: Any, mask: GRFMask, graph: Graph) -> None:
     if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
         bound = sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
         axis.axvline(bound, color='k', linestyle='--', label='Lemma 3.3, features (95 %)')
-    axis.set(title='entries per row', xlabel='entries', ylabel='nodes')
+    axis.set(title='entries per row', xlabel='entries of a row', ylabel='number of nodes')
     axis.legend(fontsize='small')

@@ -11,8 +11,8 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import mask_rows, weight_by_hops
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.viz.figure import new_figure
-from pyg_topomask.viz.inspection import neighborhood
+from pyg_topomask.viz.figure import color_scale, new_figure
+from pyg_topomask.viz.neighborhood import neighborhood
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,9 +58,10 @@ def plot_mask(
     left, right = figure.subplots(1, 2)
     block = rows[head][:, drawn].cpu()
     largest, signed = float(block.abs().max()) or 1.0, bool((block < 0).any())
-    image = left.imshow(block, vmin=-largest if signed else 0.0, vmax=largest, cmap='RdBu_r' if signed else 'viridis')
-    left.set(title='mask', xlabel=f'nodes nearest to node {int(drawn[0])}')
-    figure.colorbar(image, ax=left)
+    image = left.imshow(block, **color_scale(largest, signed))
+    near = f'by distance from node {int(drawn[0])}'
+    left.set(title='mask', xlabel=f'nodes j, {near}', ylabel=f'nodes i, {near}')
+    figure.colorbar(image, ax=left, label='entry $M_{ij}$')
     right.bar([*map(str, range(max_hops + 1)), 'more'], shares)
-    right.set(title='weight by distance', xlabel='hops', ylabel='share of a row')
+    right.set(title='weight by distance', xlabel='hops', ylabel='share of the absolute weight of a row')
     return figure

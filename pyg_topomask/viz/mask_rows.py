@@ -14,10 +14,11 @@ from pyg_topomask.diagnostics import mask_rows
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.viz.figure import new_figure
+from pyg_topomask.viz.figure import color_scale, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
 __all__ = ['plot_mask_rows']
@@ -49,7 +50,7 @@ def plot_mask_rows(
         >>> from pyg_topomask.masks import AdjacencyMask, PackingMask
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
         >>> masks = {'neighbors': AdjacencyMask(), 'all': PackingMask()}
-        >>> [axis.get_title() for axis in plot_mask_rows(masks, data, node=0, pos=torch.rand(3, 2)).axes]
+        >>> [axis.get_title() for axis in plot_mask_rows(masks, data, node=0, pos=torch.rand(3, 2)).axes[:2]]
         ['neighbors', 'all']
     """
     graph = Graph.of(graph)
@@ -62,16 +63,21 @@ def plot_mask_rows(
     check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
     width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()
-    figure = new_figure(3 * across, (3 * min(height / width, 2.0) + 0.25) * down)
+    figure = new_figure(3 * across + 0.7, (3 * min(height / width, 2.0) + 0.25) * down)
     place = pos.detach().double().cpu()
+    colored = {}
     for index, (title, row) in enumerate(rows.items()):
         axis = figure.add_subplot(down, across, index + 1)
-        _draw_row(axis, row[head].double().cpu(), node, place, graph.edge_index.cpu())
+        nodes = _draw_row(axis, row[head].double().cpu(), node, place, graph.edge_index.cpu())
+        colored[nodes.get_cmap().name] = nodes
         axis.set_title(title, fontsize='medium')
+    panels = list(figure.axes)
+    for nodes in colored.values():
+        figure.colorbar(nodes, ax=panels, label='entry / largest other than that of the star', shrink=0.9)
     return figure
 
 
-def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tensor) -> None:
+def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tensor) -> PathCollection:
     from matplotlib.collections import LineCollection
 
     x, y = pos.unbind(1)
@@ -84,18 +90,9 @@ def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tenso
     # Plot the largest entries on top of others.
     seen = (elsewhere & (row != 0)).nonzero().squeeze(1)
     seen = seen[row[seen].abs().argsort()]
-    axis.scatter(
-        x[seen],
-        y[seen],
-        s=34,
-        c=row[seen] / (largest or 1.0),
-        cmap='RdBu' if signed else 'YlGnBu',
-        vmin=-1.0 if signed else -0.15,
-        vmax=1.0,
-        edgecolors='0.4',
-        linewidths=0.4,
-        zorder=3,
-    )
+    colors = {'c': row[seen] / (largest or 1.0), **color_scale(1.0, signed)}
+    nodes = axis.scatter(x[seen], y[seen], s=34, edgecolors='0.4', linewidths=0.6, zorder=3, **colors)
     axis.scatter(x[node], y[node], s=110, marker='*', color='C3', edgecolors='black', linewidths=0.5, zorder=4)
     axis.set_aspect('equal')
     axis.set_axis_off()
+    return nodes

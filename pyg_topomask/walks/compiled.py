@@ -284,8 +284,8 @@ def walk(
         transitions (Transitions): The transitions of all nodes.
         settings (WalkSettings): The settings of the walks.
         seed (int): The seed.
-        merge (bool): Add up and sort the loads of visits to the same node after the same number of hops. (default:
-            :obj:`True`)
+        merge (bool): Add up and sort the loads of visits to the same node after the same number of hops.
+            (default: :obj:`True`)
 
     Returns:
         tuple: Start, visited node, hops and load of each visit.

@@ -173,6 +173,8 @@ CASES = {
 }
 #: Cases that are also run in float32.
 SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softmax', 'gps_gcn')
+#: Cases that four processes run too.
+OF_FOUR = ('adjacency', 'causal', 'grf_partition', 'kmip')
 
 
 def walk_mask_of_one_head() -> GRFMask:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sharded_cases import CASES, CHANNELS, NODES, SHORT, data_of, make_layer, run_layer, weights_of_loss
+from sharded_cases import CASES, CHANNELS, NODES, OF_FOUR, SHORT, data_of, make_layer, run_layer, weights_of_loss
 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
 from pyg_topomask.graph import Graph
@@ -25,13 +25,22 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
 @pytest.fixture(scope='module')
 def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     folder = tmp_path_factory.mktemp('sharded')
-    worker = str(Path(__file__).with_name('worker.py'))
-    processes = [Forked(worker, str(folder), str(rank)) for rank in range(2)]
-    ends = [process.wait(240) for process in processes]
-    assert [status for status, _, _ in ends] == [0, 3], '\n'.join(stderr for _, _, stderr in ends)
-    loaded: list[dict[str, Any]] = [torch.load(folder / f'{rank}.pt', weights_only=False) for rank in range(2)]
+    loaded = run_processes(folder, 2, [0, 3])
     loaded[0]['faults'] = torch.load(folder / 'faults.pt', weights_only=False)
     return loaded
+
+
+@pytest.fixture(scope='module')
+def results_of_four(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return run_processes(tmp_path_factory.mktemp('four'), 4, [0, 0, 0, 0])
+
+
+def run_processes(folder: Path, size: int, expected: list[int]) -> list[dict[str, Any]]:
+    worker = str(Path(__file__).with_name('worker.py'))
+    processes = [Forked(worker, str(folder), str(rank), str(size)) for rank in range(size)]
+    ends = [process.wait(240) for process in processes]
+    assert [status for status, _, _ in ends] == expected, '\n'.join(stderr for _, _, stderr in ends)
+    return [torch.load(folder / f'{rank}.pt', weights_only=False) for rank in range(size)]
 
 
 def of_one_process(name: str, dtype: torch.dtype, sharded: bool = False) -> dict[str, Any]:
@@ -66,7 +75,15 @@ def assert_equal(actual: dict[str, Any], expected: dict[str, Any], tolerance: fl
 
 @pytest.mark.parametrize(('name', 'dtype'), RUNS)
 def test_outputs_and_gradients_of_two_processes(results: list[dict[str, Any]], name: str, dtype: torch.dtype) -> None:
-    parts = [process['cases'][name, str(dtype)] for process in results]
+    assert_parts_equal([process['cases'][name, str(dtype)] for process in results], name, dtype)
+
+
+@pytest.mark.parametrize('name', OF_FOUR)
+def test_outputs_and_gradients_of_four_processes(results_of_four: list[dict[str, Any]], name: str) -> None:
+    assert_parts_equal([process[name] for process in results_of_four], name, torch.float64)
+
+
+def assert_parts_equal(parts: list[dict[str, Any]], name: str, dtype: torch.dtype) -> None:
     whole = {key: torch.empty(NODES, CHANNELS, dtype=dtype) for key in ('out', 'x')}
     for key, rows in whole.items():
         for part in parts:
@@ -151,6 +168,29 @@ def test_errors(results: list[dict[str, Any]]) -> None:
     assert {name for name in first if name not in ERRORS} == {'no_file'}
     for error in (first['no_file'], second['no_file']):
         assert error.startswith('FileNotFoundError: ')
+
+
+def test_edges_that_exceed_the_memory_of_a_process(results: list[dict[str, Any]]) -> None:
+    for process in results:
+        limited = process['limited']
+        assert limited['edges'] == 1_500_000
+        assert limited['alone'].startswith('MemoryError: ')
+        assert limited['files'] == []  # they end with the tensors
+        torch.testing.assert_close(limited['loss'], results[0]['limited']['whole'])
+
+
+def test_errors_of_one_process_reach_the_other(results: list[dict[str, Any]]) -> None:
+    first, second = (process['failures'] for process in results)
+    assert second['layer'].startswith('ArgumentError: conv: got ChebConv on a sharded graph; accepted are GATConv')
+    assert first['layer'] == f'ProcessFailed: process 0 of 2: process 1 has failed with {second["layer"]}'
+    assert second['script'] == 'MemoryError: no memory'
+    assert first['script'] == 'ProcessFailed: process 0 of 2: process 1 has failed with MemoryError: no memory'
+    assert first['both'] == second['both'] == 'none'
+
+
+def test_stored_walks_are_left_out_with_a_warning(results: list[dict[str, Any]]) -> None:
+    for process in results:
+        assert process['stored'].startswith('data: got stored walks (grf_index, ')
 
 
 def test_processes_that_are_silent_or_end(results: list[dict[str, Any]]) -> None:

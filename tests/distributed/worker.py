@@ -1,8 +1,11 @@
-"""What each of two processes does: python worker.py FOLDER RANK"""
+"""What each of several processes does: python worker.py FOLDER RANK SIZE"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import resource
 import sys
 import time
 import warnings
@@ -19,6 +22,7 @@ from sharded_cases import (
     CASES,
     CHANNELS,
     NODES,
+    OF_FOUR,
     SHORT,
     Case,
     data_of,
@@ -29,11 +33,20 @@ from sharded_cases import (
     weights_of_loss,
 )
 from torch_geometric.data import Data
-from torch_geometric.nn import ChebConv, GCNConv, GINConv
+from torch_geometric.nn import ChebConv, GCNConv, GINConv, SAGEConv
 
-from pyg_topomask.distributed import ShardedGraph, check_parameters, convert_norms, mean_over_nodes, sum_gradients
+from pyg_topomask.distributed import (
+    ShardedGraph,
+    check_parameters,
+    convert_norms,
+    mean_over_nodes,
+    storage,
+    sum_gradients,
+)
+from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
 from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 
 def shards_of(case: Case, data: Data, folder: Path) -> ShardedGraph:
@@ -148,12 +161,76 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
     }
 
 
+def warning_of_stored_walks() -> str:
+    data = AddGraphRandomFeatures(num_walks=2, max_walk_length=2)(data_of('unweighted'))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        ShardedGraph.from_data(data)
+    return '; '.join(str(warning.message) for warning in caught)
+
+
 def error_of(call: Callable[[], Any]) -> str:
     try:
         call()
-    except (OSError, RuntimeError, ValueError) as error:
+    except (MemoryError, OSError, RuntimeError, ValueError) as error:
         return f'{type(error).__name__}: {error}'
     return 'none'
+
+
+def run_limited(rank: int, folder: Path) -> dict[str, Any]:
+    """Trains on a graph whose edges take twice the memory that a process may add, and lets one process try it alone."""
+    nodes, edges, path = 2_000, 1_500_000, folder / 'many_edges.npy'
+    if rank == 0:
+        np.save(path, np.random.default_rng(0).integers(0, nodes, (2, edges)))
+    torch.manual_seed(0)
+    layer = linear(lambda: GRFMask(2, num_walks=2, max_walk_length=2))()
+
+    def attend(graph: Graph, x: torch.Tensor) -> torch.Tensor:
+        return layer(x, graph=graph).square().sum(1)
+
+    x = torch.sin(torch.arange(nodes * CHANNELS)).view(nodes, CHANNELS)
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    storage.BLOCK = 2**14
+    dist.barrier()
+    # Memory that is not that of a file, in use and reserved. A process holds more at its start, for the libraries.
+    size = next(line for line in Path('/proc/self/status').read_text().splitlines() if line.startswith('VmData'))
+    limit, unlimited = path.stat().st_size // 2, resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (int(size.split()[1]) * 1024 + limit, unlimited[1]))
+    graph = ShardedGraph.from_file(path, nodes, folder=folder / 'limited')
+    loss = mean_over_nodes(attend(graph, x[graph.nodes]), graph)
+    loss.backward()
+    sum_gradients(layer, graph)
+    alone = error_of(lambda: Graph(torch.from_numpy(np.load(path)), nodes))
+    resource.setrlimit(resource.RLIMIT_DATA, unlimited)
+    files = list((folder / 'limited').iterdir())
+    whole = torch.zeros(()) if rank else attend(Graph(torch.from_numpy(np.load(path)), nodes), x).mean().detach()
+    return {'loss': loss.detach(), 'whole': whole, 'alone': alone, 'files': files, 'edges': graph.total_edges}
+
+
+def run_failures(rank: int) -> dict[str, str]:
+    """Errors of one process, which goes on, while the other waits for it, and then an error of both."""
+    data = data_of('directed').apply(lambda value: value.float() if value.is_floating_point() else value)
+    graphs = [ShardedGraph.from_data(data, timeout=300.0 + number) for number in range(3)]
+    conv: torch.nn.Module = ChebConv(CHANNELS, CHANNELS, 2) if rank else SAGEConv(CHANNELS, CHANNELS)
+    adjacency, tree = linear(AdjacencyMask)(), linear(TreeMask)()
+
+    def script() -> None:
+        with graphs[1].reporting_errors():
+            if rank == 1:
+                raise MemoryError('no memory')
+            adjacency(graphs[1].data.x, graph=graphs[1])
+
+    def of_both() -> None:
+        error_of(lambda: tree(graphs[2].data.x, graph=graphs[2]))
+        time.sleep(2.5 * rank)  # longer than a process waits before it asks for errors
+        adjacency(graphs[2].data.x, graph=graphs[2])
+
+    return {
+        'layer': error_of(lambda: graphs[0].convolve(conv, graphs[0].data.x, graphs[0].edge_index)),
+        'script': error_of(script),
+        'both': error_of(of_both),
+    }
 
 
 def run_faults(rank: int, folder: Path) -> dict[str, str]:
@@ -174,17 +251,24 @@ def run_faults(rank: int, folder: Path) -> dict[str, str]:
     return errors
 
 
-def main(folder: Path, rank: int) -> None:
+def main(folder: Path, rank: int, size: int) -> None:
     warnings.simplefilter('error')
     warnings.filterwarnings('ignore', category=DeprecationWarning)
     warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state')
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=2)
+    dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=size)
+    if size == 4:
+        torch.save({name: run_case(CASES[name], torch.float64, folder) for name in OF_FOUR}, folder / f'{rank}.pt')
+        dist.barrier()
+        os._exit(0)
     types = {name: [torch.float64] + [torch.float32] * (name in SHORT) for name in CASES}
     results: dict[str, Any] = {
         'cases': {(name, str(dtype)): run_case(CASES[name], dtype, folder) for name in CASES for dtype in types[name]},
         'bytes': {name: bytes_of_step(name) for name in ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip')},
         'errors': {name: error_of(call) for name, call in wrong_calls(rank).items()},
+        'stored': warning_of_stored_walks(),
+        'limited': run_limited(rank, folder),
+        'failures': run_failures(rank),
     }
     torch.save(results, folder / f'{rank}.pt')
     torch.save(run_faults(rank, folder), folder / 'faults.pt')
@@ -192,4 +276,4 @@ def main(folder: Path, rank: int) -> None:
 
 
 if __name__ == '__main__':
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

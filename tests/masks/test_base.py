@@ -230,7 +230,7 @@ def test_differences_and_quotients() -> None:
 
 @pytest.mark.parametrize(('arguments', 'got'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
 def test_parts_are_masks(arguments: tuple[Any, ...], got: str) -> None:
-    with pytest.raises(ValueError, match=f'^masks: got {got}; accepted are masks, 1 or more, one after the other'):
+    with pytest.raises(ValueError, match=f'^masks: got {got}; accepted are masks, 1 or more, as separate arguments'):
         SumMask(*arguments)
 
 

@@ -98,7 +98,7 @@ def test_graphs_of_a_batch_do_not_meet(graphs: Callable[[], list[Data]]) -> None
 
 
 def test_bad_parts_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"masks: got \['PackingMask'\]; accepted are masks, 2 or more, one after the other"):
+    with pytest.raises(ValueError, match=r"masks: got \['PackingMask'\]; accepted are masks, 2 or more, as separate arguments"):
         MultiHeadMask(PackingMask())
     with pytest.raises(ValueError, match=r"masks: got \['PackingMask', 'str'\]; accepted are masks, 2 or more"):
         MultiHeadMask(PackingMask(), 'GRF')

@@ -6,8 +6,10 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -28,18 +30,23 @@ from pyg_topomask.diagnostics import (
     weight_by_hops,
 )
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.files import write_atomically
+from pyg_topomask.files import new_file, write_atomically
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms
-from pyg_topomask.graphgym.names.attentions import build_configured_attention, configured_attention, layer_option
+from pyg_topomask.graphgym.names.attentions import (
+    build_attention,
+    build_configured_attention,
+    configured_attention,
+    layer_option,
+)
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
-from pyg_topomask.viz import plot_inspection, plot_mask
+from pyg_topomask.viz import explore, plot_inspection, plot_mask
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
@@ -49,6 +56,8 @@ TARGET = 0.1
 # The number of rows whose entries are counted, and the largest number of visits of an ensemble for the plot.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
+# The words whose masks a page shows beside that of the YAML.
+COMPARED = ('GRF', 'PowerSeries', 'Hop', 'HeatKernel', 'Toeplitz', 'Tree', 'Linear')
 # The most numbers in the rows that are inspected, and the largest distance that is counted separately.
 ROWS = 2**24
 MAX_HOPS = 4
@@ -73,13 +82,19 @@ NOTE_OF_MASKS = (
 
 
 def inspect(
-    cfg_file: str | Path, options: Sequence[str] = (), graphs: int = 8, out: str | Path | None = None, num_rows: int = 64
+    cfg_file: str | Path,
+    options: Sequence[str] = (),
+    graphs: int = 8,
+    out: str | Path | None = None,
+    num_rows: int = 64,
+    html: str | Path | None = None,
 ) -> list[TableRow]:
     r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
     writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
     (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
     masks how far they look. Walks that a transform would store for these graph random features are drawn here instead, with the
-    settings and the seed of the transform.
+    settings and the seed of the transform. With :obj:`html`, it also writes the page of :func:`~pyg_topomask.viz.explore`, with
+    the mask beside those of other words on the first graph.
 
     Args:
         cfg_file (str or Path): The YAML.
@@ -87,14 +102,18 @@ def inspect(
         graphs (int, optional): The number of graphs. (default: :obj:`8`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
         num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
+        html (str or Path, optional): The file of the page. (default: :obj:`None`, no page)
 
     Returns:
         One dictionary for each graph, the columns of the table.
 
     Raises:
-        ValueError: If the attention has no mask, walks that a transform would store do not fit it, or :obj:`graphs` is below 1.
+        ValueError: If the attention has no mask, walks that a transform would store do not fit it, :obj:`graphs` is below 1, or
+            the folder of :obj:`html` does not exist.
+        ImportError: If a page is wanted and Plotly is not installed.
     """
     check_whole(1, graphs=graphs, num_rows=num_rows)
+    page = None if html is None else new_file('html', html)
     load_config(cfg_file, options)
     mask = _configured_mask()
     walks = isinstance(mask, GRFMask)
@@ -102,6 +121,10 @@ def inspect(
     data = _first_graphs(graphs)
     if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
         _walk_as_stored(mask, transforms, data[0])
+    if page is not None:
+        _write_page(page, mask, data[0], cfg_file)
+    if isinstance(mask, GRFMask):
+        mask = _first_head(mask)
     first = [Graph.from_data(graph) for graph in data]
     first = [_without_walks(graph) for graph in first] if walks else first
     _warm_up(mask)
@@ -140,11 +163,27 @@ def _configured_mask() -> Mask:
             'attentions that have a mask, such as GRF; what attention without one attends to, inspect-attention shows of a '
             'trained model',
         )
-    return (_first_head(mask) if isinstance(mask, GRFMask) else mask).eval()
+    return mask.eval()
+
+
+def _write_page(path: Path, mask: Mask, data: Data, cfg_file: str | Path) -> None:
+    r"""Writes a page with the mask, and with those of other words that the data has all it needs for."""
+    name = configured_attention()
+    masks = {name: mask}
+    for word in COMPARED:
+        if word == name:
+            continue
+        other = cast('Mask', build_attention(word, mask.heads, mask.heads).mask)
+        with suppress(ArgumentError):
+            other(Graph.from_data(data))
+            masks[word] = other
+    title = f'Mask {name} of {Path(cfg_file).name} on {cfg.dataset.name}, graph 0'
+    write_atomically(path, explore(masks, data, title=title).html.encode())
+    print(f'page written to {path}')
 
 
 def _first_head(mask: GRFMask) -> GRFMask:
-    r"""Leaves a mask its first head, which stands for all: they walk together."""
+    r"""Reduces a mask to its first head, because all heads share the walks."""
     mask.heads = 1
     mask.initial = mask.initial[:1]
     mask.modulation = Parameter(mask.modulation.detach()[:1])

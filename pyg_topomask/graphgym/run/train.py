@@ -7,6 +7,7 @@ import os
 import signal
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.distributed import convert_norms
+from pyg_topomask.distributed.communication import processes
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
@@ -212,7 +214,8 @@ def train(
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='.*does not have many workers.*')
             warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
-            results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
+            with processes().reporting() if cfg.topomask.shard == 'graph' else nullcontext():
+                results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
     if rank() == 0:

@@ -1,1 +1,1 @@
-r"""The routes of masked linear attention, a file for each."""
+r"""The routes of masked linear attention, one per file."""

@@ -44,8 +44,8 @@ def scale_of_shared(left: Tensor, right: Tensor) -> Tensor | None:
 
 class SumOverNodes(torch.autograd.Function):
     r"""Returns :math:`\sum_n w_{nr} \mathbf{k}_n \mathbf{v}_n^{\top}`, :obj:`[R, H, m, d]`, for weights :obj:`[N, H, R]`, or
-    one rank of ones. Keys are weighed again in the backward pass, not kept, and their gradient lies in memory as they do;
-    that of an einsum is transposed, and slow to multiply.
+    one rank of ones. The backward pass recomputes the weighted keys, and their gradient has the same memory layout. The
+    gradient of an einsum is transposed, and slow to multiply.
     """
 
     @staticmethod

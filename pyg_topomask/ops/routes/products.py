@@ -14,8 +14,8 @@ from pyg_topomask.ops.routes.features import outer
 
 @torch.compiler.disable  # the compiler traces no sparse products but those within a custom operator
 def attend_products(q: Tensor, k: Tensor, v: Tensor, mask: Product) -> Tensor:
-    r"""Two products with the mask a step, the features route three, for :math:`O(N H m d)` memory in place of
-    :math:`O(N H (m + d))`.
+    r"""Takes two products with the mask per step instead of three on the features route, and :math:`O(N H m d)` memory instead
+    of :math:`O(N H (m + d))`.
     """
     product = mask(_Outer.apply(k, with_ones(v))).unflatten(2, (k.size(2), -1))
     numerator, denominator = _Read.apply(q, product).split([v.size(-1), 1], -1)

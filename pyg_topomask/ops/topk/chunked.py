@@ -1,4 +1,4 @@
-r"""Search in one large graph after the other: blocks of scores, and the best so far."""
+r"""Search in one large graph at a time, with blocks of scores and the best results so far."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.ops.topk.select import select_top
 
-# Queries that a block should hold at least, for the matrix product to be worth it.
+# The smallest number of queries per block for an efficient matrix product.
 _QUERIES = 32
 
 

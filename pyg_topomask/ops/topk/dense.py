@@ -1,4 +1,4 @@
-r"""Search in many graphs side by side: padded batches of scores."""
+r"""Search in padded batches of graphs."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pyg_topomask.segments import by_width
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.
 
-    Graphs are padded to the next power of two of their own size, so that a large one does not pad small ones.
+    Each graph is padded to the next power of two of its size, so that a large graph does not pad small ones.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[H, N, d]`.
         k (torch.Tensor): Keys, :obj:`[H, N, d]`.
         first (torch.Tensor): The first node of each graph to search, :obj:`[G]`.
         count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`.
-        memory (int): Bytes of scores held at a time.
-        best (torch.Tensor): Takes the nodes found, the best first, :obj:`[H, N, num]`. Slots for which there are none are left.
+        memory (int): Bytes of scores in memory at a time.
+        best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
     if uses_numba('auto', q.device):
         from pyg_topomask.ops.topk.compiled import search as compiled_search
@@ -35,10 +35,10 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         slot = torch.arange(width, device=q.device)
         graphs = min(max(1, cells // (heads * width**2)), graphs_of_width.numel())
         queries = min(max(1, cells // (heads * width * graphs)), width)
-        # One block of memory for all scores: new pages cost more than the products.
+        # One block of memory for all scores, because new pages cost more than the products.
         buffer = q.new_empty(heads * graphs * queries * width)
         for start, filled in zip(first[graphs_of_width].split(graphs), count[graphs_of_width].split(graphs), strict=True):
-            # Slots beyond a graph hold nodes of other graphs, at a score below all others.
+            # Slots beyond a graph contain nodes of other graphs, with a score below all others.
             index = (start.unsqueeze(1) + slot).clamp(max=num_nodes - 1)
             full = slice(int(filled.min()), None)  # the slots that some graph does not fill
             beyond = (slot[full] >= filled.unsqueeze(1)).repeat(heads, 1).unsqueeze(1)

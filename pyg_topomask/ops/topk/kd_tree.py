@@ -13,9 +13,9 @@ from pyg_topomask.ops.topk.select import select_top
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`.
 
-    With the coordinate :math:`\sqrt{R^2 - \|\mathbf{k}_j\|^2}` appended, all keys have the norm :math:`R`; queries get a 0.
-    Then the nearest keys are those with the largest inner products. Distances are rounded relative to :math:`R`: where that
-    is more than the rounding of a short key's score, what is found is ranked anew, see :func:`_rank`.
+    Appending :math:`\sqrt{R^2 - \|\mathbf{k}_j\|^2}` to keys and 0 to queries gives all keys the norm :math:`R`. Then the
+    nearest keys have the largest inner products. Rounding errors of distances are relative to :math:`R`. If they exceed the
+    rounding errors of the scores of short keys, :func:`_rank` ranks the results again.
     """
     for start, size in zip(first.tolist(), count.tolist(), strict=True):
         nodes, num = slice(start, start + size), min(best.size(2), size)
@@ -39,7 +39,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
 
 
 def _rank(query: Tensor, key: Tensor, position: Tensor, num: int, error: Tensor, memory: int) -> Tensor:
-    r"""Returns the best of the keys found by their scores, or of all keys where more than those found may be among them."""
+    r"""Returns the best of the keys found by their scores, or the best of all keys if the search may have missed some."""
     score = torch.einsum('nd,nmd->nm', query, key[position])
     score, order = score.sort(dim=1, descending=True)
     best = position.gather(1, order)[:, :num]

@@ -21,7 +21,7 @@ def load() -> Any:
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`,
-    but each graph must have at least as many nodes as are to be found, which KeOps does not check.
+    but each graph must have at least as many nodes as requested keys, which KeOps does not check.
     """
     lazy_tensor = load()
     heads, num_nodes, _ = q.shape

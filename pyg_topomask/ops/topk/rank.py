@@ -1,4 +1,4 @@
-r"""A second look at the keys found: scores in the precision of the input, ties in order."""
+r"""Ranking of found keys by scores in the precision of the input, with ordered ties."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from torch import Tensor
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.segments import by_width
 
-# Candidates beyond those asked for: fewer rows are in doubt.
+# The number of extra candidates, which reduces the number of uncertain rows.
 EXTRA = 4
 
 
 def rank_found(
     q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor, num: int, precision: float, memory: int
 ) -> Tensor:
-    r"""Orders what a backend found by (score descending, index ascending) and returns the first :obj:`num`.
+    r"""Sorts the results of a backend by (score descending, index ascending) and returns the first :obj:`num`.
 
-    A score is the sum of its products from the first to the last, each step rounded: the same number whatever the backend, the
-    device, or the batch. Where the backend's own rounding leaves in doubt that it found the best, all keys are looked at.
+    A score is the sum of its products in order, with rounding in each step, so it is the same for any backend, device and
+    batch. If rounding errors of the backend may have changed the result, all keys are compared.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[H, N, d]`.
@@ -26,7 +26,7 @@ def rank_found(
         first (torch.Tensor): The first node of each node's graph, :obj:`[N]`.
         count (torch.Tensor): The number of nodes of each node's graph, :obj:`[N]`.
         best (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
-        num (int): How many to return.
+        num (int): The number of keys to return.
         precision (float): The relative rounding error of the backend's arithmetic.
         memory (int): Bytes of scores held at a time.
     """
@@ -37,7 +37,7 @@ def rank_found(
     ranked = node.gather(2, order).masked_fill_(score == -torch.inf, -1)[..., :num]
     width = best.size(2)
     if width <= num:
-        # As many candidates as the largest graph has nodes: none is left out.
+        # With as many candidates as nodes in the largest graph, none is missing.
         return ranked
     norm = k.square().sum(2).sqrt()
     longest = torch.stack([_maximum_per_graph(norms_of_head, first) for norms_of_head in norm])

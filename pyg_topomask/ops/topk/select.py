@@ -7,19 +7,19 @@ import math
 import torch
 from torch import Tensor
 
-# The most scores of which the first pass keeps the maximum.
+# The largest size of a group in the first pass.
 _GROUP = 16
 
 
 def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
     r"""Returns the largest scores of each row, descending, and their positions, as :func:`torch.topk` does, in less time.
 
-    The scores are dealt out to groups. Each of the :obj:`num` largest lies in one of the :obj:`num` groups with the largest
-    maxima, so that only those groups' scores are compared one by one.
+    The scores are divided into groups. Each of the :obj:`num` largest scores is in one of the :obj:`num` groups with the
+    largest maxima, so only the scores of these groups are compared.
 
     Args:
         score (torch.Tensor): The scores, :obj:`[R, M]`.
-        num (int): How many to take, at most :obj:`M`.
+        num (int): The number of scores, at most :obj:`M`.
     """
     # As many groups as there are scores in those that are left, as far as powers of two allow.
     group = min(_GROUP, 2 ** round(math.log2(max(score.size(1), 1) / num) / 2))
@@ -39,14 +39,14 @@ def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
 
 
 def select_in_order(score: Tensor, num: int) -> Tensor:
-    r"""Returns the positions of the largest scores of each row, descending, on any device the same: of equal scores the first
-    ones are taken and come first. Arguments are those of :func:`select_top`.
+    r"""Returns the positions of the largest scores of each row, descending, equal on all devices. In a tie, the first positions
+    come first. Arguments are those of :func:`select_top`.
     """
     largest, position = select_top(score, num)
     last = largest[:, -1:]
     tied = ((score == last).sum(1) > (largest == last).sum(1)).nonzero()[:, 0]
     if tied.numel() > 0:
-        # Which of the scores equal to the last one are taken is not specified: the first ones fill the places left.
+        # torch.topk does not specify which scores equal to the last one it returns. Use the first ones.
         scores, bound = score[tied], last[tied]
         equal, above = scores == bound, scores > bound
         taken = above | (equal & (equal.cumsum(1) <= num - above.sum(1, keepdim=True)))

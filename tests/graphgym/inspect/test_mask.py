@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -67,6 +69,45 @@ def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureF
     assert all(line in table for line in printed.splitlines()[:4])
     assert 'GINE+GRF' in table.splitlines()[0]
     assert (folder / 'inspect.png').stat().st_size > 0
+
+
+def test_page_with_the_mask_and_those_of_other_words(tmp_path: Path, digits: Path) -> None:
+    arguments = [
+        'inspect',
+        '--cfg',
+        str(digits),
+        '--graphs',
+        '1',
+        '--out',
+        str(tmp_path),
+        '--html',
+        str(tmp_path / 'page.html'),
+    ]
+    assert main([*arguments, 'gt.n_heads', '2', 'topomask.GRF.modulation', '[[1, 1, 0, 0, 0], [1, 0, 2, 0, 0]]', *QUIET]) == 0
+    (content,) = re.findall(r'^const content = (.*);$', (tmp_path / 'page.html').read_text(), re.MULTILINE)
+    page = json.loads(content)
+    assert page['title'] == f'Mask GRF of {digits.name} on digits, graph 0'
+    assert [mask['name'] for mask in page['masks']] == ['GRF', 'PowerSeries', 'Hop', 'HeatKernel', 'Toeplitz', 'Linear']
+    assert page['masks'][0]['series'][:2] == ['1', '2']  # all heads, where the table has the first
+    assert page['graph']['nodes'] == len(page['nodes']) == 64
+
+
+def test_page_in_a_folder_that_does_not_exist(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (tmp_path / 'no' / 'page.html', tmp_path):
+        assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path / 'out'), '--html', str(path), *QUIET]) == 2
+        assert f"html: got '{path}'; accepted are names of files in folders that exist" in capsys.readouterr().err
+    assert not (tmp_path / 'out').exists()
+
+
+def test_page_without_plotly(
+    tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, 'plotly', None)
+    assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), '--html', str(tmp_path / 'page.html'), *QUIET]) == 2
+    assert 'extra [viz]' in capsys.readouterr().err
+    assert not (tmp_path / 'page.html').exists()
 
 
 @pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])

@@ -1,0 +1,124 @@
+r"""A page on which to look at masks."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from torch_geometric.data import Data
+
+from pyg_topomask.checks import check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.files import write_atomically
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.viz.exploration import explored
+from pyg_topomask.viz.variants import check_kernels
+
+__all__ = ['explore']
+
+
+@dataclass(frozen=True, repr=False)
+class Page:
+    r"""A page in HTML, which a notebook displays.
+
+    Args:
+        html (str): The page, with all that it needs.
+    """
+
+    html: str
+
+    def save(self, path: str | Path) -> None:
+        r"""Writes the page to a file.
+
+        Args:
+            path (str or Path): The file.
+        """
+        write_atomically(Path(path), self.html.encode())
+
+    def _repr_html_(self) -> str:
+        frame = 'width="100%" height="1100" style="border: 0" title="masks on a graph"'
+        return f'<iframe srcdoc="{html.escape(self.html)}" {frame}></iframe>'
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({len(self.html)} characters of HTML; save(path) writes them)'
+
+
+def explore(
+    mask: Mask | Mapping[str, Mask],
+    graph: Graph | Data,
+    node: int | None = None,
+    num_walks: Sequence[int] = (1, 4, 16, 64),
+    kernels: Sequence[str] = ('heat', 'heat:3', 'regularized_laplacian', 'random_walk'),
+    num_nodes: int = 128,
+    title: str = 'Masks on a graph',
+) -> Page:
+    r"""Makes a page on which to look at masks, for any browser, with a graph to click on. The page shows
+
+    - the row of the node that is clicked, as colours of the nodes and as a table: how much it attends to which node,
+    - how far the mask looks: the share of the row at each distance, see :func:`~pyg_topomask.diagnostics.weight_by_hops`,
+    - of a :class:`~pyg_topomask.masks.GRFMask` the exact row beside its estimate, the relative error
+      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2` of the row, the error of all rows shown
+      together for each number of walks, and about how many walks bring this error to 10 %.
+
+    You choose the mask, its head and, if it is a power series, its kernel and the hops after which it ends. Everything is
+    computed when the page is made, on the whole graph, and the page loads nothing from a network.
+
+    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and else where
+    the Kamada-Kawai layout puts them. Of a batch, the page shows the graph of :obj:`node`. Of a large graph, it shows the nodes
+    nearest to :obj:`node`. It has about 5 megabytes, and at most 11 more.
+
+    Args:
+        mask (Mask or dict of str to Mask): The mask, or several masks by name.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        node (int, optional): The node that is chosen at first. (default: :obj:`None`, one of the largest degree)
+        num_walks (sequence of int): The numbers of walks to compare, beside that of the mask itself; for antithetic walkers the
+            even ones, and at most :math:`2^{23} / N`. Walks are drawn with the seed of the mask, also where a transform has
+            stored some. (default: :obj:`(1, 4, 16, 64)`)
+        kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. Those of which the
+            hops of a mask leave out more than a tenth are not offered, nor are any for other normalizations than
+            :obj:`"sym"`. (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
+        num_nodes (int): The most nodes to show. There are fewer if the page would hold more than :math:`2^{21}` numbers
+            otherwise, or take more than :math:`2^{30}` to compute. The page says how many there are. (default: :obj:`128`)
+        title (str): The title. (default: :obj:`"Masks on a graph"`)
+
+    Returns:
+        Page: The page. :obj:`save(path)` writes it, :obj:`html` is its text, and a notebook displays it.
+
+    Raises:
+        ImportError: If Plotly is not installed, or NetworkX for graphs without positions.
+        ValueError: If there is no mask, the graph has no nodes, or an argument is outside its range.
+
+    Example:
+        >>> import torch
+        >>> from pyg_topomask.masks import GRFMask
+        >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> page = explore(GRFMask(), data, node=0)
+        >>> page.html[:15]  # page.save('mask.html') writes all of it
+        '<!DOCTYPE html>'
+    """
+    masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else dict(mask)
+    if not masks:
+        raise ArgumentError('mask', 'none', 'one or more')
+    for number in num_walks:
+        check_whole(1, num_walks=number)
+    check_whole(1, num_nodes=num_nodes)
+    check_kernels(kernels)
+    try:
+        from plotly.colors import diverging, make_colorscale, sequential
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise ImportError('pages need Plotly: install pyg_topomask with its extra [viz]') from error
+    # Both are perceptually uniform. Dark is large, and red is negative.
+    colors = {'sequential': make_colorscale(sequential.dense), 'diverging': make_colorscale(diverging.balance_r)}
+    content = {'title': title} | colors | explored(masks, Graph.of(graph), node, num_walks, kernels, num_nodes)
+    # Text in a script ends it where a browser reads "</script>".
+    embedded = json.dumps(content, allow_nan=False).replace('<', '\\u003c')
+    page = files('pyg_topomask.viz').joinpath('explore.html').read_text(encoding='utf-8')
+    for place, text in (('TITLE', html.escape(title)), ('CONTENT', embedded), ('PLOTLY', get_plotlyjs())):
+        page = page.replace(f'/*{place}*/', text, 1)
+    return Page(page)
