@@ -43,7 +43,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):  # a full disk names no file, and the name of the temporary one says nothing
+        if isinstance(error, OSError) and error.errno is not None:  # a full disk names no file, or the temporary one
             raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 

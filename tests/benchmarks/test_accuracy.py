@@ -12,7 +12,7 @@ from torch_geometric.utils import to_networkx
 
 from benchmarks.accuracy import store
 from benchmarks.accuracy.generated import distances_to_infected
-from benchmarks.accuracy.interpolation import _mesh, _patch, speed_of_traffic
+from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.networks import ATTENTIONS, MASKS, Network, Setting, make_attention
 from benchmarks.accuracy.plans import MASKED, PLANS
 from benchmarks.accuracy.roads import volume_on_roads
@@ -83,14 +83,16 @@ def test_normals_of_a_cube_point_outwards(tmp_path: Path, monkeypatch: pytest.Mo
     quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
     face = np.array([triangle for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))])
     np.savez(tmp_path / 'cube.npz', pos=corner, face=face)
-    edges, normal = _mesh(tmp_path / 'cube.npz')
-    assert ((normal * (corner - 0.5)).sum(1) > 0.7).all()
-    assert edges.nnz == 2 * 18
     monkeypatch.setattr('benchmarks.accuracy.interpolation.VERTICES', 8)
-    data = _patch(edges, normal, np.random.default_rng(0))
-    assert torch.equal(data.x[:, 3] == 0, data.mask)
-    assert (data.x[data.mask] == 0).all()
-    torch.testing.assert_close(data.x[~data.mask, :3], data.y[~data.mask])
+    monkeypatch.setattr('benchmarks.accuracy.interpolation.KNOWN', 0.5)
+    parts = normals_of_meshes(tmp_path / 'cube.npz', tmp_path / 'cube.npz', 0)
+    assert [sum(data.num_graphs for data in part) for part in parts] == [16, 8, 16]
+    for data in (batch for part in parts for batch in part):
+        assert ((data.y * (data.pos - 0.5)).sum(1) > 0.7).all()
+        assert data.num_edges == 2 * 18 * data.num_graphs
+        assert torch.equal(data.x[:, 3] == 0, data.mask)
+        assert (data.x[data.mask] == 0).all()
+        torch.testing.assert_close(data.x[~data.mask, :3], data.y[~data.mask])
 
 
 def test_hidden_sensors_are_never_known(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ def make_graph(name: str, size: int, generator: torch.Generator) -> Data:
         data.edge_attr = torch.rand(2 * size, 2 if steps else 1, generator=generator)
     per_node = cfg.gnn.head in ('node', 'inductive_node')
     data.y = torch.randint(CLASSES, (size if per_node else 1,), generator=generator)
+    if per_node and cfg.dataset.task_type == 'regression':
+        data.y = torch.rand(size, CLASSES, generator=generator)
     data.train_mask = torch.ones(size, dtype=torch.bool)
     return data
 

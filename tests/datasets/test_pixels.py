@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +76,16 @@ def test_pre_transform_is_applied_once(tmp_path: Path) -> None:
     assert all('z' in data for data in MNISTPixels(str(tmp_path), pre_transform=pre_transform))
 
 
-def test_other_sizes_leave_what_was_done_to_graphs_known(tmp_path: Path) -> None:
+def test_sizes_and_transforms_are_stored_apart(tmp_path: Path) -> None:
     write(tmp_path, 'mnist')
     transform = NormalizeFeatures()
     changed = MNISTPixels(str(tmp_path), pool=7, pre_transform=transform)[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        MNISTPixels(str(tmp_path), pool=14)
-        again = MNISTPixels(str(tmp_path), pool=7, pre_transform=transform)[0]
+    other, plain = (MNISTPixels(str(tmp_path), pool=pool)[0] for pool in (14, 7))
+    again = MNISTPixels(str(tmp_path), pool=7, pre_transform=transform)[0]
     assert torch.equal(again.x, changed.x)
-    with pytest.warns(UserWarning, match='pre_transform'):
-        MNISTPixels(str(tmp_path), pool=7)
+    assert other.num_nodes < plain.num_nodes
+    torch.testing.assert_close(transform(plain.clone()).x, changed.x)
+    assert not torch.equal(plain.x, changed.x)
 
 
 def test_bad_arguments_are_named(tmp_path: Path) -> None:

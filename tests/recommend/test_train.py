@@ -16,6 +16,7 @@ from pyg_topomask.recommend.interaction_files import read_interactions
 from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.serve import load_run, recommend
 from pyg_topomask.recommend.train import train
+from pyg_topomask.runs.checkpoint import save_checkpoint
 from pyg_topomask.runs.folder import locked
 
 CONFIGS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs'
@@ -294,7 +295,7 @@ def test_a_second_run_in_the_folder(run_cfg: Path, capsys: pytest.CaptureFixture
     assert {path: path.read_bytes() for path in run.rglob('*') if path.is_file()} == before
     path = run / 'checkpoints' / 'best.pt'
     best = torch.load(path)
-    torch.save({**best, 'best': {**best['best'], 'loss': 0.0}}, path)
+    save_checkpoint(path, {**best, 'best': {**best['best'], 'loss': 0.0}})
     with pytest.raises(ValueError, match=f'^{path}: got the model of another run'):
         train(run_cfg, options, resume=True)
 

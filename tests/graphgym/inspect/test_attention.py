@@ -173,7 +173,7 @@ def test_checkpoint_of_another_model(tmp_path: Path, digits: Path, small: list[s
     with pytest.raises(ValueError, match=r'^graphs: got 0'):
         inspect_attention(digits, options, tmp_path / 'model.pt', graphs=0)
     (tmp_path / 'text.pt').write_text('nothing')
-    with pytest.raises(ValueError, match='is not a checkpoint'):
+    with pytest.raises(ValueError, match='is no checkpoint'):
         inspect_attention(digits, options, tmp_path / 'text.pt', out=tmp_path)
 
 

@@ -220,14 +220,14 @@ def test_files_stand_beside_the_runs_and_are_whole(tmp_path: Path, digits: Path,
     def fail(*args: object) -> None:
         raise OSError('the disk is full')
 
-    monkeypatch.setattr('pyg_topomask.runs.folder.os.replace', fail)
+    monkeypatch.setattr('pyg_topomask.files.os.replace', fail)
     with pytest.raises(OSError, match='the disk is full'):
         inspect(digits, [*options, 'topomask.GRF.num_walks', '2'], graphs=1, out=tmp_path, num_rows=4)
     assert {path.name: path.read_bytes() for path in (tmp_path / f'{digits.stem}-tagged').iterdir()} == before
 
 
 def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*args: object) -> None:
+    def interrupt(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.inspect', interrupt)

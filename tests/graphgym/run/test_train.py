@@ -13,13 +13,14 @@ import yaml
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.files import save_tensors
 from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
 from pyg_topomask.graphgym.run import module
 from pyg_topomask.graphgym.run.metrics import higher_is_better, metric_best, truncate_stats
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.nn import GRFAttention
-from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.runs.folder import locked
 
 PLAIN = ['optim.max_epoch', '1', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
@@ -180,7 +181,7 @@ def test_resuming(tmp_path: Path, digits: Path, small: list[str], capsys: pytest
     assert read_metrics(run_dir(tmp_path)) == rows
 
     path = run_dir(tmp_path) / 'checkpoints' / 'last.pt'
-    torch.save({**load_checkpoint(path), 'schema_version': 0}, path)
+    save_tensors(path, {**load_checkpoint(path), 'schema_version': 0})
     with pytest.raises(ValueError, match=r'schema_version 0'):
         train(digits, options, resume=True, out=tmp_path)
 
@@ -296,7 +297,7 @@ def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) 
     # Where there are no locks, the model of the other run is not reported as that of this one.
     path = folder / 'checkpoints' / 'best.pt'
     best = load_checkpoint(path)
-    torch.save({**best, 'best': {**best['best'], 'seconds': 0.0}}, path)
+    save_checkpoint(path, {**best, 'best': {**best['best'], 'seconds': 0.0}})
     with pytest.raises(ValueError, match=rf'^{re.escape(str(path))}: got the model of another run; accepted is'):
         train(digits, [*small, *PLAIN], resume=True, out=tmp_path)
 
