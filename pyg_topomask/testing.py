@@ -51,7 +51,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     """
     graph = Graph.from_data(data)
     mask = copy.deepcopy(mask).to(graph.device, torch.float64)
-    with mock.patch.object(SparsePattern, 'from_sorted', _from_sorted):
+    with mock.patch.object(SparsePattern, 'from_sorted', staticmethod(_from_sorted)):
         operator = mask(graph)
         _check_form(mask.form, operator)
         if operator.entries is not None:
