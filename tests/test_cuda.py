@@ -131,7 +131,9 @@ def test_operators_behave_as_their_matrix(name: str) -> None:
     mask_case = MASKS[name]
     data = mask_case.data().apply(lambda value: value.double() if value.is_floating_point() else value)
     alone = name not in ('dense', 'grf_fresh')  # of all nodes, drawn anew
-    assert_mask_operator(mask_case.make(data.num_nodes), to(DEVICE, data), alone=alone)
+    # Blocks of heat kernels agree with other routes up to the tolerance of the mask.
+    tolerance = 1e-8 if name.startswith('heat') else 1e-9
+    assert_mask_operator(mask_case.make(data.num_nodes), to(DEVICE, data), tolerance, alone)
 
 
 @pytest.mark.parametrize('name', MASKS)
