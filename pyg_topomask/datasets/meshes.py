@@ -27,7 +27,7 @@ PATCHES = (16, 8, 16)
 
 class MeshNormals(FileDataset):
     r"""Patches of meshes for the interpolation of vertex normals, as in `"Efficient Graph Field Integrators Meet Point Clouds"
-    <https://arxiv.org/abs/2302.00942>`_ (Sec. 3.1), but with training, and with a different mesh for testing.
+    <https://arxiv.org/abs/2302.00942>`_, but with training, and with a different mesh for testing.
 
     A patch consists of the :obj:`num_nodes` vertices of a mesh with the smallest shortest-path distance to a random vertex. The
     normal of a vertex is the mean of the normals of its faces, weighted by their areas. It is known at random vertices. The 16
