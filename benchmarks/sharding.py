@@ -266,7 +266,7 @@ FORMULAS: dict[str, Callable[..., float]] = {
     'adjacency': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
     'power series': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
     'heat kernel': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
-    'GRF': lambda P, n, S, R, H, m, d, K: H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
+    'GRF': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
     'RWGNK, exact': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
     'causal': lambda P, n, S, R, H, m, d, K: (P - 1) * H * m * ((d + 2) + 2 * (d + 1)),
     'Toeplitz': lambda P, n, S, R, H, m, d, K: 2 * n * (P - 1) / P * H * m * ((d + 2) + 2 * (d + 1)),
@@ -279,7 +279,7 @@ def measured_formula(name: str, graph: ShardedGraph, layer: Any) -> float:
     r"""Returns the bytes of a step by :obj:`FORMULAS`, with the halo that the mask has."""
     halo, size = graph.halo, CHANNELS // HEADS
     if name == 'GRF':
-        halo = layer.mask.prepared(graph)[0].halo
+        halo = layer.mask.prepared(graph).meetings.halo
     numbers = FORMULAS[name](graph.group.size, graph.num_nodes, halo.send.numel(), halo.nodes.numel(), HEADS, size, size, ORDER)
     return 4 * numbers
 

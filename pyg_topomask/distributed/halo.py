@@ -2,7 +2,8 @@ r"""The nodes of other processes that the rows of a sparse matrix refer to, and 
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Sequence
+from itertools import accumulate, count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -28,9 +29,8 @@ class Numbered:
 
 
 class Halo(Numbered):
-    r"""The nodes of other processes that some columns of a sparse matrix stand for. Together with the nodes of this process,
-    which come first, they are the *extended* nodes. The lists of what to send and receive are made once; all processes make
-    them together.
+    r"""The nodes of other processes that the columns of a sparse matrix refer to. The *extended* nodes are the nodes of this
+    process, followed by those of the halo. A halo lists once what to send and what to receive. All processes create it together.
 
     Args:
         group (Processes): The processes.
@@ -90,49 +90,85 @@ class Halo(Numbered):
         r"""Returns the rows of the extended nodes, :obj:`[n + h, ...]`, for those of this process. Differentiable; it sends
         :attr:`send` rows, and in the backward pass those of :attr:`nodes`.
         """
-        result: Tensor = _Gather.apply(x, self)
+        return self.gather_all(x)[0]
+
+    def gather_all(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        r"""Returns the rows of the extended nodes of several tensors of one data type, in one message. See :meth:`gather`."""
+        result: tuple[Tensor, ...] = _Gather.apply(self, *tensors)
         return result
 
     def scatter(self, x: Tensor) -> Tensor:
         r"""Adds the rows of the halo, :obj:`[n + h, ...]`, to those of the processes that they belong to, and returns the sums
         of this process, :obj:`[n, ...]`: the transpose of :meth:`gather`. Differentiable.
         """
-        result: Tensor = _Scatter.apply(x, self)
+        result: Tensor = _Scatter.apply(self, x)[0]
         return result
 
     def pad(self, x: Tensor) -> Tensor:
         r"""Returns rows of zeros for the halo after those of this process. Nothing is sent."""
         return torch.cat([x, x.new_zeros(self.nodes.numel(), *x.shape[1:])])
 
+    def rows(self, degree: Tensor, entries: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        r"""Returns the rows of a sparse matrix at the nodes of the halo: the number of entries of each row, :obj:`[h]`, and the
+        entries. All processes call this.
+
+        Args:
+            degree (torch.Tensor): The number of entries in each row of this process, :obj:`[n]`.
+            entries (sequence of torch.Tensor): What each entry consists of, in the order of the rows, :obj:`[nnz, ...]`.
+        """
+        count = degree[self.send]
+        received = self.group.exchange(count, self.sent, self.received)
+        first = (degree.cumsum(0) - degree)[self.send] - (count.cumsum(0) - count)
+        entry = torch.arange(int(count.sum()), device=degree.device) + first.repeat_interleave(count)
+        sizes = _sums(count, self.sent), _sums(received, self.received)
+        return received, [self.group.exchange(each[entry], *sizes) for each in entries]
+
+
+def _sums(values: Tensor, sizes: list[int]) -> list[int]:
+    r"""Returns the sums of consecutive groups of values."""
+    ends = torch.nn.functional.pad(values.cumsum(0), (1, 0))[torch.tensor([0, *accumulate(sizes)])]
+    sums: list[int] = ends.diff().tolist()
+    return sums
+
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, halo: Halo) -> Tensor:
-        received = halo.group.exchange(x.index_select(0, halo.send), halo.sent, halo.received)
-        return torch.cat([x, received]) if halo.group.size > 1 else x.clone()
+    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(halo.group, [x.index_select(0, halo.send) for x in tensors], halo.sent, halo.received)
+        return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.halo = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Scatter.apply(grads[0], ctx.halo), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_Scatter.apply(ctx.halo, *grads)
 
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, halo: Halo) -> Tensor:
-        received = halo.group.exchange(x[halo.num_nodes :], halo.received, halo.sent)
-        return x[: halo.num_nodes].index_add(0, halo.send, received)
+    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(halo.group, [x[halo.num_nodes :] for x in tensors], halo.received, halo.sent)
+        both = zip(tensors, received, strict=True)
+        return tuple(x[: halo.num_nodes].index_add(0, halo.send, rows) for x, rows in both)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.halo = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Gather.apply(grads[0], ctx.halo), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_Gather.apply(ctx.halo, *grads)
+
+
+def _exchange(group: Processes, tensors: Sequence[Tensor], sent: list[int], received: list[int]) -> list[Tensor]:
+    r"""Exchanges the rows of several tensors in one message."""
+    if len(tensors) == 1:
+        return [group.exchange(tensors[0], sent, received)]
+    flat = [x.flatten(1) for x in tensors]
+    rows = group.exchange(torch.cat(flat, dim=1), sent, received).split([x.size(1) for x in flat], dim=1)
+    return [part.reshape(-1, *x.shape[1:]) for part, x in zip(rows, tensors, strict=True)]
 
 
 class ExtendedGraph(Graph):

@@ -113,7 +113,8 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
                 'packing': (heads * features * (channels + 2),) * 2,
                 'adjacency': (heads * (features + channels) * sent, heads * (features + channels) * received),
                 'power_series': (3 * (outer + bound) * sent, 3 * outer * (sent + received)),
-                'grf': ((outer + bound) * (sent + received), 2 * outer * (sent + received)),
+                'grf': (heads * (features + channels) * sent, heads * (features + channels) * received),
+                'grf_features': ((outer + bound) * (sent + received), 2 * outer * (sent + received)),
                 'causal': (outer + bound, 2 * outer),
             }
             if name in numbers:
