@@ -60,11 +60,14 @@ class Halo(Numbered):
             col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
         """
         first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
-        nodes = col[:0]
+        nodes, new, count = col[:0], [], 0
         for block in blocks(col.numel()):
             remote = (col[block] < first) | (col[block] >= after)
-            nodes = torch.cat([nodes, col[block][remote]]).unique()
-        return cls(group, offsets, nodes)
+            new.append(col[block][remote].unique())
+            count += new[-1].numel()
+            if count > nodes.numel():  # a large halo is not sorted again for each block
+                nodes, new, count = torch.cat([nodes, *new]).unique(), [], 0
+        return cls(group, offsets, torch.cat([nodes, *new]).unique())
 
     @property
     def size(self) -> int:

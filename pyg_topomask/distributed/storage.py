@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.distributed.communication import Processes
 
 #: Edges that are handled at a time.
-BLOCK = 2**18
+BLOCK = 2**16
 
 
 def count_blocks(size: int) -> int:
