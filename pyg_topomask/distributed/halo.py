@@ -1,4 +1,4 @@
-r"""The nodes of other processes that the rows of a sparse matrix refer to, and how their numbers come and go."""
+r"""The nodes of other processes that the rows of a sparse matrix refer to, and the exchange of their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
 
 _NUMBERS = count()
-#: Objects by the number that stands for them in a structure, which holds plain values alone.
+#: Objects by their number. Structures contain the number, because they contain only plain values.
 BY_NUMBER: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
@@ -30,11 +30,11 @@ class Numbered:
 
 class Halo(Numbered):
     r"""The nodes of other processes that the columns of a sparse matrix refer to. The *extended* nodes are the nodes of this
-    process, followed by those of the halo. A halo lists once what to send and what to receive. All processes create it together.
+    process, followed by those of the halo. The constructor lists what to send and what to receive. All processes call it.
 
     Args:
         group (Processes): The processes.
-        offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
+        offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
         nodes (torch.Tensor): The ids of the nodes of other processes, ascending, :obj:`[h]`.
     """
 
@@ -47,16 +47,16 @@ class Halo(Numbered):
         owner = torch.searchsorted(offsets, nodes, right=True) - 1
         self.received: list[int] = torch.bincount(owner, minlength=group.size).tolist()
         self.sent = [counts[group.rank] for counts in group.gather(self.received)]
-        #: The nodes of this process that others have in their halos, by process.
+        #: The nodes of this process in the halos of the others, by process.
         self.send = group.exchange(nodes, self.received, self.sent) - self.first
 
     @classmethod
     def of_columns(cls, group: Processes, offsets: Tensor, col: Tensor) -> Halo:
-        r"""Makes the halo of some columns.
+        r"""Creates the halo of some columns. All processes call this.
 
         Args:
             group (Processes): The processes.
-            offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
+            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
             col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
         """
         first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
@@ -76,11 +76,11 @@ class Halo(Numbered):
 
     @property
     def bytes_per_column(self) -> int:
-        r"""The bytes of one float32 for each node that is sent."""
+        r"""The bytes that this process sends for one column of float32."""
         return 4 * self.send.numel()
 
     def extended(self, nodes: Tensor) -> Tensor:
-        r"""Returns the extended nodes of ids, each of this process or in the halo."""
+        r"""Returns the extended nodes with some ids. Each is a node of this process or of the halo."""
         local = nodes - self.first
         inside = (local >= 0) & (local < self.num_nodes)
         return torch.where(inside, local, self.num_nodes + torch.searchsorted(self.nodes, nodes))
@@ -90,8 +90,8 @@ class Halo(Numbered):
         return torch.cat([torch.arange(self.first, self.first + self.num_nodes, device=self.nodes.device), self.nodes])
 
     def gather(self, x: Tensor) -> Tensor:
-        r"""Returns the rows of the extended nodes, :obj:`[n + h, ...]`, for those of this process. Differentiable; it sends
-        :attr:`send` rows, and in the backward pass those of :attr:`nodes`.
+        r"""Returns the rows of the extended nodes, :obj:`[n + h, ...]`, given the rows of this process. It sends the rows of
+        :attr:`send`, and in the backward pass the gradients of the rows of :attr:`nodes`. Differentiable.
         """
         return self.gather_all(x)[0]
 
@@ -101,14 +101,14 @@ class Halo(Numbered):
         return result
 
     def scatter(self, x: Tensor) -> Tensor:
-        r"""Adds the rows of the halo, :obj:`[n + h, ...]`, to those of the processes that they belong to, and returns the sums
-        of this process, :obj:`[n, ...]`: the transpose of :meth:`gather`. Differentiable.
+        r"""Adds the rows of each node in all processes, given the rows of the extended nodes, :obj:`[n + h, ...]`. Returns the
+        sums of the nodes of this process, :obj:`[n, ...]`. This is the transpose of :meth:`gather`. Differentiable.
         """
         result: Tensor = _Scatter.apply(self, x)[0]
         return result
 
     def pad(self, x: Tensor) -> Tensor:
-        r"""Returns rows of zeros for the halo after those of this process. Nothing is sent."""
+        r"""Appends a row of zeros for each node of the halo. Nothing is sent."""
         return torch.cat([x, x.new_zeros(self.nodes.numel(), *x.shape[1:])])
 
     def rows(self, degree: Tensor, entries: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
@@ -117,7 +117,7 @@ class Halo(Numbered):
 
         Args:
             degree (torch.Tensor): The number of entries in each row of this process, :obj:`[n]`.
-            entries (sequence of torch.Tensor): What each entry consists of, in the order of the rows, :obj:`[nnz, ...]`.
+            entries (sequence of torch.Tensor): Numbers of the entries, in the order of the rows, :obj:`[nnz, ...]`.
         """
         count = degree[self.send]
         received = self.group.exchange(count, self.sent, self.received)
@@ -175,7 +175,7 @@ def _exchange(group: Processes, tensors: Sequence[Tensor], sent: list[int], rece
 
 
 class ExtendedGraph(Graph):
-    r"""The rows of the adjacency matrix at the nodes of this process: a graph of the extended nodes, in which those of the halo
+    r"""The rows of the adjacency matrix at the nodes of this process, as a graph of the extended nodes. Nodes of the halo
     attend to nothing.
     """
 
@@ -186,14 +186,14 @@ class ExtendedGraph(Graph):
 
     @classmethod
     def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
-        r"""Makes the halo of the columns, which are ids, and overwrites them by extended nodes. All processes call this.
+        r"""Creates the halo of the columns, and replaces their ids by extended nodes in place. All processes call this.
 
         Args:
             group (Processes): The processes.
-            offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
-            edge_index (torch.Tensor): The edges, whose rows are counted from the first node of this process, :obj:`[2, E]`.
+            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
+            edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Rows count from the first node of this process.
             weight (torch.Tensor, optional): The weights, :obj:`[E]`.
-            flow (str): Which end of an edge is its row.
+            flow (str): The direction of attention along edges.
         """
         _, col = row_and_col(edge_index, flow)
         halo = Halo.of_columns(group, offsets, col)

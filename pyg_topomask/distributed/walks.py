@@ -21,8 +21,8 @@ from pyg_topomask.walks.walk import walks_from
 
 @dataclass(frozen=True)
 class ShardWalks:
-    r"""What the walks of the nodes of this process leave behind, as features of the extended nodes, and the halo of the nodes
-    that they visit in other processes.
+    r"""The walks from the nodes of this process. Features refer to extended nodes. The halo contains the visited nodes of other
+    processes.
     """
 
     features: WalkFeatures
@@ -64,7 +64,7 @@ def _walk(graph: Shard, settings: WalkSettings, transitions: Transitions, seed: 
 
 @torch.no_grad()
 def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
-    r"""Makes the rows of this process, as :class:`~pyg_topomask.walks.transitions.Transitions` makes all, block by block."""
+    r"""Returns the transitions at all nodes. Each process computes the rows of its nodes, block by block."""
     extended, group, storage = graph.extended(settings.flow), graph.group, graph.storage
     row, col = extended.row_and_col(settings.flow)
     ids = extended.halo.ids()
@@ -109,7 +109,7 @@ def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
 
 
 def _normalized_weights(graph: ExtendedGraph, settings: WalkSettings) -> Callable[[slice], Tensor]:
-    r"""Returns a function that makes :meth:`~pyg_topomask.graph.Graph.normalized_weight` of some edges."""
+    r"""Returns a function that computes :meth:`~pyg_topomask.graph.Graph.normalized_weight` for a block of edges."""
     row, col = graph.row_and_col(settings.flow)
     ends = {'sym': (row, col), 'rw': (row,), None: ()}[settings.normalization]
 
