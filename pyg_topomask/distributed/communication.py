@@ -166,10 +166,7 @@ class Processes:
             argument (str): The name of the argument.
             value (object): The value of this process. Values are compared as text.
         """
-        values = self.gather(str(value))
-        if len(set(values)) > 1:
-            given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
-            raise ArgumentError(argument, given, 'equal in all processes')
+        _check_equal(argument, self.gather(str(value)))
 
     def sum(self, x: Tensor) -> Tensor:
         r"""Returns the sum over the processes, without a gradient."""
@@ -266,6 +263,12 @@ class Processes:
         return self.exchange(x.reshape(-1), sent, received).view(*shape)
 
 
+def _check_equal(argument: str, values: Sequence[object]) -> None:
+    if len(set(values)) > 1:
+        given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
+        raise ArgumentError(argument, given, 'equal in all processes')
+
+
 def _has_ended(work: Any, device: torch.device) -> bool:
     r"""Waits for a second, and returns whether a call has ended."""
     if device.type != 'cpu':
@@ -293,8 +296,17 @@ _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
 def processes(timeout: float = 600.0) -> Processes:
-    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them."""
+    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them. All
+    processes call this.
+
+    Raises:
+        ValueError: In all processes, if their timeouts differ.
+    """
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
+    if world is not None:
+        timeouts: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(timeouts, timeout)
+        _check_equal('timeout', timeouts)
     known, group = _PROCESSES.get(timeout, (None, None))
     if group is None or known is not world:
         group = Processes(timeout)

@@ -111,6 +111,7 @@ CASES = {
     'parts_unweighted': Case(grf(), 'unweighted', source='parts'),
     'file': Case(grf(transition='weight'), source='file'),
     'folder': Case(grf(transition='weight'), partition='random', source='folder'),
+    'folder_adjacency': Case(linear(lambda: AdjacencyMask(2, 0.7, 'sym')), source='folder'),
     'packing': Case(linear(PackingMask)),
     'packing_favor': Case(linear(PackingMask, 'favor'), partition='random'),
     'packing_relu': Case(linear(PackingMask, 'relu')),

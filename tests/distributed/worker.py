@@ -138,6 +138,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'weights_of_one': lambda: ShardedGraph.from_parts(edge_index, NODES, weight if rank else None),
         'learned_weights': lambda: ShardedGraph.from_parts(edge_index, NODES, weight.clone().requires_grad_()),
         'num_nodes': lambda: ShardedGraph.from_parts(edge_index, NODES + rank),
+        'timeouts': lambda: ShardedGraph.from_graph(edge_index, NODES, timeout=600.0 - 100 * rank),
         'one_node': lambda: ShardedGraph.from_graph(edge_index[:, :0], 1),
         'empty_shard': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.zeros(NODES, dtype=torch.long)),
         'partition': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.full((NODES,), 2 - rank)),
