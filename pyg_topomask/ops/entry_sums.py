@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from pyg_topomask.ops.vectors import Writer, compiled, index
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 
 @intrinsic
