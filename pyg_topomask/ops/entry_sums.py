@@ -139,6 +139,21 @@ _gather, _gather_placed = _gatherer(False), _gatherer(True)
 
 
 @compiled
+def closed_rows(rowptr, col, rowptr_t, col_t, ends):  # type: ignore[no-untyped-def]
+    r"""Writes the nodes that no entry leads across, and returns their number."""
+    count, reach = 0, np.int64(0)
+    for i in range(len(ends)):
+        if rowptr[i + 1] > rowptr[i]:
+            reach = max(reach, np.int64(col[rowptr[i + 1] - 1]))
+        if rowptr_t[i + 1] > rowptr_t[i]:
+            reach = max(reach, np.int64(col_t[rowptr_t[i + 1] - 1]))
+        if reach <= i:
+            ends[count] = i + 1
+            count += 1
+    return count
+
+
+@compiled
 def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, heads, features, channels, stride):  # type: ignore[no-untyped-def]
     limits = np.finfo(q.dtype)
     rounding, least = q.dtype.type(16) * limits.eps, limits.tiny / limits.eps
