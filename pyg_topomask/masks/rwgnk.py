@@ -267,7 +267,7 @@ class RWGNKMask(Mask):
             return combined(), columns
 
         product = Product(GRFStructure(), tensors, cost=state.num_features)
-        sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
+        sparse = SparseEntries(entries, state.num_entries, factored if self.alpha > 0 else None)
         prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
