@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
@@ -25,6 +26,10 @@ __all__ = [
     'SimplexFeatures',
     'SquareFeatures',
 ]
+
+
+# Bounds of squared lengths, whose differences to projections are finite, and of exponents that are not shifted.
+_SQUARE, _LARGEST = 1e37, 80.0
 
 
 class FeatureMap(torch.nn.Module, ABC):
@@ -89,20 +94,41 @@ class ReLUFeatures(_Elementwise):
         return x.relu()
 
 
-class EluFeatures(_Elementwise):
-    r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_)."""
+class EluFeatures(FeatureMap):
+    r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_).
 
-    def _map(self, x: Tensor) -> Tensor:
+    If all features of a query, or of all keys of a graph, are tiny, they are divided by the largest one, which cancels in
+    normalized attention.
+    """
+
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
+        q, k = _single(q), _single(k)
+        features = self._map(q), self._map(k)
+        if in_range(*features, zeros=False):
+            return features
+        # Features of negative entries are exponentials.
+        highest_q, highest_k = q.detach().amax(-1, keepdim=True), _graph_max(k.detach().amax(-1), segments).unsqueeze(-1)
+        return self._map(q, highest_q.clamp(max=0.0)), self._map(k, highest_k.clamp(max=0.0))
+
+    @staticmethod
+    def _map(x: Tensor, shift: Tensor | float = 0.0) -> Tensor:
         # Not elu(x) + 1, which loses digits for x far below 0.
-        x = _single(x)
-        return x.relu() + x.masked_fill(x > 0, 0.0).exp()  # from torch 2.15 on, clamp has no gradient at 0
+        return x.relu() + (x.masked_fill(x > 0, 0.0) - shift).exp()  # from torch 2.15 on, clamp has no gradient at 0
 
 
-class SquareFeatures(_Elementwise):
-    r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4)."""
+class SquareFeatures(FeatureMap):
+    r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4).
 
-    def _map(self, x: Tensor) -> Tensor:
-        return _single(x).square()
+    Very large or small queries, per row, and keys, per graph, are first divided by a power of two, which cancels in normalized
+    attention.
+    """
+
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
+        q, k = _single(q), _single(k)
+        if not in_range(q, k):
+            q = q / power_of_two(row_size(q)).unsqueeze(-1)
+            k = k / power_of_two(_graph_max(row_size(k), segments)).unsqueeze(-1)
+        return q.square(), k.square()
 
 
 class IdentityFeatures(_Elementwise):
@@ -156,6 +182,7 @@ class _RandomFeatures(FeatureMap):
     r"""Base class of random features of the softmax kernel: projections, scale and stable exponents."""
 
     projection: Tensor
+    _sign = -1.0
 
     def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
@@ -189,25 +216,32 @@ class _RandomFeatures(FeatureMap):
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
-            (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
+            (exponent_q, size_q, factor_q), (exponent_k, size_k, factor_k) = map(self._features, (q, k))
+            exponent_k = exponent_k + size_k
             # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
-            shift_q: Tensor | float = 0.5 * math.log(self.num_features)
-            shift_k = shift_q
-            if self.stabilize:
-                shift_q = shift_q + exponent_q.detach().amax(-1, keepdim=True)
-                shift_k = shift_k + _graph_max(exponent_k.detach().amax(-1), segments).unsqueeze(-1)
-            own_q, own_k = (exponent_q - shift_q).exp(), (exponent_k - shift_k).exp()
-            return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
+            shift = 0.5 * math.log(self.num_features)
+            if self.stabilize:  # what all features of a query share cancels
+                exponent_q = exponent_q - (exponent_q.detach().amax(-1, keepdim=True) + shift)
+                exponent_k = exponent_k - (_graph_max(exponent_k.detach().amax(-1), segments).unsqueeze(-1) + shift)
+            else:
+                exponent_q, exponent_k = ((each - shift).clamp(max=_LARGEST) for each in (exponent_q + size_q, exponent_k))
+            features_q, features_k = exponent_q.exp(), exponent_k.exp()
+            return (
+                features_q if factor_q is None else features_q * factor_q,
+                features_k if factor_k is None else features_k * factor_k,
+            )
 
-    def _scaled(self, x: Tensor) -> Tensor:
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
-        scale: float = self.channels**-0.25
-        return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
+        x = _single(x) * self.channels**-0.25
+        exponent, factor = self._project(x @ self.projection.to(x.dtype).t())
+        # Keys whose squares overflow are all of this size.
+        return exponent, self._sign * 0.5 * x.square().sum(-1, keepdim=True).clamp(max=_SQUARE), factor
 
     @abstractmethod
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        r"""Returns exponents and optional factors, :obj:`[N, H, m]`. The features are :math:`factor \cdot \exp(exponent)`, up
-        to the scale.
+    def _project(self, projected: Tensor) -> tuple[Tensor, Tensor | None]:
+        r"""Returns exponents and optional factors, :obj:`[N, H, m]`. The features are :math:`factor \cdot \exp(exponent \pm
+        |\mathbf{x}|^2 / 2)`, up to the scale.
         """
 
     def extra_repr(self) -> str:
@@ -224,8 +258,9 @@ class FavorFeatures(_RandomFeatures):
         \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
     Exponents are shifted by their maximum, which cancels in normalized attention: per row for queries, and per graph and head
-    for keys. :obj:`stabilize=False` does not shift them. Under a local mask, the output of a row is 0 if the exponents of all
-    its keys are more than 80 below the largest one of the graph.
+    for keys. :obj:`stabilize=False` does not shift them, and limits them to 80. Under a local mask, the output of a row is 0 if
+    the exponents of all its keys are more than 80 below the largest one of the graph. The error of the exponents of keys is
+    :math:`10^{-7} |\mathbf{x}|^2` in float32. For entries far above 100, only the shortest keys of a graph have a weight.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -241,8 +276,8 @@ class FavorFeatures(_RandomFeatures):
         tensor(1.0000)
     """
 
-    def _features(self, x: Tensor) -> tuple[Tensor, None]:
-        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True), None
+    def _project(self, projected: Tensor) -> tuple[Tensor, None]:
+        return projected, None
 
 
 class PositiveFeatures(FavorFeatures):
@@ -319,9 +354,10 @@ class FourierFeatures(_RandomFeatures):
         (torch.Size([1, 1, 16]), tensor(1.0000))
     """
 
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        angle = x @ self.projection.to(x.dtype).t()
-        return 0.5 * x.square().sum(-1, keepdim=True), torch.cat([angle.cos(), angle.sin()], dim=-1)
+    _sign = 1.0
+
+    def _project(self, projected: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros_like(projected[..., :1]), torch.cat([projected.cos(), projected.sin()], dim=-1)
 
 
 def _simplex(size: int) -> Tensor:
