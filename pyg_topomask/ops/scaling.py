@@ -15,8 +15,7 @@ _LEAST, _MOST = 2.0**-24, 2.0**24
 
 def row_size(x: Tensor) -> Tensor:
     r"""Returns the sums of absolute values over the last dimension, without a gradient."""
-    size: Tensor = torch.linalg.vector_norm(x.detach(), 1, dim=-1)
-    return size
+    return x.detach().abs().sum(-1)  # the norm of order 1 takes ten times as long
 
 
 def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
@@ -33,9 +32,10 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
         if x.device.type != 'cpu':
             return False
         size = row_size(x)
-        least = size.masked_fill(size == 0, 1.0) if zeros else size
-        if size.numel() > 0 and not _LEAST <= float(least.amin()) <= float(size.amax()) <= _MOST:
-            return False
+        if size.numel() > 0:
+            least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
+            if not _LEAST <= float(least) <= float(most) <= _MOST:
+                return False
     return True
 
 
