@@ -90,6 +90,9 @@ class PowerSeriesMask(LogarithmicMask):
                  [0.5000, 1.0000]]])
     """
 
+    #: Without entries if edge weights are learned.
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,

@@ -109,7 +109,7 @@ def masked_linear_attention(
         heads = [operator.heads for operator in mask.operators]
         split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.operators, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
-            return torch.cat([masked_linear_attention(*each, route) for each in split], dim=1)
+            return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
     if mask.segments.shard is not None:
         attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
         return attended
