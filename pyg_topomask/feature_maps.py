@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.checks import check_above_zero, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
 from pyg_topomask.segments import Segments
@@ -42,7 +42,7 @@ class FeatureMap(torch.nn.Module, ABC):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        check_whole(1, channels=channels)
+        check_size(channels=channels)
         self.channels = channels
 
     @abstractmethod
@@ -187,7 +187,7 @@ class _RandomFeatures(FeatureMap):
     def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
         self.num_features = channels if num_features is None else num_features
-        check_whole(1, num_features=self.num_features)
+        check_size(num_features=self.num_features)
         self.orthogonal = orthogonal
         self.stabilize = stabilize
         self.register_buffer('projection', torch.empty(self.num_features, channels))

@@ -22,7 +22,6 @@ from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
-from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.ops.topk.chunked import search_graph
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
@@ -42,9 +41,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
     graph.check_call(f'attention of {q.size(1)} heads, {q.size(2)} features, {v.size(2)} channels by {chosen}, {v.dtype}')
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        # All processes communicate, whatever their numbers are.
-        scaled = balanced(q.to(dtype), k.to(dtype), v.to(dtype), graph.segments.maximum, look=False)
-        q, k, values, scale_v = scaled
+        q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if chosen == 'low_rank':
             assert mask.low_rank is not None
             out = _attend_low_rank(q, k, values, mask.low_rank, graph)
@@ -59,7 +56,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
             width = torch.tensor(features_at_a_time(max(graph.sizes) * v.size(1) * (v.size(2) + 1)))
             product = mask.product
             out = attend_features(q, k, values, list(product.tensors), [width], product.structure.key)[0]
-        return (out if scale_v is None else out * scale_v).to(v.dtype)
+        return out.to(v.dtype)
 
 
 def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: LowRank, graph: Shard) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.checks import check_numbers, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
@@ -49,7 +49,7 @@ class Mask(torch.nn.Module, ABC):
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
-        check_whole(1, heads=heads)
+        check_size(heads=heads)
         self.heads = int(heads)
 
     @abstractmethod

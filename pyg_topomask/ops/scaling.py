@@ -56,7 +56,7 @@ def power_of_two(size: Tensor) -> Tensor:
 
 
 def balanced(
-    q: Tensor, k: Tensor, v: Tensor, maximum: Callable[[Tensor], Tensor], look: bool = True
+    q: Tensor, k: Tensor, v: Tensor, maximum: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     r"""Divides queries, keys and values by powers of two, so that linear attention stays within the range of the data type.
     Powers of queries, per row, and of keys, per graph, cancel in linear attention. The output is to be multiplied by those of
@@ -67,12 +67,11 @@ def balanced(
         k (torch.Tensor): Features of the keys, :obj:`[*, H, m]`.
         v (torch.Tensor): Values, :obj:`[*, H, d]`.
         maximum (callable): Returns the largest entry of each graph and head, at each of its nodes, :obj:`[*, H]`.
-        look (bool): Skip the scaling if all numbers are in range. (default: :obj:`True`)
 
     Returns:
         tuple: The three, and the powers of the values, :obj:`[*, H, 1]`, or :obj:`None` for ones.
     """
-    if k.numel() == 0 or (look and in_range(q, k, v)):
+    if k.numel() == 0 or in_range(q, k, v):
         return q, k, v, None
     sizes = maximum(torch.cat([row_size(k), row_size(v)], dim=-1))
     of_k, of_v = power_of_two(sizes).unsqueeze(-1).chunk(2, dim=-2)

@@ -131,7 +131,8 @@ def test_gradients_scale_with_the_inputs(route: str) -> None:
     for scales in ((1.0, 1.0, 1.0), (2.0**-60, 2.0**90, 2.0**60)):
         leaves = [each.abs().requires_grad_() for each in inputs(scales)]
         (masked_linear_attention(*leaves, bound(make()), name) * upstream).sum().backward()
-        gradients.append([leaf.grad * scale / scales[2] for leaf, scale in zip(leaves, scales, strict=True) if leaf.grad is not None])
+        pairs = zip(leaves, scales, strict=True)
+        gradients.append([leaf.grad * scale / scales[2] for leaf, scale in pairs if leaf.grad is not None])
     assert len(gradients[0]) == 3
     for ordinary, scaled in zip(*gradients, strict=True):
         torch.testing.assert_close(scaled, ordinary, rtol=1e-4, atol=1e-6)
@@ -215,7 +216,10 @@ def test_search_over_sixty_decades(scale: float, similarity: str, backend: str) 
 @pytest.mark.parametrize('scale', [1e-30, 1e25])
 @pytest.mark.parametrize('similarity', ['dot', 'cosine', 'distance'])
 def test_layers_of_k_mip_attention_are_finite(similarity: str, scale: float) -> None:
-    layer, x = KMIPAttention(4, k=2, similarity=similarity), scale * torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    layer, x = (
+        KMIPAttention(4, k=2, similarity=similarity),
+        scale * torch.randn(9, 4, generator=torch.Generator().manual_seed(0)),
+    )
     out = layer(x.requires_grad_(), batch=batch().batch, edge_index=batch().edge_index)
     (out / max(scale, 1.0)).sum().backward()
     assert out.isfinite().all()
