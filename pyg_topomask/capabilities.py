@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
@@ -118,8 +119,16 @@ class LowRank:
         return LowRank(*(torch.cat(factors, dim=-1) for factors in sides))
 
     @staticmethod
-    def side_by_side(terms: Sequence[LowRank], heads: Sequence[int]) -> None:
-        return None
+    def side_by_side(terms: Sequence[LowRank], heads: Sequence[int]) -> LowRank:
+        rank = max(term.left.size(-1) for term in terms)
+
+        def joined(side: str) -> Tensor:
+            # Masks of a lower rank have zero factors.
+            factors = [getattr(term, side).expand(-1, count, -1) for term, count in zip(terms, heads, strict=True)]
+            dtype = reduce(torch.promote_types, (each.dtype for each in factors))
+            return torch.cat([pad(each.to(dtype), (0, rank - each.size(-1))) for each in factors], dim=1)
+
+        return LowRank(joined('left'), joined('right'))
 
 
 def _products(factor: Tensor, x: Tensor) -> Tensor:

@@ -14,6 +14,9 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 
+#: The largest number of channels, heads, hops, walks of a node, and the like.
+MAX_SIZE = 2**20
+
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
     r"""Returns whether a value is an integer of Python or NumPy, at least :obj:`least`, and not a boolean."""
@@ -41,6 +44,16 @@ def check_whole(least: int | None = None, most: int | None = None, /, **given: o
     r"""Raises an error unless a value is an integer from :obj:`least` to :obj:`most`."""
     bounds = ('' if least is None else f' from {least}') + ('' if most is None else f' to {most}')
     _check(given, f'whole numbers{bounds}', lambda value: is_whole(value, least) and (most is None or value <= most))
+
+
+def check_size(least: int = 1, /, **given: object) -> None:
+    r"""Raises an error unless a value is an integer from :obj:`least` to :obj:`2**20`. Larger sizes have no memory."""
+    check_whole(least, MAX_SIZE, **given)
+
+
+def check_seed(**given: object) -> None:
+    r"""Raises an error unless a value is an integer that torch accepts as a seed."""
+    check_whole(-(2**63), 2**64 - 1, **given)
 
 
 def check_even(**given: object) -> None:

@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_whole
+from pyg_topomask.checks import check_above_zero, check_size
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
@@ -27,6 +28,10 @@ __all__ = [
 ]
 
 
+# Bounds of squared lengths, whose differences to projections are finite, and of exponents that are not shifted.
+_SQUARE, _LARGEST = 1e37, 80.0
+
+
 class FeatureMap(torch.nn.Module, ABC):
     r"""A map :math:`\phi : \mathbb{R}^d \to \mathbb{R}^m`. The attention score is :math:`\phi(\mathbf{q})^{\top}
     \phi(\mathbf{k})`.
@@ -37,7 +42,7 @@ class FeatureMap(torch.nn.Module, ABC):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        check_whole(1, channels=channels)
+        check_size(channels=channels)
         self.channels = channels
 
     @abstractmethod
@@ -89,20 +94,41 @@ class ReLUFeatures(_Elementwise):
         return x.relu()
 
 
-class EluFeatures(_Elementwise):
-    r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_)."""
+class EluFeatures(FeatureMap):
+    r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_).
 
-    def _map(self, x: Tensor) -> Tensor:
+    If all features of a query, or of all keys of a graph, are tiny, they are divided by the largest one, which cancels in
+    normalized attention.
+    """
+
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
+        q, k = _single(q), _single(k)
+        features = self._map(q), self._map(k)
+        if in_range(*features, zeros=False):
+            return features
+        # Features of negative entries are exponentials.
+        highest_q, highest_k = q.detach().amax(-1, keepdim=True), _graph_max(k.detach().amax(-1), segments).unsqueeze(-1)
+        return self._map(q, highest_q.clamp(max=0.0)), self._map(k, highest_k.clamp(max=0.0))
+
+    @staticmethod
+    def _map(x: Tensor, shift: Tensor | float = 0.0) -> Tensor:
         # Not elu(x) + 1, which loses digits for x far below 0.
-        x = _single(x)
-        return x.relu() + x.masked_fill(x > 0, 0.0).exp()  # from torch 2.15 on, clamp has no gradient at 0
+        return x.relu() + (x.masked_fill(x > 0, 0.0) - shift).exp()  # from torch 2.15 on, clamp has no gradient at 0
 
 
-class SquareFeatures(_Elementwise):
-    r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4)."""
+class SquareFeatures(FeatureMap):
+    r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4).
 
-    def _map(self, x: Tensor) -> Tensor:
-        return _single(x).square()
+    Very large or small queries, per row, and keys, per graph, are first divided by a power of two, which cancels in normalized
+    attention.
+    """
+
+    def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
+        q, k = _single(q), _single(k)
+        if not in_range(q, k):
+            q = q / power_of_two(row_size(q)).unsqueeze(-1)
+            k = k / power_of_two(_graph_max(row_size(k), segments)).unsqueeze(-1)
+        return q.square(), k.square()
 
 
 class IdentityFeatures(_Elementwise):
@@ -160,7 +186,7 @@ class _RandomFeatures(FeatureMap):
     def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
         self.num_features = channels if num_features is None else num_features
-        check_whole(1, num_features=self.num_features)
+        check_size(num_features=self.num_features)
         self.orthogonal = orthogonal
         self.stabilize = stabilize
         self.register_buffer('projection', torch.empty(self.num_features, channels))
@@ -191,20 +217,30 @@ class _RandomFeatures(FeatureMap):
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, offset_q, factor_q), (exponent_k, offset_k, factor_k) = map(self._features, (q, k))
             if self.stabilize:
+                if not in_range(offset_k):  # huge offsets round to other numbers after a subtraction
+                    exponent_k, offset_k = exponent_k + offset_k, offset_k.new_zeros(())
                 largest_q, largest_k = (x.detach().amax(-1, keepdim=True) for x in (exponent_q, exponent_k))
                 largest_k = largest_k + offset_k.detach()
                 offset_q = offset_q - offset_q.detach() - largest_q
                 offset_k = offset_k - _graph_max(largest_k.squeeze(-1), segments).unsqueeze(-1)
             # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
             shift = 0.5 * math.log(self.num_features)
-            own_q, own_k = (exponent_q + (offset_q - shift)).exp(), (exponent_k + (offset_k - shift)).exp()
-            return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
+            exponent_q, exponent_k = exponent_q + (offset_q - shift), exponent_k + (offset_k - shift)
+            if not self.stabilize:
+                exponent_q, exponent_k = exponent_q.clamp(max=_LARGEST), exponent_k.clamp(max=_LARGEST)
+            features_q, features_k = exponent_q.exp(), exponent_k.exp()
+            return (
+                features_q if factor_q is None else features_q * factor_q,
+                features_k if factor_k is None else features_k * factor_k,
+            )
 
     def _projected(self, x: Tensor) -> tuple[Tensor, Tensor]:
         r"""Returns :math:`\mathbf{\Omega} \mathbf{x}`, :obj:`[N, H, m]`, and :math:`|\mathbf{x}|^2 / 2`, :obj:`[N, H, 1]`."""
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
-        x, scale = x.to(torch.promote_types(x.dtype, torch.float32)), self.channels**-0.25
-        return x @ (self.projection.to(x.dtype) * scale).t(), x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
+        x, scale = _single(x), self.channels**-0.25
+        half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
+        # Keys whose squares overflow are all of this size.
+        return x @ (self.projection.to(x.dtype) * scale).t(), half.clamp(max=_SQUARE)
 
     @abstractmethod
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -226,8 +262,9 @@ class FavorFeatures(_RandomFeatures):
         \qquad \mathbf{x} \leftarrow d^{-1/4} \mathbf{x}
 
     Exponents are shifted by their maximum, which cancels in normalized attention: per row for queries, and per graph and head
-    for keys. :obj:`stabilize=False` does not shift them. Under a local mask, the output of a row is 0 if the exponents of all
-    its keys are more than 80 below the largest one of the graph.
+    for keys. :obj:`stabilize=False` does not shift them, and limits them to 80. Under a local mask, the output of a row is 0 if
+    the exponents of all its keys are more than 80 below the largest one of the graph. The error of the exponents of keys is
+    :math:`10^{-7} |\mathbf{x}|^2` in float32. For entries far above 100, only the shortest keys of a graph have a weight.
 
     Args:
         channels (int): The channels :math:`d` of a head.

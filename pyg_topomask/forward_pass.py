@@ -8,11 +8,15 @@ from typing import Any
 
 import torch
 
+# How many passes keep their seeds: a layer may be called this often in one forward pass with checkpointing.
+_PASSES = 64
+
 
 class _Pass:
     def __init__(self, seed: int) -> None:
         self.calls: dict[tuple[int, int], object] = {}
         self.states: dict[Hashable, Any] = {}
+        self.seeds: dict[Hashable, int] = {}
         self.generator = torch.Generator().manual_seed(seed)
 
     def holds(self, user: object) -> bool:
@@ -24,11 +28,11 @@ class ForwardPass:
 
     A graph cannot detect the start of a forward pass. A new pass starts when a user enters for the second time. Activation
     checkpointing repeats a call of an earlier pass. Such a call draws the same number from torch's global generator again, and
-    receives the states of its pass. Therefore the last two passes are kept.
+    receives the states of its pass. The last two passes keep their states, and earlier ones the seeds of them.
     """
 
     def __init__(self) -> None:
-        self._passes: deque[_Pass] = deque(maxlen=2)
+        self._passes: deque[_Pass] = deque(maxlen=_PASSES)
         self._current = _Pass(0)
 
     def enter(self, user: object) -> None:
@@ -45,12 +49,16 @@ class ForwardPass:
             return
         if not self._passes or self._passes[-1].holds(user):
             self._passes.append(_Pass(number))
+            if len(self._passes) > 2:
+                self._passes[-3].states.clear()
         self._current = self._passes[-1]
         self._current.calls[call] = user  # kept alive, because its id could be reused otherwise
 
     def state(self, settings: Hashable, draw: Callable[[torch.Generator], Any]) -> Any:
         r"""Returns the state of :obj:`settings` in this pass, created at the first request."""
-        states = self._current.states
+        states, seeds, generator = self._current.states, self._current.seeds, self._current.generator
+        if settings not in seeds:
+            seeds[settings] = int(torch.randint(2**62, (), generator=generator))
         if settings not in states:
-            states[settings] = draw(self._current.generator)
+            states[settings] = draw(torch.Generator().manual_seed(seeds[settings]))
         return states[settings]

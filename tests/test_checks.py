@@ -22,8 +22,20 @@ from pyg_topomask.checks import (
     check_whole,
     is_whole,
 )
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    ExpanderMask,
+    GRFMask,
+    HopMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    StochasticRPEMask,
+)
+from pyg_topomask.nn import GRFAttention, KMIPAttention
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding
 from pyg_topomask.walks import WalkSettings
 
 MODULES = (
@@ -246,3 +258,30 @@ def test_integers_of_numpy_are_whole_numbers(name: str) -> None:
         value = 4
     value = [np.int64(number) for number in value] if isinstance(value, (tuple, list)) else np.int64(value)
     made(**rest | {argument: value})
+
+
+def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
+    for seed in (2**64, -(2**63) - 1, 1.5, True):
+        for make in (
+            lambda seed=seed: GRFMask(seed=seed),
+            lambda seed=seed: RWGNKMask(seed=seed),
+            lambda seed=seed: ExpanderMask(seed=seed),
+            lambda seed=seed: StochasticRPEMask(seed=seed),
+            lambda seed=seed: KMIPAttention(4, seed=seed),
+            lambda seed=seed: AddGraphRandomFeatures(seed=seed),
+            lambda seed=seed: AddSVDEncoding(2, seed=seed),
+        ):
+            with pytest.raises(ArgumentError, match=r'^seed: got'):
+                make()
+    huge = 10**11
+    for name, refuse in {
+        'max_walk_length': lambda: GRFMask(max_walk_length=huge),
+        'num_walks': lambda: AddGraphRandomFeatures(num_walks=huge),
+        'order': lambda: PowerSeriesMask(order=huge),
+        'max_hops': lambda: HopMask(max_hops=huge),
+        'heads': lambda: GRFMask(heads=huge),
+        'channels': lambda: GRFAttention(huge),
+        'num_features': lambda: FavorFeatures(4, huge),
+    }.items():
+        with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted are whole numbers from \d to 1048576'):
+            refuse()

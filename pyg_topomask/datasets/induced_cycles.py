@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_seed, check_whole
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
 
@@ -55,7 +55,7 @@ class InducedCycles(GeneratedDataset):
         check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         check_whole(5, size=size)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
         generator = torch.Generator().manual_seed(int(seed))
         parent, distance = _trees(num_pairs, size, generator)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
@@ -66,7 +66,7 @@ class MajorityTrees(GeneratedDataset):
         check_whole(3, size=size)
         check_whole(0, radius=radius)
         check_whole(1, num_keys=num_keys)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
         generator = np.random.default_rng(int(seed))
         graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.checks import check_choice, check_file_name, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_file_name, check_probability, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
 
@@ -73,7 +73,7 @@ class MeshNormals(FileDataset):
         check_file_name(train=train, test=test)
         check_whole(2, num_nodes=num_nodes)
         check_probability(fraction=fraction)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         self.names, self.size, self.fraction, self.seed = (train, test), num_nodes, fraction, seed
         super().__init__(root, split, transform, pre_transform)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_probability, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
@@ -84,7 +84,7 @@ class MotifGraphs(GeneratedDataset):
         check_choice(MOTIFS, motif=motif)
         check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         check_probability(connect=connect)
         edges = torch.tensor(MOTIFS[motif]).t()
         nodes = int(edges.max()) + 1

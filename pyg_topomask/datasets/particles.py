@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_shape, check_whole
+from pyg_topomask.checks import check_choice, check_seed, check_shape, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
@@ -72,7 +72,7 @@ class ClothRollouts(GeneratedDataset):
         check_whole(1, num_rollouts=num_rollouts)
         check_whole(HISTORY + HORIZON + 1, num_steps=num_steps)
         check_whole(2, side=side)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
         splits = SPLITS if split is None else (split,)
         seeds = [len(SPLITS) * int(seed) + SPLITS.index(name) for name in splits]

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_file_name, check_whole
+from pyg_topomask.checks import check_choice, check_file_name, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 __all__ = ['RoadEccentricity']
@@ -64,7 +64,7 @@ class RoadEccentricity(FileDataset):
         check_file_name(name=name)
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         self.name, self.hops, self.seed, self.classes = name, hops, seed, num_classes
         super().__init__(root, None, transform, pre_transform)
 

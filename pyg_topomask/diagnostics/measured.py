@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_seed, check_whole
 from pyg_topomask.diagnostics.grf_mask import check_grf_mask
 from pyg_topomask.diagnostics.grf_rows import estimated_rows, exact_rows
 from pyg_topomask.graph import Graph
@@ -194,7 +194,7 @@ def mask_error(
         tensor([True])
     """
     check_whole(1, num_rows=num_rows)
-    check_whole(seed=seed)
+    check_seed(seed=seed)
     graph = Graph.of(graph)
     rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(int(seed)))[:num_rows]
     # For the diagonal, and for the rest: deviations, their squares, absolute entries, their squares.

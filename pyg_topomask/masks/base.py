@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.checks import check_numbers, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
@@ -49,7 +49,7 @@ class Mask(torch.nn.Module, ABC):
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
-        check_whole(1, heads=heads)
+        check_size(heads=heads)
         self.heads = int(heads)
 
     @abstractmethod
@@ -220,8 +220,7 @@ class SumMask(_ComposedMask):
     """
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
-        forms = {mask.form for mask in masks}
-        return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
+        return _common_form(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         first, *rest = self._bound(graph, state)
@@ -290,8 +289,7 @@ class MultiHeadMask(_ComposedMask):
         _check_masks(masks, 2)
         Mask.__init__(self, sum(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
-        forms = {mask.form for mask in masks}
-        self.form = 'sparse' if forms == {'sparse'} else None if None in forms else 'product'
+        self.form = _common_form(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return MaskOperator.side_by_side(*self._bound(graph, state))
@@ -368,6 +366,12 @@ class ScaledMask(_ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile would treat this as a product of two tensors.
         return self._bound(graph, state)[0].scaled(self.scale)
+
+
+def _common_form(masks: tuple[Mask, ...]) -> str | None:
+    r"""Returns the structure of a sum of masks, and of masks side by side."""
+    forms = {mask.form for mask in masks}
+    return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
 
 
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:

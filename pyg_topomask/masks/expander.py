@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_even, check_whole
+from pyg_topomask.checks import check_even, check_seed
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -110,7 +110,7 @@ class ExpanderMask(Mask):
     ) -> None:
         super().__init__(heads)
         check_even(degree=degree)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         check_flow(flow)
         self.degree = degree
         self.input_edges = input_edges

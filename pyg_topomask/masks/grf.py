@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
@@ -135,7 +135,9 @@ class GRFMask(LogarithmicMask):
             :attr:`key_modulation` of the keys, initially equal to that of the queries. (default: :obj:`False`)
         resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
             graph, and are the same in any batch. With :obj:`"forward"`, every forward pass in training mode samples new walks,
-            once for all layers that share a :class:`~pyg_topomask.graph.Graph`. (default: :obj:`"never"`)
+            once for all layers that share a :class:`~pyg_topomask.graph.Graph`. A layer that is called twice in a forward pass
+            samples new walks at its second call. Activation checkpointing repeats the walks of each call, for up to 64 calls
+            of a layer. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.
             (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
@@ -178,7 +180,7 @@ class GRFMask(LogarithmicMask):
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         check_choice(('never', 'forward'), resample=resample)
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True

@@ -125,7 +125,8 @@ class HeatKernelMask(Mask):
             (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or :obj:`kind` requires symmetric edges and they are not.
+        ValueError: If an argument is outside its range, :obj:`kind` requires symmetric edges and they are not, or a state
+            dictionary is that of another :obj:`kind`.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -294,6 +295,14 @@ class HeatKernelMask(Mask):
         # One more for the derivatives; and all where so many are needed that the times may be too few.
         basis = basis[:, : number + 1] if 2 * number < _TIMES else torch.eye(series.size(1), dtype=series.dtype)
         return _Span(low, high, basis)
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(KINDS.index(self.kind))
+
+    def set_extra_state(self, state: Tensor) -> None:
+        kind = KINDS[int(state)]
+        if kind != self.kind:
+            raise ArgumentError('kind', f'a state dictionary of kind={kind!r} for kind={self.kind!r}', 'equal kinds')
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

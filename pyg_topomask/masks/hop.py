@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
@@ -86,7 +86,7 @@ class HopMask(LogarithmicMask):
         flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
-        check_whole(0, max_hops=max_hops)
+        check_size(0, max_hops=max_hops)
         check_flow(flow)
         self.max_hops = max_hops
         self.flow = flow

@@ -35,6 +35,12 @@ class LogarithmicMask(Mask):
         numbers = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
         return numbers.exp() if self.positive else numbers
 
+    @torch.no_grad()
+    def negative(self) -> str | None:
+        r"""Returns the name of a parameter with negative numbers, or :obj:`None`."""
+        parameters = () if self.positive else self.named_parameters(recurse=False)
+        return next((name for name, parameter in parameters if bool((parameter < 0).any())), None)
+
     def get_extra_state(self) -> Tensor:
         return torch.tensor(self.positive)
 

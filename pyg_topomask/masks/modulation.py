@@ -11,7 +11,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_not_negative, check_whole
+from pyg_topomask.checks import check_not_negative, check_size
 from pyg_topomask.errors import ArgumentError
 
 __all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
@@ -180,7 +180,7 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         >>> kernel_series('random_walk:3:p=1', order=2)
         tensor([2., 1., 0.], dtype=torch.float64)
     """
-    check_whole(0, order=order)
+    check_size(0, order=order)
     return _series('name', name, order, parameters)
 
 
@@ -273,7 +273,7 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
         >>> modulation('random_walk', max_walk_length=2)
         tensor([1., 1., 0.], dtype=torch.float64)
     """
-    check_whole(0, max_walk_length=max_walk_length)
+    check_size(0, max_walk_length=max_walk_length)
     return deconvolve(kernel_series(name, max_walk_length, **parameters))
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -90,6 +90,9 @@ class PowerSeriesMask(LogarithmicMask):
                  [0.5000, 1.0000]]])
     """
 
+    #: Without entries if edge weights are learned.
+    form = 'sparse'
+
     def __init__(
         self,
         heads: int = 1,
@@ -102,7 +105,7 @@ class PowerSeriesMask(LogarithmicMask):
         flow: str = 'source_to_target',
     ) -> None:
         super().__init__(heads)
-        check_whole(0, order=order)
+        check_size(0, order=order)
         check_choice(('alpha', 'f'), parameterization=parameterization)
         self.order = order if parameterization == 'alpha' else order // 2 * 2
         self.parameterization = parameterization

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries, blocks_of
-from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_whole
+from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -154,7 +154,7 @@ class RWGNKMask(Mask):
         self.form = 'product' if self.exact else 'sparse'
         walks = 2 if num_walks is None else num_walks
         self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         check_not_negative(alpha=alpha)
         check_choice(('never', 'forward'), resample=resample)
         check_numbers(lam=lam)
@@ -225,7 +225,7 @@ class RWGNKMask(Mask):
             graph = _weighted(graph, transition)
         if self.exact:
             return self._expect(graph, settings.transition)
-        stored = load_walks(graph, settings, 'AddRandomWalkKernel') if seed is not None else None
+        stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
         return GRFState(*(stored or sample_ensembles(graph, settings, seed, generator)))
 
     @torch.no_grad()

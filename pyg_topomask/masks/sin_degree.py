@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.graph import Graph
@@ -86,8 +86,8 @@ class SinDegreeMask(Mask):
         degree_attr: str | None = None,
     ) -> None:
         super().__init__(heads)
-        check_whole(0, max_degree=max_degree)
-        check_whole(1, embedding_dim=embedding_dim)
+        check_size(0, max_degree=max_degree)
+        check_size(embedding_dim=embedding_dim)
         if flow not in (*FLOWS, None):
             raise ArgumentError('flow', repr(flow), '"source_to_target", "target_to_source" and None')
         self.max_degree = max_degree

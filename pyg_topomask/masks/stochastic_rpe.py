@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_finite, check_whole
+from pyg_topomask.checks import check_finite, check_seed, check_size
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -64,8 +64,8 @@ class StochasticRPEMask(Mask):
 
     def __init__(self, heads: int = 1, num_sines: int = 4, num_features: int = 16, gain: float = 0.5, seed: int = 0) -> None:
         super().__init__(heads)
-        check_whole(1, num_sines=num_sines, num_features=num_features)
-        check_whole(seed=seed)
+        check_size(num_sines=num_sines, num_features=num_features)
+        check_seed(seed=seed)
         check_finite(gain=gain)
         self.initial_gain = gain
         self.seed = int(seed)

@@ -13,7 +13,7 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.typing import Adj
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_choice, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow, row_and_col
 from pyg_topomask.graph import Graph
@@ -70,7 +70,7 @@ class ExplicitAttention(MessagePassing, ABC):
         check_probability(dropout=dropout)
         kq_dim = out_channels // heads if kq_dim is None else kq_dim
         val_dim = out_channels // heads if val_dim is None else val_dim
-        check_whole(1, kq_dim=kq_dim, val_dim=val_dim)
+        check_size(kq_dim=kq_dim, val_dim=val_dim)
         check_choice(('linear', 'none'), head_agg=head_agg)
         if head_agg == 'none' and heads * val_dim != out_channels:
             raise ArgumentError(

@@ -13,7 +13,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.resolver import activation_resolver
 
-from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.multi_head import check_features
 
@@ -60,7 +60,7 @@ class GatedGCNConv(MessagePassing):
         self, channels: int, dropout: float = 0.0, act: str | Callable[[Tensor], Tensor] = 'relu', residual: bool = True
     ) -> None:
         super().__init__(aggr='add')
-        check_whole(1, channels=channels)
+        check_size(channels=channels)
         check_probability(dropout=dropout)
         self.channels = channels
         self.dropout = dropout

@@ -13,7 +13,7 @@ from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.typing import Adj
 from torch_geometric.utils import to_dense_batch
 
-from pyg_topomask.checks import check_probability, check_whole
+from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
@@ -81,7 +81,7 @@ class TopoGPSConv(GPSConv):
     ) -> None:
         if isinstance(heads, Module):
             raise ArgumentError('heads', type(heads).__name__, 'whole numbers, and attentions as attn=')
-        check_whole(1, channels=channels, heads=heads)
+        check_size(channels=channels, heads=heads)
         check_probability(dropout=dropout)
         if attn_type not in (None, 'multihead', 'performer'):
             remedy = f'an attention of this package is an argument attn, for example attn=GRFAttention({channels}, heads=4)'

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_whole
+from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_seed, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
@@ -115,7 +115,7 @@ class KMIPAttention(ExplicitAttention):
         super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg, flow)
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         check_choice(BACKENDS, backend=backend)
         check_choice(SIMILARITIES, similarity=similarity)
         check_choice(EXTRA_EDGES, extra_edges=extra_edges)

@@ -2,6 +2,8 @@ r"""Multi-head linear attention under any mask."""
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -13,6 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
+from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
@@ -31,6 +34,9 @@ class MaskedLinearAttention(torch.nn.Module):
     Time and memory are linear in the number of nodes if products with the mask are. Nodes attend only within their graph, and
     the output for a graph does not depend on the other graphs of a batch. As in PyG, an edge :math:`(j, i)` lets node
     :math:`i` attend to node :math:`j`. The :obj:`flow` of the mask can reverse this.
+
+    Under autocast, the layer warns once if the mask has learned negative numbers, because sums that cancel amplify the rounding
+    of queries and keys.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
@@ -82,6 +88,7 @@ class MaskedLinearAttention(torch.nn.Module):
         self.heads = heads
         self.dropout = dropout
         self.route = route
+        self._warned = False
         self.mask = PackingMask() if mask is None else mask
         check_mask(self.mask, heads)
         self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
@@ -119,11 +126,28 @@ class MaskedLinearAttention(torch.nn.Module):
                 (default: :obj:`None`)
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
+        self._warn_of_rounding(x.device.type)
         graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, graph.segments)
         out = masked_linear_attention(q, k, v, self.mask(graph, generator), self.route).flatten(1)
         return torch.nn.functional.dropout(self.lin_out(out), self.dropout, self.training)
+
+    def _warn_of_rounding(self, device: str) -> None:
+        r"""Warns once if rounding of queries and keys may be amplified by sums of masks that cancel."""
+        if self._warned or torch.compiler.is_compiling() or not torch.is_autocast_enabled(device):
+            return
+        masks = (mask for mask in self.mask.modules() if isinstance(mask, LogarithmicMask))
+        name = next((name for mask in masks if (name := mask.negative()) is not None), None)
+        if name is not None:
+            self._warned = True
+            warnings.warn(
+                f'{name}: got negative numbers under autocast, which rounds queries and keys to '
+                f'{torch.get_autocast_dtype(device)}. Sums that normalize attention may cancel, and errors are then large. '
+                f'Prefer positive=True, or disable autocast for this layer.',
+                UserWarning,
+                stacklevel=3,
+            )
 
     def __repr__(self) -> str:
         return (

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
-from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.checks import MAX_SIZE, check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
@@ -32,17 +32,23 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
         raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels', verb='is')
-    if not is_whole(channels, -1) or channels == 0:
-        raise ArgumentError('channels', repr(channels), 'whole numbers from 1, and -1 for those of the first input')
-    check_whole(1, out_channels=out_channels, heads=heads)
+    check_input_channels(channels, 'channels')
+    check_size(out_channels=out_channels, heads=heads)
     if divide:
         check_heads(heads, out_channels)
     return out_channels
 
 
+def check_input_channels(channels: int, argument: str = 'in_channels') -> None:
+    r"""Raises a :class:`ValueError` unless a number of channels is from 1, or -1 for a lazy one."""
+    if not is_whole(channels, -1) or channels == 0 or channels > MAX_SIZE:
+        accepted = f'whole numbers from 1 to {MAX_SIZE}, and -1 for those of the first input'
+        raise ArgumentError(argument, repr(channels), accepted)
+
+
 def check_heads(heads: int, channels: int) -> None:
     r"""Raises a :class:`ValueError` unless the number of heads divides the channels."""
-    check_whole(1, heads=heads)
+    check_size(heads=heads)
     if channels % heads != 0:
         raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import quotient
+from pyg_topomask.ops.scaling import balanced
 
 
 def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
@@ -31,8 +32,10 @@ def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) 
     """
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(v.device.type, enabled=False):
-        query, key, value = (tensor.to(dtype).transpose(1, 2) for tensor in (q, k, v))
+        scaled = balanced(q.to(dtype), k.to(dtype), v.to(dtype), lambda x: x.amax(1, keepdim=True).expand_as(x))
+        query, key, value = (tensor.transpose(1, 2) for tensor in scaled[:3])
         weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
         total = weight.sum(-1, keepdim=True)
         out = quotient(weight @ value, total, weight.detach().abs().sum(-1, keepdim=True))
-        return out.transpose(1, 2).to(v.dtype)
+        out = out.transpose(1, 2)
+        return (out if scaled[3] is None else out * scaled[3]).to(v.dtype)

@@ -17,6 +17,7 @@ from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
+from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.segments import Segments
 
 __all__ = ['masked_linear_attention']
@@ -108,7 +109,7 @@ def masked_linear_attention(
         heads = [operator.heads for operator in mask.operators]
         split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.operators, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
-            return torch.cat([masked_linear_attention(*each, route) for each in split], dim=1)
+            return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
     if mask.segments.shard is not None:
         attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
         return attended
@@ -116,7 +117,7 @@ def masked_linear_attention(
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         out: Tensor
-        q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
+        q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), mask.segments.maximum)
         if route == 'edges':
             assert mask.entries is not None
             entries, columns = mask.entries.up_to_rows()
@@ -144,6 +145,8 @@ def masked_linear_attention(
                 out = attend_blocks(q, k, values, tensors, mask.segments.constants(), structure, mask.heads)[0]
             else:
                 out = attend_features(q, k, values, tensors, [], structure)[0]
+        if scale_v is not None:
+            out = out * (scale_v if rows is None else scale_v.index_select(0, rows))
         return out.to(v.dtype)
 
 

@@ -15,6 +15,7 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.scaling import capped_queries
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -43,7 +44,7 @@ def masked_softmax_attention(
         mask (MaskOperator): The bound mask, without negative entries.
         dropout (float): Dropout probability of the attention coefficients. (default: :obj:`0.0`)
         route (str): :obj:`"entries"`, which is linear in the number of entries of a sparse mask; or :obj:`"dense"`, which
-            forms the :math:`N \times N` matrix of any mask, for tests on small graphs. (default: :obj:`"entries"`)
+            forms the :math:`N \times N` matrix of any mask in float64, for tests on small graphs. (default: :obj:`"entries"`)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
@@ -101,11 +102,10 @@ def _check(mask: Tensor) -> None:
 
 
 def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        matrix = mask.to_dense().to(dtype)
+        matrix = mask.to_dense().double()
         _check(matrix)
-        score = torch.einsum('nhd,mhd->hnm', q.to(dtype), k.to(dtype)) / math.sqrt(max(q.size(-1), 1))
+        score = torch.einsum('nhd,mhd->hnm', q.double(), k.double()) / math.sqrt(max(q.size(-1), 1))
         absent = matrix == 0
         score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
         empty = absent.all(-1, keepdim=True)
@@ -114,12 +114,13 @@ def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: 
         weight = (score - highest).exp()
         alpha = weight / weight.sum(-1, keepdim=True).masked_fill(empty, 1.0)
         alpha = torch.nn.functional.dropout(alpha, dropout)
-        return torch.einsum('hnm,mhd->nhd', alpha, v.to(dtype)).to(v.dtype)
+        return torch.einsum('hnm,mhd->nhd', alpha, v.double()).to(v.dtype)
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = _pattern_and_keep(constants)
+    q = capped_queries(q, k, pattern)
     if uses_numba('auto', q.device):
         from pyg_topomask.ops.compiled_entries import softmax_forward
 

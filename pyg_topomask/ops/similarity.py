@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.ops.scaling import power_of_two, row_size
+from pyg_topomask.segments import Segments
 
 SIMILARITIES = ('dot', 'cosine', 'distance')
 
@@ -17,8 +19,8 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
     * :obj:`"dot"`: :math:`\mathbf{q}^{\top} \mathbf{k}`;
     * :obj:`"cosine"`: :math:`\sqrt{d} \, \mathbf{q}^{\top} \mathbf{k} / \|\mathbf{k}\|`: the order of keys is that of their
       cosines with the query, whose norm, divided by the :math:`\sqrt{d}` of attention, is the temperature;
-    * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -1)^{\top} (\mathbf{k},
-      \frac{1}{2} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph.
+    * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -c)^{\top} (\mathbf{k},
+      \frac{1}{2c} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph, with a power of two :math:`c` of their size.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -39,17 +41,19 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
     """
     if similarity == 'dot':
         return q, k
-    # Norms of half-precision vectors overflow.
+    # Norms of half-precision vectors overflow, and so do those of long vectors without a power of two.
     q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
     if similarity == 'cosine':
+        k = k / power_of_two(row_size(k)).unsqueeze(-1)
         norm = k.norm(dim=-1, keepdim=True)
         # A key of length zero stays zero, with a gradient that half precision can hold.
-        return q, k * (k.size(-1) ** 0.5 / norm.clamp(min=torch.finfo(k.dtype).tiny ** 0.5).masked_fill(norm == 0, 1.0))
+        return q, k * (k.size(-1) ** 0.5 / norm.masked_fill(norm == 0, 1.0))
     if similarity == 'distance':
         count = ptr.diff()
         batch = torch.repeat_interleave(count, output_size=k.size(0))
         share = k / count[batch].view(-1, 1, 1)
         center = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, share)[batch]
         q, k = q - center, k - center
-        return torch.cat([q, -torch.ones_like(q[..., :1])], -1), torch.cat([k, 0.5 * k.square().sum(-1, keepdim=True)], -1)
+        scale = power_of_two(Segments.from_ptr(ptr, k.size(0)).maximum(row_size(k))).unsqueeze(-1)
+        return torch.cat([q, -scale], -1), torch.cat([k, 0.5 * (k * (k / scale)).sum(-1, keepdim=True)], -1)
     raise ArgumentError('similarity', repr(similarity), list(SIMILARITIES))

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_seed
 from pyg_topomask.graph import Graph
 from pyg_topomask.options import options_of
 from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
@@ -54,6 +54,8 @@ class AddGraphRandomFeatures(BaseTransform):
         torch.Size([1, 9])
     """
 
+    _prefix = 'grf'
+
     def __init__(
         self,
         num_walks: int = 4,
@@ -63,7 +65,7 @@ class AddGraphRandomFeatures(BaseTransform):
         **options: Any,
     ) -> None:
         self.settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         self.seed = seed
 
     def forward(self, data: Data) -> Data:
@@ -71,7 +73,7 @@ class AddGraphRandomFeatures(BaseTransform):
         check_unbatched(data)
         check_edges(data)
         graph = Graph.from_data(data)
-        store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings)
+        store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings, self._prefix)
         return data
 
     def __repr__(self) -> str:

@@ -21,8 +21,8 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2). :class:`~pyg_topomask.masks.RWGNKMask` uses them (functional name:
     :obj:`add_random_walk_kernel`). The mask learns the discount and applies the normalization.
 
-    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with counted instead of weighted visits. Both use the
-    same attribute names, so data can store the walks of only one of them. A mask of the other kind raises an error.
+    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with counted instead of weighted visits. The attributes
+    have the prefix :obj:`rwgnk_` instead of :obj:`grf_`, so data can store the walks of both.
 
     Args:
         num_walks (int): Walks per node and ensemble. (default: :obj:`4`)
@@ -38,16 +38,18 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*
-        - **output:** the graph, with :math:`M` visits in :obj:`grf_index` :math:`(2, M)`, :obj:`grf_length`
-          :math:`(M)` and :obj:`grf_load` :math:`(M)`
+        - **output:** the graph, with :math:`M` visits in :obj:`rwgnk_index` :math:`(2, M)`, :obj:`rwgnk_length`
+          :math:`(M)` and :obj:`rwgnk_load` :math:`(M)`
 
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
         >>> data = AddRandomWalkKernel(num_walks=1)(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
-        >>> data.grf_length[data.grf_load > 0]
+        >>> data.rwgnk_length[data.rwgnk_load > 0]
         tensor([0, 2, 1, 3, 1, 3, 0, 2])
     """
+
+    _prefix = 'rwgnk'
 
     def __init__(
         self,

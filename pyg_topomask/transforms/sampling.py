@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_seed, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
@@ -62,7 +62,7 @@ def _check(data: Data) -> int:
 class _Sampling(BaseTransform):
     def __init__(self, num: int, seed: int = 0) -> None:
         check_whole(1, num=num)
-        check_whole(seed=seed)
+        check_seed(seed=seed)
         self.num = num
         self.seed = int(seed)
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_whole, is_number
+from pyg_topomask.checks import check_above_zero, check_size, is_number
 from pyg_topomask.errors import ArgumentError
 
 __all__ = ['FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength']
@@ -33,7 +33,7 @@ class WalkLength(ABC):
         Raises:
             ValueError: If :obj:`max_walk_length` is negative.
         """
-        check_whole(0, max_walk_length=max_walk_length)
+        check_size(0, max_walk_length=max_walk_length)
         return self.probabilities(torch.arange(max_walk_length + 1, dtype=torch.float64))
 
     @property
@@ -83,7 +83,7 @@ class FixedLength(WalkLength):
     hops: int
 
     def __post_init__(self) -> None:
-        check_whole(0, hops=self.hops)
+        check_size(0, hops=self.hops)
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (hops <= self.hops).double()

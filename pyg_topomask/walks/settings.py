@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import check_normalization
@@ -63,7 +63,7 @@ class WalkSettings:
     flow: str = 'source_to_target'
 
     def __post_init__(self) -> None:
-        check_whole(1, num_walks=self.num_walks)
+        check_size(num_walks=self.num_walks)
         check_choice(SAMPLERS, sampler=self.sampler)
         check_choice(TRANSITIONS, transition=self.transition)
         sampler = SAMPLERS[self.sampler]

@@ -15,27 +15,34 @@ from pyg_topomask.graph import NORMALIZATIONS, Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
-# The attributes are grf_index, ... for the walks of queries, and grf_key_index, ... for separate walks of keys.
-_ENSEMBLES = ('grf', 'grf_key')
+#: The transform that stores walks with each prefix. The attributes are grf_index, ... for the walks of queries, and
+#: grf_key_index, ... for separate walks of keys.
+TRANSFORMS = {'grf': 'AddGraphRandomFeatures', 'rwgnk': 'AddRandomWalkKernel'}
 _ATTRIBUTES = ('index', 'length', 'load', 'sizes')
 # Of `sizes`: the fingerprint of the graph, stored and used visits, the largest number of hops, and the code of the settings.
 _COLUMNS = (3, 1, 1, 1, 3)
 
 
-def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings) -> None:
-    r"""Stores walks on the data of one graph, in a form that PyG batches and slices correctly. They replace earlier walks.
+def _ensembles(prefix: str) -> tuple[str, str]:
+    return prefix, f'{prefix}_key'
+
+
+def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings, prefix: str = 'grf') -> None:
+    r"""Stores walks on the data of one graph, in a form that PyG batches and slices correctly. They replace earlier walks with
+    the same prefix.
 
     Args:
         data (torch_geometric.data.Data): The data.
         walks (tuple of WalkFeatures): The walks of the queries and of the keys, one object if they are the same.
         settings (WalkSettings): The settings of the walks.
+        prefix (str): The prefix of the attributes, one of :obj:`TRANSFORMS`. (default: :obj:`"grf"`)
     """
-    for name in (f'{ensemble}_{attribute}' for ensemble in _ENSEMBLES for attribute in _ATTRIBUTES):
+    for name in (f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES):
         if name in data:
             del data[name]
     graph = Graph.from_data(data)
     query, key = walks
-    for ensemble, features in zip(_ENSEMBLES, [query] if key is query else [query, key], strict=False):
+    for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
         # PyG slices a tensor with as many rows as nodes or edges as if it were a node or edge attribute.
         stored = features.nnz
         while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
@@ -48,21 +55,19 @@ def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: 
         data[f'{ensemble}_sizes'] = torch.tensor([sizes], device=features.load.device)
 
 
-def load_walks(
-    graph: Graph, settings: WalkSettings, transform: str = 'AddGraphRandomFeatures'
-) -> tuple[WalkFeatures, WalkFeatures] | None:
+def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:
     r"""Returns the stored walks of queries and keys on the data of a graph, or :obj:`None` if there are none.
 
     Args:
         graph (Graph): The graphs, created from data.
         settings (WalkSettings): The settings of the mask.
-        transform (str): The name of the transform in errors. (default: :obj:`"AddGraphRandomFeatures"`)
+        prefix (str): The prefix of the attributes, one of :obj:`TRANSFORMS`. (default: :obj:`"grf"`)
 
     Raises:
         ValueError: If the data has changed since the walks were stored, or they do not fit the settings.
     """
-    hops = settings.max_walk_length
-    stored = {ensemble: [graph.get(f'{ensemble}_{attribute}') for attribute in _ATTRIBUTES] for ensemble in _ENSEMBLES}
+    hops, transform = settings.max_walk_length, TRANSFORMS[prefix]
+    stored = {ensemble: [graph.get(f'{ensemble}_{attribute}') for attribute in _ATTRIBUTES] for ensemble in _ensembles(prefix)}
     walks = [
         _load(graph, ensemble, tensors, settings, transform)
         for ensemble, tensors in stored.items()

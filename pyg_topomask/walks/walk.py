@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_seed
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.walks.features import WalkFeatures
@@ -34,7 +34,7 @@ def sample_ensembles(
             (default: :obj:`None`)
     """
     seed = draw_seed(generator) if seed is None else seed
-    check_whole(seed=seed)
+    check_seed(seed=seed)
     query = sample_walks(graph, settings, 2 * seed)
     return query, sample_walks(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
 

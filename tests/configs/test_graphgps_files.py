@@ -131,7 +131,8 @@ def test_a_step_changes_the_attention(graphgps: None, path: Path, word: str) -> 
     cfg.gt.layers = 2
     num_classes = 11 if path.stem.startswith('peptides') else 1 if cfg.dataset.task_type == 'regression' else 3
     batch = loaded([make_graph(num_classes) for _ in range(2)])
-    assert ('grf_index' in batch) == (word in ('GRF', 'AsymmetricGRF', 'GRFSoftmax', 'RWGNK'))
+    assert ('grf_index' in batch) == (word in ('GRF', 'AsymmetricGRF', 'GRFSoftmax'))
+    assert ('rwgnk_index' in batch) == (word == 'RWGNK')
     assert_step_changes_attention(batch, num_classes, '.topo_attn.')
 
 

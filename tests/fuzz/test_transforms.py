@@ -75,7 +75,8 @@ CASES = {
         stored=('normal',),
     ),
     'AddRandomWalkKernel': Case(
-        st.builds(transforms.AddRandomWalkKernel, **WALKS), stored=('grf_index', 'grf_length', 'grf_load', 'grf_sizes')
+        st.builds(transforms.AddRandomWalkKernel, **WALKS),
+        stored=('rwgnk_index', 'rwgnk_length', 'rwgnk_load', 'rwgnk_sizes'),
     ),
     'AddSVDEncoding': Case(
         st.builds(

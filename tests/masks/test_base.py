@@ -18,8 +18,10 @@ from pyg_topomask.masks import (
     Mask,
     MultiHeadMask,
     PackingMask,
+    PowerSeriesMask,
     RWGNKMask,
     SumMask,
+    ToeplitzMask,
     TreeMask,
 )
 from pyg_topomask.testing import assert_mask_operator
@@ -145,6 +147,8 @@ class Unknown(HeatKernelMask):
         (GRFMask(), PackingMask() * (HeatKernelMask() + GRFMask())),
         (2.0 * HeatKernelMask().T, PackingMask() * GRFMask()),
         (HeatKernelMask(), MultiHeadMask(GRFMask(), GRFMask())),
+        (HeatKernelMask(), PowerSeriesMask()),
+        (ToeplitzMask(), 2.0 * PowerSeriesMask().T),
     ],
 )
 def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(factors: tuple[Mask, Mask]) -> None:
@@ -168,7 +172,8 @@ def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product
         (GRFMask() + AdjacencyMask(), 'sparse'),
         (GRFMask() + PackingMask(), 'product'),
         (GRFMask() + Unknown(), None),
-        (MultiHeadMask(PackingMask(), PackingMask()), 'product'),
+        (MultiHeadMask(PackingMask(), PackingMask()), 'low_rank'),
+        (MultiHeadMask(PackingMask(), AdjacencyMask()), 'product'),
         (MultiHeadMask(GRFMask(), AdjacencyMask()), 'sparse'),
     ],
 )

@@ -393,3 +393,14 @@ def test_large_graphs_never_form_the_matrix(graph: str, kind: str, monkeypatch: 
     layer(x, data.edge_index, graph=Graph.from_data(data)).square().mean().backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
     assert mask.raw_lam.grad.any()
+
+
+def test_state_dictionaries_of_another_kind_are_refused() -> None:
+    state = HeatKernelMask(kind='adjacency', lam=0.5).state_dict()
+    mask = HeatKernelMask(kind='adjacency')
+    mask.load_state_dict(state)
+    assert mask.lam.item() == pytest.approx(0.5)
+    with pytest.raises(ValueError, match=r"^kind: got a state dictionary of kind='adjacency' for kind='laplacian'"):
+        HeatKernelMask().load_state_dict(state)
+    with pytest.raises(RuntimeError, match='size mismatch for raw_lam'):
+        HeatKernelMask(2, kind='adjacency').load_state_dict(state)

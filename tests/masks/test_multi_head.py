@@ -11,10 +11,18 @@ from oracles import masked_attention, power_series, same_graph, weight_matrix
 from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, MultiHeadMask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    GRFMask,
+    MultiHeadMask,
+    PackingMask,
+    PowerSeriesMask,
+    SinDegreeMask,
+    StochasticRPEMask,
+)
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
+from pyg_topomask.ops.masked_linear_attention import choose_route, masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
 ALPHA = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
@@ -71,6 +79,30 @@ def test_algebra_goes_on() -> None:
     torch.testing.assert_close(added, 2 * dense + AdjacencyMask(4, None)(data).to_dense())
     scale = torch.tensor([1.0, 2.0, 3.0, 4.0])
     torch.testing.assert_close((mask * scale)(data).to_dense(), dense * scale.view(-1, 1, 1))
+
+
+def test_masks_of_low_rank_stay_of_low_rank() -> None:
+    torch.manual_seed(0)
+    data, mask = small_graph(), MultiHeadMask(PackingMask(), SinDegreeMask(2), StochasticRPEMask(1, 8))
+    for changed, heads in ((mask, 4), (mask.T, 4), (2.0 * mask, 4), (mask + PackingMask(), 4)):
+        operator = changed(data)
+        assert changed.form == 'low_rank'
+        assert operator.low_rank is not None
+        matrix = torch.einsum('nhr,mhr->hnm', operator.low_rank.left, operator.low_rank.right)
+        torch.testing.assert_close(matrix, operator.to_dense())
+        assert choose_route(operator, 4, 4, 'low_rank') == 'low_rank'
+        assert operator.heads == heads
+    assert_mask_operator(mask, data)
+    product = (mask * PowerSeriesMask(4))(data)
+    torch.testing.assert_close(product.to_dense(), mask(data).to_dense() * PowerSeriesMask(4)(data).to_dense())
+
+
+def test_rows_of_masks_of_low_rank() -> None:
+    torch.manual_seed(0)
+    data, mask, rows = small_graph(), MultiHeadMask(PackingMask(), SinDegreeMask(2)), torch.tensor([4, 1])
+    q, k, v = torch.rand(3, data.num_nodes, 3, 4)
+    expected = masked_linear_attention(q, k, v, mask(data))[rows]
+    torch.testing.assert_close(masked_linear_attention(q[rows], k, v, mask(data), rows=rows), expected)
 
 
 def test_every_head_may_walk_its_own_walks() -> None:

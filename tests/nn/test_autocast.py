@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv
 
 import pyg_topomask.nn
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, ExpanderMask
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, GRFMask, PowerSeriesMask
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
     GatedGCNConv,
@@ -151,3 +151,18 @@ def test_layers_of_a_short_type(name: str, dtype: torch.dtype) -> None:
     assert relative_error(out, expected) < BOUND * torch.finfo(dtype).eps
     out.float().square().mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in short.parameters() if parameter.grad is not None)
+
+
+def test_negative_modulations_warn_once_and_name_the_argument() -> None:
+    torch.manual_seed(0)
+    masks = [
+        ('modulation', GRFMask(2, modulation=torch.tensor([1.0, -0.9]), max_walk_length=1)),
+        ('coefficients', 2.0 * PowerSeriesMask(2, 1, torch.tensor([1.0, -0.9])).T),
+    ]
+    for name, mask in masks:
+        layer, x = MaskedLinearAttention(8, 2, mask), torch.randn(6, 8)
+        layer(x, ring(6))  # not without autocast
+        with torch.autocast('cpu', dtype=torch.bfloat16):
+            with pytest.warns(UserWarning, match=rf'^{name}: got negative numbers under autocast.*bfloat16.*positive=True'):
+                layer(x, ring(6))
+            layer(x, ring(6))  # warnings are errors

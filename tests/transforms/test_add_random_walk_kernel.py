@@ -29,9 +29,9 @@ def test_stored_walks_are_those_of_the_mask_with_the_same_seed(graph: str, indep
 def test_tables_count_the_visits_of_each_number_of_hops() -> None:
     data = AddRandomWalkKernel(num_walks=5)(small_graph())
     for hops in range(4):
-        visits = torch.zeros(6).index_add(0, data.grf_index[0], data.grf_load * (data.grf_length == hops))
+        visits = torch.zeros(6).index_add(0, data.rwgnk_index[0], data.rwgnk_load * (data.rwgnk_length == hops))
         torch.testing.assert_close(visits, torch.ones(6))  # every walk is somewhere after each hop
-    counts = data.grf_load[data.grf_length > 0] * 5
+    counts = data.rwgnk_load[data.rwgnk_length > 0] * 5
     torch.testing.assert_close(counts, counts.round())
 
 
@@ -46,22 +46,20 @@ def test_batches() -> None:
 
 def test_functional_name_and_compose() -> None:
     data = Compose([ToUndirected(), AddRandomWalkKernel(num_walks=2)])(Data(edge_index=ring(4), num_nodes=4))
-    assert data.grf_sizes[0, 0] == 4
+    assert data.rwgnk_sizes[0, 0] == 4
 
 
-def test_masks_of_the_other_kind_refuse_the_walks() -> None:
-    counted, weighed = AddRandomWalkKernel()(small_graph()), AddGraphRandomFeatures()(small_graph())
-    for mask, data, settings in (
-        (
-            GRFMask(max_walk_length=3, normalization='rw'),
-            counted,
-            "normalization='rw', flow='source_to_target' and importance=False",
-        ),
-        (RWGNKMask(), weighed, "normalization='sym', flow='source_to_target' and importance=True"),
-    ):
-        with pytest.raises(ValueError, match=rf'^data: got walks stored with {settings}; accepted'):
-            mask(data)
-    assert RWGNKMask(num_walks=None)(weighed).to_dense().shape == (1, 6, 6)
+def test_data_stores_the_walks_of_both_transforms() -> None:
+    weighed, counted = AddGraphRandomFeatures(seed=1), AddRandomWalkKernel(seed=2)
+    for data in (counted(weighed(small_graph())), weighed(counted(small_graph()))):
+        for mask, alone in ((GRFMask(seed=5), weighed), (RWGNKMask(seed=5), counted)):
+            assert torch.equal(mask(data).to_dense(), mask(alone(small_graph())).to_dense())
+
+
+def test_walks_that_a_mask_cannot_read_are_refused() -> None:
+    data = AddGraphRandomFeatures(normalization='rw', importance=False)(small_graph())
+    with pytest.raises(ValueError, match=r"^data: got walks stored with normalization='rw'.*importance=False; accepted"):
+        GRFMask()(data)
 
 
 @pytest.mark.parametrize('drawn', [{'p_halt': 0.5}, {'transition': 'weight'}, {'walk_length': 'poisson:1.0'}])

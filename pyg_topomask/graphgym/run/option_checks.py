@@ -2,13 +2,16 @@ r"""Checks of a configuration before data is loaded, and warnings about options 
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.checks import check_choice, check_not_negative, check_whole
+from pyg_topomask.checks import MAX_SIZE, check_choice, check_not_negative, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
@@ -20,6 +23,7 @@ from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.graphgym.run.metrics import METRICS
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 
+FLOAT = torch.finfo(torch.float32).max
 #: The smallest numbers that options accept.
 MINIMA = {
     'gt.layers': 1,
@@ -31,6 +35,18 @@ MINIMA = {
     'topomask.redraw_period': 0,
     'train.batch_size': 1,
     'train.eval_period': 1,
+}
+#: The largest numbers that options accept, if not those of int32: larger ones need absurd memory.
+MAXIMA = {
+    'gnn.dim_inner': MAX_SIZE,
+    'gnn.layers_mp': MAX_SIZE,
+    'gt.dim_hidden': MAX_SIZE,
+    'gt.layers': MAX_SIZE,
+    'gt.n_heads': MAX_SIZE,
+    'num_threads': MAX_SIZE,
+    'num_workers': MAX_SIZE,
+    'share.num_splits': MAX_SIZE,
+    'topomask.num_workers': MAX_SIZE,
 }
 #: Names that GraphGym's network looks up.
 NAMES_OF_GNN = {
@@ -62,6 +78,7 @@ UNREAD = {
 
 def check_options() -> None:
     r"""Checks the configuration before data is loaded."""
+    _check_numbers('', cfg)
     for path, least in MINIMA.items():
         check_whole(least, **{path: option(path)})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
@@ -87,6 +104,21 @@ def check_options() -> None:
     if not cfg.custom_metrics:
         lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+
+
+def _check_numbers(path: str, value: Any) -> None:
+    r"""Raises an error for numbers that overflow int32 or float32, in all options. Seeds have 32 bits without a sign."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_numbers(f'{path}.{key}' if path else str(key), item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_numbers(path, item)
+    elif is_whole(value):
+        most = MAXIMA.get(path, 2**32 - 1 if path.rpartition('.')[2] == 'seed' else 2**31 - 1)
+        check_whole(-(2**31), most, **{path: value})
+    elif isinstance(value, float) and math.isfinite(value) and abs(value) > FLOAT:
+        raise ArgumentError(path, value, f'numbers of at most {FLOAT:.3g}, the largest of float32')
 
 
 def warn_of_unread_options() -> None:

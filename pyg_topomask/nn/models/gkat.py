@@ -9,15 +9,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import MLP, BatchNorm, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import MLP, BatchNorm, Linear, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.typing import Adj
 
-from pyg_topomask.checks import check_choice, check_probability, check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import RWGNKMask
-from pyg_topomask.nn.multi_head import as_graph, check_features
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_input_channels
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.options import options_of
 
@@ -35,7 +35,8 @@ class GKAT(torch.nn.Module):
     ignores edge weights, except with :obj:`transition="weight"`.
 
     Args:
-        in_channels (int): Size of each input sample.
+        in_channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and does not work with
+            :obj:`norm`.
         hidden_channels (int): The channels of a head.
         out_channels (int): Size of each output sample.
         heads (tuple of int): The number of heads of each layer. It also sets the number of layers. (default: :obj:`(8, 1)`)
@@ -95,13 +96,16 @@ class GKAT(torch.nn.Module):
         super().__init__()
         if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):
             raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, as (8, 1)')
-        check_whole(1, in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
-        check_whole(1, lin_channels=in_channels if lin_channels is None else lin_channels)
+        check_input_channels(in_channels)
+        if norm and in_channels == -1:
+            raise ArgumentError('norm', 'True for in_channels=-1', 'False', verb='is')
+        check_size(hidden_channels=hidden_channels, out_channels=out_channels)
+        check_size(lin_channels=1 if lin_channels is None else lin_channels)
         check_choice((*READOUTS, None), readout=readout)
         if readout_channels is not None and readout not in ('mf', 'dm'):
             raise ArgumentError('readout_channels', f'{readout_channels} for readout={readout!r}', 'None', verb='is')
         readout_channels = 32 if readout_channels is None else readout_channels
-        check_whole(1, readout_channels=readout_channels)
+        check_size(readout_channels=readout_channels)
         if num_features is not None and feature_map != 'favor':
             raise ArgumentError('num_features', f'{num_features} for feature_map={feature_map!r}', 'None', verb='is')
         direct = readout is None and not project
@@ -116,7 +120,7 @@ class GKAT(torch.nn.Module):
         self.dynamic = dynamic
         # A batch of one node has no variance to normalize by.
         self.norm = BatchNorm(in_channels, allow_single_element=True) if norm else torch.nn.Identity()
-        self.lin_in = None if lin_channels is None else torch.nn.Linear(in_channels, lin_channels)
+        self.lin_in = None if lin_channels is None else Linear(in_channels, lin_channels)
         channels = in_channels if lin_channels is None else lin_channels
         self.layers = torch.nn.ModuleList()
         for layer, num_heads in enumerate(heads):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
+from torch_geometric.nn import Linear as LazyLinear
 from torch_geometric.nn.inits import reset
 from torch_geometric.utils import scatter
 
-from pyg_topomask.checks import check_above_zero, check_choice, check_whole
+from pyg_topomask.checks import check_above_zero, check_choice, check_shape, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.models.checks import check_dtype
+from pyg_topomask.nn.multi_head import check_input_channels
 from pyg_topomask.ops.knn import knn_graph
 
 __all__ = ['Interlacer']
@@ -39,7 +41,8 @@ class Interlacer(Module):
     motion. Positions and steps have :obj:`out_channels` coordinates. Particles interact only within their graph.
 
     Args:
-        in_channels (int): Size of the features of each particle, without its position.
+        in_channels (int): Size of the features of each particle, without its position; :obj:`-1` is inferred at the first
+            call.
         channels (int): Size of hidden features.
         out_channels (int): The number of coordinates of positions and steps. (default: :obj:`3`)
         num_layers (int): The number of transformer layers, each followed by a local layer. (default: :obj:`2`)
@@ -81,8 +84,9 @@ class Interlacer(Module):
         step_scale: float = 0.025,
     ) -> None:
         super().__init__()
-        check_whole(1, in_channels=in_channels, channels=channels, out_channels=out_channels, num_layers=num_layers)
-        check_whole(1, num_neighbors=num_neighbors, num_walks=num_walks, num_hops=num_hops)
+        check_input_channels(in_channels)
+        check_size(channels=channels, out_channels=out_channels, num_layers=num_layers)
+        check_size(num_neighbors=num_neighbors, num_walks=num_walks, num_hops=num_hops)
         check_choice(('grf', 'message_passing', None), local=local)
         check_above_zero(max_step=max_step, step_scale=step_scale)
         self.in_channels = in_channels
@@ -93,7 +97,7 @@ class Interlacer(Module):
         self.max_step = max_step
         self.step_scale = step_scale
 
-        self.lin_in = Linear(in_channels + out_channels, channels)
+        self.lin_in = LazyLinear(-1 if in_channels == -1 else in_channels + out_channels, channels)
         self.blocks = ModuleList()
         for _ in range(num_layers):
             layer: Module | None = None
@@ -121,6 +125,11 @@ class Interlacer(Module):
             module.reset_parameters()
         self._stand_still()
 
+    @property
+    def _num_features(self) -> int | None:
+        r"""Size of the features of each particle, or :obj:`None` before the first call of a lazy model."""
+        return None if self.lin_in.in_channels == -1 else self.lin_in.in_channels - self.out_channels
+
     def _stand_still(self) -> None:
         torch.nn.init.zeros_(self.lin_out.weight)
         torch.nn.init.zeros_(self.lin_out.bias)
@@ -133,9 +142,8 @@ class Interlacer(Module):
             pos (torch.Tensor): The positions, :obj:`[N, out_channels]`.
             batch (torch.Tensor, optional): The graph of each particle, ascending, :obj:`[N]`. (default: :obj:`None`)
         """
-        for name, value, size in (('x', x, self.in_channels), ('pos', pos, self.out_channels)):
-            if value.shape != (pos.size(0), size):
-                raise ArgumentError(name, f'shape {tuple(value.shape)}', f'[{pos.size(0)}, {size}]', verb='is')
+        check_shape(('N', self.out_channels), pos=pos)
+        check_shape((pos.size(0), self._num_features or 'in_channels'), x=x)
         check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
         if self.local is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
@@ -166,7 +174,8 @@ class Interlacer(Module):
         check_whole(1, steps=steps)
         constant = [] if x is None else [x]
         check_dtype(self.lin_in.weight.dtype, pos=pos, history=history, **({} if x is None else {'x': x}))
-        remaining = self.in_channels - sum(value.size(-1) for value in constant)
+        num_features = self._num_features or history[0].numel() + sum(value.size(-1) for value in constant)
+        remaining = num_features - sum(value.size(-1) for value in constant)
         if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:
             raise ArgumentError(
                 'history',

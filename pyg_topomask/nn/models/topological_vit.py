@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_probability, check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
@@ -95,7 +95,7 @@ class TopologicalViT(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        check_whole(1, num_classes=num_classes)
+        check_size(num_classes=num_classes)
         self.embedding = PatchEmbedding(image_size, patch_size, in_channels, channels)
         self.encoder = GridEncoder(
             *self.embedding.grid,
@@ -143,7 +143,7 @@ class PatchEmbedding(torch.nn.Module):
         rows, columns = _pair('patch_size', patch_size)
         if height % rows != 0 or width % columns != 0:
             raise ArgumentError('patch_size', f'{patch_size} for image_size={image_size}', 'sizes that divide the images')
-        check_whole(1, in_channels=in_channels, channels=channels)
+        check_size(in_channels=in_channels, channels=channels)
         self.shape = (in_channels, height, width)
         self.grid: tuple[int, int] = (height // rows, width // columns)
         self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
@@ -188,7 +188,7 @@ class GridEncoder(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        check_whole(1, depth=depth, mlp_channels=mlp_channels)
+        check_size(depth=depth, mlp_channels=mlp_channels)
         check_whole(0, dense_limit=dense_limit)
         check_probability(dropout=dropout)
         if isinstance(mask, Mask):

@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.checks import check_dtype
@@ -81,8 +81,8 @@ class ViViT(torch.nn.Module):
         dense_limit: int = 256,
     ) -> None:
         super().__init__()
-        check_whole(1, num_frames=num_frames, tubelet_frames=tubelet_frames, in_channels=in_channels)
-        check_whole(1, num_classes=num_classes, temporal_depth=temporal_depth)
+        check_size(num_frames=num_frames, tubelet_frames=tubelet_frames, in_channels=in_channels)
+        check_size(num_classes=num_classes, temporal_depth=temporal_depth)
         if num_frames % tubelet_frames != 0:
             raise ArgumentError(
                 'tubelet_frames', f'{tubelet_frames} for num_frames={num_frames}', 'numbers that divide the frames'

@@ -14,7 +14,9 @@ import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
+from pyg_topomask.segments import Segments
 
 __all__ = ['topk_inner_product']
 
@@ -95,9 +97,8 @@ def topk_inner_product(
         :obj:`[N, H, num]`. If a graph has too few nodes, the node itself fills the invalid slots.
 
     Raises:
-        ValueError: If shapes, devices or data types do not fit, :obj:`num` or :obj:`d` is below 1, a number is not finite or
-            too large to be squared, :obj:`ptr` does not divide the nodes, or the backend is unknown or does not support the
-            device.
+        ValueError: If shapes, devices or data types do not fit, :obj:`num` or :obj:`d` is below 1, a row of absolute values has
+            no finite sum, :obj:`ptr` does not divide the nodes, or the backend is unknown or does not support the device.
         ImportError: If the backend is not installed.
 
     Example:
@@ -153,6 +154,9 @@ def _search(
         memory = torch.get_num_threads() * 2**22 if q.device.type == 'cpu' else 2**28
     with torch.autocast(device_type=q.device.type, enabled=False):
         first, count = ptr[:-1].long(), ptr.diff().long()
+        # These factors keep the order of the keys, and their products and squares in range.
+        q = q / power_of_two(row_size(q)).unsqueeze(-1)
+        k = k / power_of_two(Segments.from_ptr(ptr, k.size(0)).maximum(row_size(k))).unsqueeze(-1)
         per_node = torch.stack([first, count]).repeat_interleave(count, dim=1)
         q, k = q.transpose(0, 1), k.transpose(0, 1)
         largest = int(count.max()) if count.numel() > 0 else 0
@@ -238,6 +242,6 @@ def _check_finite(name: str, value: Tensor) -> None:
     if torch.compiler.is_compiling() or value.numel() == 0:
         return
     # Maxima are NaN where a number is.
-    largest, limit = float(value.abs().amax()), (torch.finfo(value.dtype).max / value.size(2)) ** 0.5 / 4
+    largest, limit = float(value.abs().amax()), torch.finfo(value.dtype).max / value.size(2)
     if not largest <= limit:
         raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.graphgym.run.option_checks import warn_of_unread_options
+from pyg_topomask.graphgym.run.option_checks import check_options, warn_of_unread_options
 
 CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 
@@ -223,3 +224,25 @@ def test_redrawing_where_nothing_is_drawn(
     message = r'^topomask.redraw_period: got 2 for a model in .* the feature maps favor, positive, simplex.* are, and'
     with pytest.warns(UserWarning, match=message):
         train(digits, [*options, 'relu'], out=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ('path', 'value'),
+    [
+        ('optim.base_lr', '1e39'),
+        ('optim.max_epoch', str(10**12)),
+        ('train.batch_size', str(10**24)),
+        ('gt.dim_hidden', str(10**13)),
+        ('gt.n_heads', str(2**21)),
+        ('gnn.dim_inner', str(2**21)),
+        ('seed', str(2**40)),
+        ('topomask.GRF.max_walk_length', str(10**11)),
+        ('topomask.GRF.num_walks', str(10**9)),
+        ('topomask.KMIP.seed', str(2**70)),
+    ],
+)
+def test_numbers_that_overflow_are_refused_by_name(path: str, value: str) -> None:
+    load_config('digits', ['model.type', 'TopoGPSModel', 'gt.layer_type', 'GINE+GRF', path, value])
+    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+]+; accepted are') as error:
+        check_options()
+    assert error.value.argument == path

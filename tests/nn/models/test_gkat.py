@@ -273,3 +273,16 @@ def test_nan_stays_in_its_graph(explicit: bool) -> None:
     graphs[2].x = torch.full_like(graphs[2].x, float('nan'))
     out = run(GKAT(5, 4, 3, (2, 1), explicit=explicit), Batch.from_data_list(graphs))
     assert out.isfinite().all(dim=1).tolist() == [True, True, False, True]
+
+
+def test_input_channels_are_inferred() -> None:
+    data = with_features()[2]
+    for lin_channels in (None, 6):
+        torch.manual_seed(0)
+        lazy = GKAT(-1, 4, 3, lin_channels=lin_channels)
+        out = lazy(data.x, data.edge_index)
+        known = GKAT(data.x.size(1), 4, 3, lin_channels=lin_channels)
+        known.load_state_dict(lazy.state_dict())
+        torch.testing.assert_close(known(data.x, data.edge_index), out)
+    with pytest.raises(ValueError, match=r'^norm is True for in_channels=-1; accepted'):
+        GKAT(-1, 4, 3, norm=True)

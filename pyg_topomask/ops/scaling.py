@@ -1,0 +1,97 @@
+r"""Powers of two that keep products of queries, keys and values within the range of their data type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.sparse_pattern import SparsePattern
+
+# Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
+_LEAST, _MOST = 2.0**-24, 2.0**24
+
+
+def row_size(x: Tensor) -> Tensor:
+    r"""Returns the sums of absolute values over the last dimension, without a gradient."""
+    return x.detach().abs().sum(-1)  # the norm of order 1 takes ten times as long
+
+
+def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
+    r"""Returns whether no row needs scaling, as far as a look at the numbers is cheap: a GPU would have to be waited for, and
+    tracing breaks.
+
+    Args:
+        *tensors (torch.Tensor): Queries, keys or values.
+        zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
+    """
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    for x in tensors:
+        if x.device.type != 'cpu':
+            return False
+        size = row_size(x)
+        if size.numel() > 0:
+            least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
+            if not _LEAST <= float(least) <= float(most) <= _MOST:
+                return False
+    return True
+
+
+def power_of_two(size: Tensor) -> Tensor:
+    r"""Returns the largest power of two up to each size, exactly, and 1 for sizes that are 0 or not finite. Dividing by it
+    changes no digit.
+
+    Args:
+        size (torch.Tensor): Nonnegative numbers in float32 or float64.
+
+    Example:
+        >>> power_of_two(torch.tensor([0.0, 0.3, 5.0]))
+        tensor([1.0000, 0.2500, 4.0000])
+    """
+    integer, exponent = (torch.int64, 0x7FF << 52) if size.dtype == torch.float64 else (torch.int32, 0xFF << 23)
+    power = (size.view(integer) & exponent).view(size.dtype)
+    return power.masked_fill((power == 0) | ~power.isfinite(), 1.0)
+
+
+def balanced(
+    q: Tensor, k: Tensor, v: Tensor, maximum: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    r"""Divides queries, keys and values by powers of two, so that linear attention stays within the range of the data type.
+    Powers of queries, per row, and of keys, per graph, cancel in linear attention. The output is to be multiplied by those of
+    the values. Digits do not change, and neither do ordinary numbers.
+
+    Args:
+        q (torch.Tensor): Features of the queries, :obj:`[*, H, m]`.
+        k (torch.Tensor): Features of the keys, :obj:`[*, H, m]`.
+        v (torch.Tensor): Values, :obj:`[*, H, d]`.
+        maximum (callable): Returns the largest entry of each graph and head, at each of its nodes, :obj:`[*, H]`.
+
+    Returns:
+        tuple: The three, and the powers of the values, :obj:`[*, H, 1]`, or :obj:`None` for ones.
+    """
+    if k.numel() == 0 or in_range(q, k, v):
+        return q, k, v, None
+    sizes = maximum(torch.cat([row_size(k), row_size(v)], dim=-1))
+    of_k, of_v = power_of_two(sizes).unsqueeze(-1).chunk(2, dim=-2)
+    return q / power_of_two(row_size(q)).unsqueeze(-1), k / of_k, v / of_v, of_v
+
+
+def capped_queries(q: Tensor, k: Tensor, pattern: SparsePattern) -> Tensor:
+    r"""Divides queries whose scores may overflow by powers of two. Softmax then still selects the largest scores: they are as
+    far apart as rounding allows, and their exponentials are 1 and 0 before and after.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
+        pattern (SparsePattern): The pairs of queries and keys.
+    """
+    if in_range(q, k):
+        return q
+    of_q, of_k = row_size(q), row_size(k)
+    row = pattern.row.long().unsqueeze(1).expand(-1, q.size(1))
+    of_keys = torch.zeros_like(of_q).scatter_reduce(0, row, of_k.index_select(0, pattern.col), 'amax')
+    # One factor after the other: their product may overflow.
+    excess = of_q / torch.finfo(q.dtype).max ** 0.75 * of_keys
+    return q / power_of_two(excess.clamp(min=1.0)).unsqueeze(-1)
