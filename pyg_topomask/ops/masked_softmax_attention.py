@@ -172,4 +172,17 @@ def _grad_of_mask(grad_score: Tensor, mask: Tensor) -> Tensor:
     return per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head
 
 
-_attend = attention_op('attend_softmax', _forward, _backward, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))
+def _plain(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern, keep = _pattern_and_keep(constants)
+    row, absent = pattern.row.long().expand(q.size(1), -1), mask == 0
+    score = (sddmm(pattern, q, k) + mask.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
+    # A number that cancels: the largest score of each row.
+    highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce(1, row, score.detach(), 'amax')
+    weight = (score - highest.masked_fill(highest == -math.inf, 0.0).gather(1, row)).exp()
+    total = score.new_zeros(q.size(1), q.size(0)).scatter_add(1, row, weight)
+    alpha = weight / total.masked_fill(total == 0, 1.0).gather(1, row)
+    return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
+
+
+_attend = attention_op('attend_softmax', _forward, _backward, _plain, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))
