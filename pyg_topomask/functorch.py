@@ -117,14 +117,22 @@ def _nested(lengths: Sequence[int | None], flat: Sequence[Any]) -> tuple[Any, ..
     return tuple(next(left) if length is None else [next(left) for _ in range(length)] for length in lengths)
 
 
-def differentiable(function: Callable[..., Tensor], grad: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
-    r"""Returns the gradients of the inputs, themselves differentiable, for a function that autograd differentiates.
+def gradients(
+    function: Callable[..., Tensor | tuple[Tensor, ...]], grads: Sequence[Tensor], *inputs: Tensor
+) -> tuple[Tensor, ...]:
+    r"""Returns the gradients of the inputs, which autograd can differentiate again.
 
     Args:
-        function (callable): Takes the inputs.
-        grad (torch.Tensor): The gradient of its output.
+        function (callable): Takes the inputs. Returns a tensor or several, by operations that autograd differentiates.
+        grads (sequence of torch.Tensor): The gradients of the outputs.
         *inputs (torch.Tensor): The inputs.
     """
-    pulled: Any = torch.func.vjp(function, *inputs)
-    grads: tuple[Tensor, ...] = pulled[1](grad)
-    return grads
+
+    def total(*inputs: Tensor) -> Tensor:
+        outputs = function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        return torch.stack([(x * grad).sum() for x, grad in zip(outputs, grads, strict=True)]).sum()
+
+    # Not torch.func.vjp, which computes gradients after its level has ended: a backward pass within another one then fails.
+    results: tuple[Tensor, ...] = torch.func.grad(total, argnums=tuple(range(len(inputs))))(*inputs)
+    return results

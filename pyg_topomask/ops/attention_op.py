@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import transformable
+from pyg_topomask.functorch import gradients, transformable
 from pyg_topomask.structures import replaced
 
 _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
@@ -124,18 +124,14 @@ def attention_op(
             tensors = replaced(arguments.tensors, ctx.learnable, learned)
             return plain(AttentionInputs(q, k, v, tensors, *arguments[4:]), kept)
 
-        def gradients(grad: Tensor, grad_second: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
-            pulled: Any = torch.func.vjp(attend, *inputs)
-            results: tuple[Tensor, ...] = pulled[1]((grad, grad_second))
-            return results
+        def first(grad: Tensor, grad_second: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+            return gradients(attend, (grad, grad_second), *inputs)
 
         of_second = torch.zeros_like(kept) if grad_second is None else grad_second
-        learned = [arguments.tensors[index] for index in ctx.learnable]
-        pulled: Any = torch.func.vjp(gradients, grad, of_second, *arguments[:3], *learned)
-        results, pull = pulled
+        inputs = [*arguments[:3], *(arguments.tensors[index] for index in ctx.learnable)]
         upstream = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
-        pairs = zip(upstream, results, strict=True)
-        again = pull(tuple(torch.zeros_like(result) if given is None else given for given, result in pairs))
+        given = [torch.zeros_like(x) if each is None else each for each, x in zip(upstream, inputs, strict=True)]
+        again = gradients(first, given, grad, of_second, *inputs)
         # What depends on the outputs depends on the inputs, through which it is differentiated.
         of_learnable = None if ctx.learnable else list[None]()  # an empty list counts as one of tensors
         return again[0], None if grad_second is None else again[1], None, None, of_learnable, *_of_arguments(ctx, again[2:])

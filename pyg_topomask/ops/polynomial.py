@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import blocks_of
-from pyg_topomask.functorch import differentiable
+from pyg_topomask.functorch import gradients
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.segments import Segments
@@ -213,7 +213,7 @@ class _Polynomial(torch.autograd.Function):
             def plain(x: Tensor, coefficients: Tensor) -> Tensor:
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (*differentiable(plain, grads[0], x, coefficients), None, None, None) + (None,) * len(pattern)
+            return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
         if uses_numba('auto', x.device):
             from pyg_topomask.ops.compiled_polynomial import apply_backward
 
@@ -262,7 +262,7 @@ class _SharedPolynomial(torch.autograd.Function):
                 shared = x.unsqueeze(1).expand(-1, coefficients.size(0), -1)
                 return _plain(shared, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (None, *differentiable(plain, grads[0], coefficients), None, None, None) + (None,) * len(pattern)
+            return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
         step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
         for block in _blocks(x):
             upstream = grads[0][..., block].transpose(0, 1).flatten(1)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from scipy.fft import next_fast_len
 from torch import Tensor
 
-from pyg_topomask.functorch import differentiable
+from pyg_topomask.functorch import gradients
 from pyg_topomask.structures import MaskStructure
 
 # The number of values to transform at a time on a CPU, so that a block stays in cache.
@@ -140,7 +140,7 @@ class _Convolution(torch.autograd.Function):
         if not ctx.needs_input_grad[0]:
             return None, _Convolution.apply(kernel, grads[0], not ctx.flip), None
         if torch.is_grad_enabled():
-            return *differentiable(partial(_convolve, flip=ctx.flip), grads[0], kernel, grid), None
+            return *gradients(partial(_convolve, flip=ctx.flip), grads, kernel, grid), None
         of_kernel, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
         for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
             rows.append(list[Tensor]())
@@ -186,7 +186,7 @@ class _Sum(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         kernel, grid = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return *differentiable(partial(_sum, flip=ctx.flip), grads[0], kernel, grid), None
+            return *gradients(partial(_sum, flip=ctx.flip), grads, kernel, grid), None
         grad_kernel, grad_grid = None, _Sum.apply(kernel, grads[0], not ctx.flip)
         if ctx.needs_input_grad[0]:
             reach = [size // 2 for size in kernel.shape[1:]]

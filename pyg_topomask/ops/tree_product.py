@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice
-from pyg_topomask.functorch import differentiable
+from pyg_topomask.functorch import gradients
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.structures import MaskStructure
 
@@ -80,7 +80,7 @@ class _TreeExp(torch.autograd.Function):
             def plain(x: Tensor, a: Tensor, length: Tensor) -> Tensor:
                 return _exp_product(x, a, length, order, *plan)
 
-            return (*differentiable(plain, grads[0], x, a, length), None) + (None,) * len(plan)
+            return (*gradients(plain, grads, x, a, length), None) + (None,) * len(plan)
         length = length.index_select(0, order)
         grad_inside, grad_product = _sweep(grads[0].index_select(0, order), a, length, plan)
         grad_a = grad_length = None
@@ -122,7 +122,7 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, plan: Sequence[Tensor]) -> tupl
         inside = _add(inside, up[first:end], factor * inside[first:end])
         lower = span.index_select(0, below)
         factors.append((factor, _decay(lower, a)))
-        span = _add(span, below, span[first:leaves])
+        span = _add(span, below, span[first:leaves].clone())
     for (first, leaves, _), (_, factor) in zip(reversed(steps), reversed(factors), strict=True):
         inside = _add(inside, slice(first, leaves), factor * inside.index_select(0, down[first:leaves]))
     first_root = steps[-1][-1] if steps else 0
