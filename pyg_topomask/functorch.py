@@ -2,15 +2,18 @@ r"""Functions that work under the transforms of ``torch.func`` though their code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from pyg_topomask.errors import ArgumentError
+
+P = ParamSpec('P')
+T = TypeVar('T')
 
 
 def is_transforming() -> bool:
@@ -23,25 +26,33 @@ def is_transformed(x: Any) -> bool:
     return isinstance(x, Tensor) and is_transforming() and bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
-@contextmanager
-def outside_transforms(**given: Tensor | None) -> Iterator[None]:
-    r"""Leaves all transforms of ``torch.func``, under which even new tensors have no numbers, for what depends on no argument
-    of them. What is kept then serves other calls too.
+def numbers(x: Tensor) -> Tensor:
+    r"""Returns the numbers of a tensor, without gradient. Those that ``vmap`` batches have a dimension more."""
+    while is_transformed(x):
+        x = torch._C._functorch.get_unwrapped(x)
+    return x.detach()
 
-    Args:
-        **given (torch.Tensor, optional): What is read, by the name that errors give it.
 
-    Raises:
-        ValueError: If one of these is transformed.
+def outside_transforms(function: Callable[P, T]) -> Callable[P, T]:
+    r"""Has a function leave the transforms of ``torch.func``, under which even new tensors have no numbers. Its results, which
+    are kept, then serve later calls too.
     """
-    if not is_transforming():
-        yield
-        return
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not is_transforming():
+            return function(*args, **kwargs)
+        with temporarily_clear_interpreter_stack():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def check_not_transformed(**given: Any) -> None:
+    r"""Raises a :class:`ValueError` for a tensor that ``torch.func`` differentiates or batches."""
     for name, value in given.items():
         if is_transformed(value):
-            raise ArgumentError(name, 'a tensor that torch.func transforms', 'tensors that it does not transform')
-    with temporarily_clear_interpreter_stack():
-        yield
+            raise ArgumentError(name, 'a tensor that a transform of torch.func takes', 'tensors that none takes')
 
 
 def transformable(

@@ -16,7 +16,7 @@ __all__ = ['SparsePattern']
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
     r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
-    if key.device.type != 'cpu':
+    if key.device.type != 'cpu' or torch.compiler.is_compiling():
         return torch.argsort(key, stable=True)
     if bound <= 2**15:
         return torch.from_numpy(key.short().numpy().argsort(kind='stable'))

@@ -275,6 +275,8 @@ class KMIPAttention(ExplicitAttention):
 class _AddLoss(torch.autograd.Function):
     r"""Returns the first argument. Its backward pass also adds the gradient of the second argument."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(out: Tensor, loss: Tensor) -> Tensor:
         return out.view_as(out)

@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import numbers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
@@ -91,11 +92,12 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
 def _check(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
         return
-    accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
+    entries = numbers(mask)
+    accepted = (entries >= 0) & (entries < math.inf)
     if not bool(accepted.all()):
         raise ArgumentError(
             'mask',
-            f'the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm',
+            f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
             'masks without negative entries, as GRFMask(positive=True) on a graph with positive weights',
         )
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
+from pyg_topomask.functorch import transformable
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
@@ -19,6 +20,12 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
         index (torch.Tensor): The node of each slot, distinct within the valid slots of a row, :obj:`[N, H, K]`.
         valid (torch.Tensor): Whether the slot is valid, :obj:`[N, H, K]`.
     """
+    *pattern, value = _pattern_and_value(index, valid)
+    return Entries(SparsePattern(*pattern), value)
+
+
+@transformable
+def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
     num_nodes, heads, slots = index.shape
     size = num_nodes * heads
     kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
@@ -28,8 +35,7 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
     count = torch.bincount(col, minlength=size).cumsum(0)
     rowptr_t = torch.cat([count.new_zeros(1), count]).to(kind)
     col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
-    pattern = SparsePattern(rowptr, col, rowptr_t, col_t, perm.to(kind))
-    return Entries(pattern, valid.flatten().float().unsqueeze(0))
+    return rowptr, col, rowptr_t, col_t, perm.to(kind), valid.flatten().float().unsqueeze(0)
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:

@@ -31,12 +31,12 @@ def attend_at(pattern: SparsePattern, mask: Tensor, inputs: AttentionInputs, inv
     return outputs_of_sums(spmm(pattern, weight, with_ones(inputs.v)), inverse)
 
 
+@outside_transforms
 def all_pairs(segments: Segments) -> tuple[SparsePattern, Tensor]:
     r"""Returns the pattern of all pairs of nodes of the same graph, by row, and the position of the second node in its graph,
     :obj:`[num_pairs]`.
     """
-    with outside_transforms():
-        count = segments.sizes[segments.index]
-        row = torch.arange(segments.num_nodes, device=count.device).repeat_interleave(count)
-        position = torch.arange(row.numel(), device=count.device) - (count.cumsum(0) - count)[row]
-        return SparsePattern.from_sorted(row, segments.first[row] + position, *[segments.num_nodes] * 2), position
+    count = segments.sizes[segments.index]
+    row = torch.arange(segments.num_nodes, device=count.device).repeat_interleave(count)
+    position = torch.arange(row.numel(), device=count.device) - (count.cumsum(0) - count)[row]
+    return SparsePattern.from_sorted(row, segments.first[row] + position, *[segments.num_nodes] * 2), position
