@@ -2,7 +2,8 @@ r"""Functions that work under the transforms of ``torch.func`` though their code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -31,6 +32,23 @@ def numbers(x: Tensor) -> Tensor:
     while is_transformed(x):
         x = torch._C._functorch.get_unwrapped(x)
     return x.detach()
+
+
+# The keys that the dispatcher leaves out within an operator if a mode watches it.
+_KEYS = [getattr(torch._C.DispatchKey, f'FuncTorch{name}') for name in ('DynamicLayerFrontMode', 'DynamicLayerBackMode', 'GradWrapper')]
+
+
+@contextmanager
+def transforms_in_operator() -> Iterator[None]:
+    r"""Within a custom operator, lets ``torch.func`` work under modes too, as FlopCounterMode."""
+    if not torch._C._dispatch_tls_is_dispatch_key_excluded(_KEYS[0]):
+        yield
+        return
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in _KEYS:
+        excluded = excluded.remove(key)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded):
+        yield
 
 
 def outside_transforms(function: Callable[P, T]) -> Callable[P, T]:

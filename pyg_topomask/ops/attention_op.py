@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import gradients, transformable
+from pyg_topomask.functorch import gradients, transformable, transforms_in_operator
 from pyg_topomask.structures import replaced
 
 _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
@@ -73,7 +73,8 @@ def attention_op(
     def run_backward(
         grad: Tensor, grad_second: Tensor | None, out: Tensor, kept: Tensor, learnable: Sequence[int], *arguments: Any
     ) -> list[Tensor]:
-        with torch.no_grad():  # under create_graph=True, autograd would otherwise follow what is differentiated within
+        # Under create_graph=True, autograd would otherwise follow what is differentiated within.
+        with torch.no_grad(), transforms_in_operator():
             return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
 
     qualified = f'pyg_topomask::{name}'
