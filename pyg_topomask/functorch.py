@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
 from pyg_topomask.errors import ArgumentError
@@ -112,6 +113,12 @@ def transformable(
             return None, *_flat(nested)[1]
 
         @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            raise NotImplementedError(
+                f'{function} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): use torch.func.grad, vjp and jacrev'
+            )
+
+        @staticmethod
         def vmap(info: Any, in_dims: tuple[Any, ...], lengths: list[int | None], *flat: Any) -> tuple[Any, Any]:
             results = []
             for place in range(info.batch_size):
@@ -123,7 +130,8 @@ def transformable(
             return stacked, (0,) * len(stacked)
 
     def call(*arguments: Any) -> Any:
-        if not is_transforming():
+        # In forward mode, an operator without such a derivative would lose it silently.
+        if not is_transforming() and (torch.compiler.is_compiling() or forward_ad._current_level < 0):
             return function(*arguments)
         lengths, flat = _flat(arguments)
         return Call.apply(lengths, *flat)

@@ -24,7 +24,7 @@ def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
         torch.Tensor: :obj:`[N, H]`.
     """
     limits = torch.finfo(denominator.dtype)
-    floor = (16 * limits.eps * magnitude).clamp_(min=limits.tiny / limits.eps)
+    floor = (16 * limits.eps * magnitude).clamp(min=limits.tiny / limits.eps)
     empty = denominator.abs() <= floor
     return denominator.masked_fill(empty, 1.0).reciprocal_().masked_fill_(empty, 0.0)
 
