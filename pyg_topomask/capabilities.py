@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
@@ -164,6 +165,7 @@ class Blocks:
         r"""The number of blocks :math:`K` for each graph."""
         return self.coefficients.size(1)
 
+    @outside_transforms
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
         if dtype not in self.kept:

@@ -17,6 +17,7 @@ from pyg_topomask.checks import check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
+from pyg_topomask.functorch import check_not_transformed, outside_transforms
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.segments import Segments
 
@@ -69,6 +70,19 @@ class Graph:
         batch: Tensor | None = None,
         num_graphs: int | None = None,
         data: Data | None = None,
+    ) -> None:
+        check_not_transformed(edge_index=edge_index, edge_weight=edge_weight, batch=batch)
+        self._set(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+
+    @outside_transforms
+    def _set(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None,
+        batch: Tensor | None,
+        num_graphs: int | None,
+        data: Data | None,
     ) -> None:
         self.edge_index = edge_index
         if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
@@ -271,6 +285,7 @@ class Graph:
         r"""Returns whether the graph has the state of :obj:`settings`."""
         return settings in self._states
 
+    @outside_transforms
     def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
         r"""Returns the state of :obj:`settings`, prepared at the first call.
 

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.functorch import outside_transforms
+
 __all__ = ['Segments']
 
 
@@ -96,6 +98,7 @@ class Segments:
         return cls(num_nodes, graphs.repeat_interleave(ptr.diff(), output_size=num_nodes), ptr.numel() - 1)
 
     @property
+    @outside_transforms
     def index(self) -> Tensor:
         r"""The graph of each node, in int64, :obj:`[N]`."""
         if self._index is None:
@@ -105,6 +108,7 @@ class Segments:
         return self._index
 
     @property
+    @outside_transforms
     def ptr(self) -> Tensor:
         r"""The first node of each graph, and :math:`N`, :obj:`[B + 1]`."""
         if self._ptr is None:
@@ -138,6 +142,7 @@ class Segments:
         r"""The number of pairs of nodes of the same graph."""
         return self._measured()[1]
 
+    @outside_transforms
     def _measured(self) -> tuple[int, int]:
         if self._extent is None:
             if self.num_graphs <= 1:
@@ -147,6 +152,7 @@ class Segments:
                 self._extent = largest, num_pairs
         return self._extent
 
+    @outside_transforms
     def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
         r"""Returns source and target of each :class:`SegmentGroup`, interleaved, as arguments of custom operators. Widths are
         4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.

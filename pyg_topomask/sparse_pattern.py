@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pyg_topomask.functorch import outside_transforms
+
 __all__ = ['SparsePattern']
 
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
     r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
-    if key.device.type != 'cpu':
+    if key.device.type != 'cpu' or torch.compiler.is_compiling():
         return torch.argsort(key, stable=True)
     if bound <= 2**15:
         return torch.from_numpy(key.short().numpy().argsort(kind='stable'))
@@ -52,6 +54,7 @@ class SparsePattern:
     perm_t: Tensor
 
     @classmethod
+    @outside_transforms
     def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
         index = torch.int32 if max(row.numel(), num_rows, num_cols) < 2**31 else torch.int64
@@ -66,6 +69,7 @@ class SparsePattern:
         return cls(rowptr, col, _pointers(col.index_select(0, perm), num_cols), row.index_select(0, perm), perm.to(index))
 
     @classmethod
+    @outside_transforms
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
         r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
         size = max(num_cols, 1)
@@ -74,6 +78,7 @@ class SparsePattern:
         return cls.from_sorted(row, key - row * size, num_rows, num_cols), slot
 
     @classmethod
+    @outside_transforms
     def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
         r"""Returns the union of patterns of equal size, and for each of them the positions of its entries in the union,
         :obj:`[nnz]`.
@@ -85,6 +90,7 @@ class SparsePattern:
         pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
         return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
 
+    @outside_transforms
     def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
         r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
         pattern, slots = SparsePattern.union(self, other)
@@ -119,6 +125,7 @@ class SparsePattern:
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
+    @outside_transforms
     def T(self) -> SparsePattern:
         perm = torch.empty_like(self.perm_t)
         perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)

@@ -45,7 +45,7 @@ ORDER = {
     for level, names in enumerate(
         [
             ['errors'],
-            ['configs', 'files'],
+            ['configs', 'files', 'functorch'],
             ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
             ['capabilities'],
             ['operators'],

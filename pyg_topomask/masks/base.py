@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_numbers, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
+from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.operators import MaskOperator, reciprocal
@@ -100,6 +101,7 @@ class Mask(torch.nn.Module, ABC):
             graph.forward_pass.enter(self)
         return self._state(graph, generator)
 
+    @outside_transforms
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
         # A state may outlive the call. A state created in inference mode could not be used for training later.

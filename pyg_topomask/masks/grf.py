@@ -13,6 +13,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_choice, check_seed
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
@@ -82,6 +83,7 @@ class GRFState:
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
+    @outside_transforms
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
         if (dtype, kinds) not in self._pairs:

@@ -16,6 +16,7 @@ from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_numbers, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
+from pyg_topomask.functorch import numbers, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -237,9 +238,10 @@ class HeatKernelMask(Mask):
         r"""Returns the coefficients, :obj:`[heads, K + 1]` in float64, and the kind of polynomial."""
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
-        if not bool((lam <= limit).all()):
-            raise ArgumentError('lam', f'{lam.tolist()} on this graph', f'numbers up to {limit:.6g}')
-        method = 'powers' if state.positive and bool((lam * state.radius <= _POSITIVE).all()) else state.method
+        times = numbers(lam)
+        if not bool((times <= limit).all()):
+            raise ArgumentError('lam', f'{times.tolist()} on this graph', f'numbers up to {limit:.6g}')
+        method = 'powers' if state.positive and bool((times * state.radius <= _POSITIVE).all()) else state.method
         return _COEFFICIENTS[method](lam.double() * state.radius, self.tolerance / state.growth), method
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
@@ -263,7 +265,7 @@ class HeatKernelMask(Mask):
             return None
         # The last span of all layers. Operators that are bound already keep the blocks of an earlier one.
         spans: list[_Span] = graph.prepared(('blocks', self.settings(), self.tolerance, method), list)
-        least, most = map(float, self.lam.detach().double().aminmax())
+        least, most = map(float, numbers(self.lam).double().aminmax())
         low, high = (spans[0].low, spans[0].high) if spans else (math.inf, 0.0)
         if not low <= least <= most <= high:
             spans[:] = [self._span(state, min(low, least / _CHANGE), max(high, most * _CHANGE), method)]
@@ -279,6 +281,7 @@ class HeatKernelMask(Mask):
         combined = coefficients @ basis[: coefficients.size(1)]
         return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
+    @outside_transforms
     @torch.no_grad()
     def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
         r"""Returns the span of the coefficients for all times between two: that of the first singular vectors of those for some

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import numbers, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
@@ -69,6 +70,7 @@ class TreeState:
         return self._plans[name]
 
     @torch.compiler.disable  # torch.compile would read NumPy as Python
+    @outside_transforms
     def _work_out(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> None:
         with torch.inference_mode(False):  # kept, and possibly used in training later
             self._plans[name] = make(self.forest, self.length.device)
@@ -264,7 +266,7 @@ class TreeMask(Mask):
         return MaskOperator(graph.segments, self.heads, product)
 
     def _check_growth(self, graph: Graph, state: TreeState, a: Tensor) -> None:
-        largest = float(a.max())
+        largest = float(numbers(a).max())
         if largest <= 0:
             return
         path = state.forest.longest_path(graph.edge_index, graph.edge_weight)

@@ -275,10 +275,15 @@ class KMIPAttention(ExplicitAttention):
 class _AddLoss(torch.autograd.Function):
     r"""Returns the first argument. Its backward pass also adds the gradient of the second argument."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, out: Tensor, loss: Tensor) -> Tensor:
-        ctx.kind = loss.dtype, loss.device
+    def forward(out: Tensor, loss: Tensor) -> Tensor:
         return out.view_as(out)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.kind = inputs[1].dtype, inputs[1].device
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from pyg_topomask.functorch import gradients, transformable, transforms_in_operator
+from pyg_topomask.structures import replaced
+
 _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
 
 
@@ -38,16 +41,20 @@ Backward = Callable[
     [tuple[Tensor, Tensor | None], tuple[Tensor, Tensor], AttentionInputs, Sequence[int]],
     list[Tensor],
 ]
+Plain = Callable[[AttentionInputs, Tensor], tuple[Tensor, Tensor]]
 
 
 def attention_op(
     name: str,
     forward: Forward,
     backward: Backward,
+    plain: Plain,
     second: Callable[[AttentionInputs], tuple[int, ...]] = lambda inputs: inputs.q.shape[:2],
 ) -> Callable[..., tuple[Tensor, Tensor]]:
     r"""Registers the forward and the backward pass of attention as custom operators. Returns a function that takes the fields
-    of :class:`AttentionInputs`.
+    of :class:`AttentionInputs`, and works under the transforms of ``torch.func``.
+
+    First derivatives use :obj:`backward`. Second and higher derivatives differentiate :obj:`plain`.
 
     Args:
         name (str): The name of the operator in :obj:`torch.ops.pyg_topomask`.
@@ -55,6 +62,8 @@ def attention_op(
         backward (callable): Takes the gradients of the two outputs, the outputs, the inputs, and which tensors of the mask are
             learned, by position. Returns the gradients of :obj:`q`, :obj:`k`, :obj:`v` and these tensors, each in
             separate memory. The gradient of the second output is :obj:`None` if nothing depends on it.
+        plain (callable): Takes the inputs and the second output. Returns both outputs, by operations that autograd
+            differentiates.
         second (callable): Returns the shape of the second output. (default: :obj:`[N, H]`)
     """
 
@@ -64,7 +73,9 @@ def attention_op(
     def run_backward(
         grad: Tensor, grad_second: Tensor | None, out: Tensor, kept: Tensor, learnable: Sequence[int], *arguments: Any
     ) -> list[Tensor]:
-        return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
+        # Under create_graph=True, autograd would otherwise follow what is differentiated within.
+        with torch.no_grad(), transforms_in_operator():
+            return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
 
     qualified = f'pyg_topomask::{name}'
     op = torch.library.custom_op(qualified, run, mutates_args=(), schema=f'({_SCHEMA}) -> (Tensor, Tensor)')
@@ -95,20 +106,58 @@ def attention_op(
         ctx.learnable = [index for index, tensor in enumerate(tensors) if tensor.requires_grad]
 
     def differentiate(ctx: Any, grad: Tensor | None, grad_second: Tensor | None) -> tuple[Any, ...]:
-        out, kept, q, k, v, *rest = ctx.saved_tensors
-        tensors, constants = rest[: ctx.num_tensors], rest[ctx.num_tensors :]
+        out, kept, *inputs = ctx.saved_tensors
         grad = torch.zeros_like(out) if grad is None else grad
-        inputs = (q, k, v, tensors, constants, ctx.structure, ctx.heads)
-        grads = op_backward(grad, grad_second, out, kept, ctx.learnable, *inputs)
-        grad_tensors: list[Tensor | None] = [None] * ctx.num_tensors
-        for index, learned in zip(ctx.learnable, grads[3:], strict=True):
-            grad_tensors[index] = learned
-        return (*grads[:3], grad_tensors, [None] * ctx.num_constants, None, None)
+        grads = differentiated(grad, grad_second, out, kept, ctx.learnable, *_arguments(ctx, inputs))
+        return _of_arguments(ctx, grads)
+
+    def setup_second_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        grad, grad_second, _, kept, ctx.learnable, *arguments = inputs
+        q, k, v, tensors, constants, ctx.structure, ctx.heads = arguments
+        ctx.save_for_backward(grad, grad_second, kept, q, k, v, *tensors, *constants)
+        ctx.num_tensors, ctx.num_constants = len(tensors), len(constants)
+
+    def differentiate_again(ctx: Any, *upstream: Any) -> tuple[Any, ...]:
+        grad, grad_second, kept, *inputs = ctx.saved_tensors
+        arguments = AttentionInputs(*_arguments(ctx, inputs))
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, *learned: Tensor) -> tuple[Tensor, Tensor]:
+            tensors = replaced(arguments.tensors, ctx.learnable, learned)
+            return plain(AttentionInputs(q, k, v, tensors, *arguments[4:]), kept)
+
+        def first(grad: Tensor, grad_second: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+            return gradients(attend, (grad, grad_second), *inputs)
+
+        of_second = torch.zeros_like(kept) if grad_second is None else grad_second
+        inputs = [*arguments[:3], *(arguments.tensors[index] for index in ctx.learnable)]
+        upstream = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
+        given = [torch.zeros_like(x) if each is None else each for each, x in zip(upstream, inputs, strict=True)]
+        again = gradients(first, given, grad, of_second, *inputs)
+        # What depends on the outputs depends on the inputs, through which it is differentiated.
+        of_learnable = None if ctx.learnable else list[None]()  # an empty list counts as one of tensors
+        return again[0], None if grad_second is None else again[1], None, None, of_learnable, *_of_arguments(ctx, again[2:])
 
     op.register_autograd(differentiate, setup_context=setup_context)
+    op_backward.register_autograd(differentiate_again, setup_context=setup_second_context)
+    differentiated = transformable(op_backward, setup_second_context, differentiate_again)
+    attended = transformable(op, setup_context, differentiate)
 
     def attend(*arguments: Any) -> tuple[Tensor, Tensor]:
-        results: tuple[Tensor, Tensor] = op(*AttentionInputs(*arguments))
+        results: tuple[Tensor, Tensor] = attended(*AttentionInputs(*arguments))
         return results
 
     return attend
+
+
+def _arguments(ctx: Any, inputs: Sequence[Tensor]) -> tuple[Any, ...]:
+    r"""Returns the arguments of the operator from the tensors that were saved."""
+    q, k, v, *rest = inputs
+    return q, k, v, rest[: ctx.num_tensors], rest[ctx.num_tensors :], ctx.structure, ctx.heads
+
+
+def _of_arguments(ctx: Any, grads: Sequence[Tensor]) -> tuple[Any, ...]:
+    r"""Returns the gradients of all arguments of the operator from those of :obj:`q`, :obj:`k`, :obj:`v` and what is learned."""
+    of_tensors: list[Tensor | None] = [None] * ctx.num_tensors
+    for index, learned in zip(ctx.learnable, grads[3:], strict=True):
+        of_tensors[index] = learned
+    return (*grads[:3], of_tensors, [None] * ctx.num_constants, None, None)

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.sparse_pattern import stable_argsort
 
@@ -155,6 +156,7 @@ class Forest:
         zero = edge_weight.new_zeros(self.num_nodes)
         return zero.scatter_reduce(0, below[joins], edge_weight[joins], 'amin', include_self=False)
 
+    @outside_transforms
     def longest_path(self, edge_index: Tensor, edge_weight: Tensor | None) -> float:
         r"""Returns the largest distance between nodes of a tree, for edges of the given lengths, which must not be negative."""
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import is_transforming
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.polynomial import PolynomialStructure
@@ -114,6 +115,8 @@ def masked_linear_attention(
         attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
         return attended
     route = choose_route(mask, q.size(-1), v.size(-1), route)
+    if route == 'products' and is_transforming():  # these keep no products, and vmap takes no sparse ones
+        route = 'features'
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         out: Tensor

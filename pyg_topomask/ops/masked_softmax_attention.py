@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import numbers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
@@ -92,11 +93,12 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
 def _check(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
         return
-    accepted = (mask.detach() >= 0) & (mask.detach() < math.inf)
+    entries = numbers(mask)
+    accepted = (entries >= 0) & (entries < math.inf)
     if not bool(accepted.all()):
         raise ArgumentError(
             'mask',
-            f'the entry {float(mask.detach()[~accepted][0])}, which has no finite logarithm',
+            f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
             'masks without negative entries, as GRFMask(positive=True) on a graph with positive weights',
         )
 
@@ -173,4 +175,17 @@ def _grad_of_mask(grad_score: Tensor, mask: Tensor) -> Tensor:
     return per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head
 
 
-_attend = attention_op('attend_softmax', _forward, _backward, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))
+def _plain(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern, keep = _pattern_and_keep(constants)
+    row, absent = pattern.row.long().expand(q.size(1), -1), mask == 0
+    score = (sddmm(pattern, q, k) + mask.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
+    # A number that cancels: the largest score of each row.
+    highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce(1, row, score.detach(), 'amax')
+    weight = (score - highest.masked_fill(highest == -math.inf, 0.0).gather(1, row)).exp()
+    total = score.new_zeros(q.size(1), q.size(0)).scatter_add(1, row, weight)
+    alpha = weight / total.masked_fill(total == 0, 1.0).gather(1, row)
+    return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
+
+
+_attend = attention_op('attend_softmax', _forward, _backward, _plain, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.functorch import is_transforming
+
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
     r"""Returns the inverse of the denominators of attention, and 0 for zero rows.
@@ -22,7 +24,7 @@ def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
         torch.Tensor: :obj:`[N, H]`.
     """
     limits = torch.finfo(denominator.dtype)
-    floor = (16 * limits.eps * magnitude).clamp_(min=limits.tiny / limits.eps)
+    floor = (16 * limits.eps * magnitude).clamp(min=limits.tiny / limits.eps)
     empty = denominator.abs() <= floor
     return denominator.masked_fill(empty, 1.0).reciprocal_().masked_fill_(empty, 0.0)
 
@@ -51,6 +53,6 @@ def known_positive(*tensors: Tensor) -> bool:
     r"""Whether no number is negative, so that magnitudes add up to the denominator, as far as a look at the numbers is cheap:
     a GPU would have to be waited for, and tracing breaks.
     """
-    if torch.compiler.is_compiling() or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors):
+    if torch.compiler.is_compiling() or is_transforming() or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors):
         return False
     return all(float(tensor.detach().amin()) >= 0 for tensor in tensors)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import blocks_of
+from pyg_topomask.functorch import gradients
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.segments import Segments
@@ -75,14 +76,7 @@ def polynomial_action(
     if x.numel() == 0:
         return x.clone()
     if value.requires_grad:
-
-        def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
-            product = alpha * spmm(pattern, value, u.unsqueeze(1), transpose).squeeze(1)
-            return product + beta * w if beta != 0 else product
-
-        terms = _terms(step, work.flatten(1), coefficients.size(1), method)
-        pairs = zip(coefficients.unsqueeze(-1).unbind(1), terms, strict=True)
-        out = sum((c * term.view_as(work) for c, term in pairs), start=torch.zeros_like(work))
+        out = _plain(work, coefficients, value, method, transpose, pattern)
     elif work.stride(1) == 0 and not work.requires_grad:
         out = _SharedPolynomial.apply(
             work[:, 0], coefficients.expand(x.size(1), -1), value, method, transpose, *pattern.tensors
@@ -90,6 +84,18 @@ def polynomial_action(
     else:
         out = _Polynomial.apply(work, coefficients, value, method, transpose, *pattern.tensors)
     return out.to(x.dtype)
+
+
+def _plain(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, pattern: SparsePattern) -> Tensor:
+    r"""The action of the polynomial by operations that autograd differentiates. It keeps a block for each degree."""
+
+    def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+        product = alpha * spmm(pattern, value, u.unsqueeze(1), transpose).squeeze(1)
+        return product + beta * w if beta != 0 else product
+
+    terms = _terms(step, x.flatten(1), coefficients.size(1), method)
+    pairs = zip(coefficients.unsqueeze(-1).unbind(1), terms, strict=True)
+    return sum((c * term.view(x.shape) for c, term in pairs), start=torch.zeros_like(x))
 
 
 def polynomial_terms(
@@ -202,6 +208,12 @@ class _Polynomial(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         # Polynomials of the transpose applied to the gradient serve both: none of the forward pass has to be kept.
         x, coefficients, value, *pattern = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(x: Tensor, coefficients: Tensor) -> Tensor:
+                return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
+
+            return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
         if uses_numba('auto', x.device):
             from pyg_topomask.ops.compiled_polynomial import apply_backward
 
@@ -244,6 +256,13 @@ class _SharedPolynomial(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, coefficients, value, *pattern = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(coefficients: Tensor) -> Tensor:
+                shared = x.unsqueeze(1).expand(-1, coefficients.size(0), -1)
+                return _plain(shared, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
+
+            return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
         step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
         for block in _blocks(x):
             upstream = grads[0][..., block].transpose(0, 1).flatten(1)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from pyg_topomask.functorch import is_transforming
 from pyg_topomask.sparse_pattern import SparsePattern
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
@@ -26,7 +27,7 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
         *tensors (torch.Tensor): Queries, keys or values.
         zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
     """
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling() or is_transforming():
         return False
     for x in tensors:
         if x.device.type != 'cpu':

@@ -125,11 +125,11 @@ class _SpMM(torch.autograd.Function):
         pattern, (grad,) = SparsePattern(*tensors), grads
         grad_value = grad_x = None
         if ctx.needs_input_grad[0]:
-            grad_value = _sddmm(pattern, x, grad) if ctx.transpose else _sddmm(pattern, grad, x)
+            grad_value = sddmm(pattern, x, grad) if ctx.transpose else sddmm(pattern, grad, x)
             if value.size(0) == 1:
                 grad_value = grad_value.sum(0, keepdim=True)
         if ctx.needs_input_grad[1]:
-            grad_x = _spmm(pattern, value, grad, not ctx.transpose)
+            grad_x = spmm(pattern, value, grad, not ctx.transpose)
         return (grad_value, grad_x, None) + (None,) * len(tensors)
 
 
@@ -146,8 +146,8 @@ class _SDDMM(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         a, b, *tensors = ctx.saved_tensors
         pattern, (grad,) = SparsePattern(*tensors), grads
-        grad_a = _spmm(pattern, grad, b, False) if ctx.needs_input_grad[0] else None
-        grad_b = _spmm(pattern, grad, a, True) if ctx.needs_input_grad[1] else None
+        grad_a = spmm(pattern, grad, b) if ctx.needs_input_grad[0] else None
+        grad_b = spmm(pattern, grad, a, transpose=True) if ctx.needs_input_grad[1] else None
         return (grad_a, grad_b) + (None,) * len(tensors)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from scipy.fft import next_fast_len
 from torch import Tensor
 
+from pyg_topomask.functorch import gradients
 from pyg_topomask.structures import MaskStructure
 
 # The number of values to transform at a time on a CPU, so that a block stays in cache.
@@ -110,6 +112,13 @@ class ToeplitzStructure(MaskStructure):
         return F.pad(table, ends) if self.beyond == 'zero' else table
 
 
+def _convolve(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
+    spectrum, sizes, shape = _kernel_spectrum(kernel, flip), kernel.shape[1:], grid.shape[1:-2]
+    return _join(
+        [_inverse(_spectrum(block, sizes) * spectrum, sizes, shape) for block in row] for row in _blocks(grid, sizes)
+    ).view(grid.shape)
+
+
 class _Convolution(torch.autograd.Function):
     r"""Circular convolution of kernels :obj:`[H or 1, *sizes]` with grids :obj:`[graphs, *shape, H, c]` padded by zeros, or,
     if :obj:`flip`, with the kernels reversed. Only the inputs are kept for the backward pass.
@@ -117,10 +126,7 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
-        spectrum, sizes, shape = _kernel_spectrum(kernel, flip), kernel.shape[1:], grid.shape[1:-2]
-        return _join(
-            [_inverse(_spectrum(block, sizes) * spectrum, sizes, shape) for block in row] for row in _blocks(grid, sizes)
-        ).view(grid.shape)
+        return _convolve(kernel, grid, flip)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -133,6 +139,8 @@ class _Convolution(torch.autograd.Function):
         sizes, shape = kernel.shape[1:], grid.shape[1:-2]
         if not ctx.needs_input_grad[0]:
             return None, _Convolution.apply(kernel, grads[0], not ctx.flip), None
+        if torch.is_grad_enabled():
+            return *gradients(partial(_convolve, flip=ctx.flip), grads, kernel, grid), None
         of_kernel, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
         for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
             rows.append(list[Tensor]())
@@ -143,6 +151,23 @@ class _Convolution(torch.autograd.Function):
         return _kernel_of(total, kernel, sizes), _join(rows).view(grid.shape), None
 
 
+def _sum(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
+    heads, columns = grid.shape[-2:]
+    if grid.numel() == 0:
+        return grid.clone()
+    # Torch sums by the offset of the neighbor from the node, which is the negative offset of the mask.
+    kernel = kernel if flip else kernel.flip(tuple(range(1, kernel.dim())))
+    kernel = kernel.expand(heads, *kernel.shape[1:]).repeat_interleave(columns, 0).unsqueeze(1)
+    # Heads and columns are channels, contiguous in memory as for the nodes.
+    channels = grid.flatten(-2).movedim(-1, 1)
+    if kernel.dim() == 3:  # torch is slower in one dimension than in two
+        kernel, channels = kernel.unsqueeze(2), channels.unsqueeze(2)
+    convolve = F.conv2d if kernel.dim() == 4 else F.conv3d
+    padding = [size // 2 for size in kernel.shape[2:]]
+    out: Tensor = convolve(channels, kernel, padding=padding, groups=heads * columns)
+    return out.movedim(1, -1).reshape(grid.shape)
+
+
 class _Sum(torch.autograd.Function):
     r"""As :class:`_Convolution`, without a transform, for kernels at the offsets :math:`-r, ..., r` along each dimension,
     :obj:`[H or 1, 2 r_1 + 1, ...]`.
@@ -150,20 +175,7 @@ class _Sum(torch.autograd.Function):
 
     @staticmethod
     def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
-        heads, columns = grid.shape[-2:]
-        if grid.numel() == 0:
-            return grid.clone()
-        # Torch sums by the offset of the neighbor from the node, which is the negative offset of the mask.
-        kernel = kernel if flip else kernel.flip(tuple(range(1, kernel.dim())))
-        kernel = kernel.expand(heads, *kernel.shape[1:]).repeat_interleave(columns, 0).unsqueeze(1)
-        # Heads and columns are channels, contiguous in memory as for the nodes.
-        channels = grid.flatten(-2).movedim(-1, 1)
-        if kernel.dim() == 3:  # torch is slower in one dimension than in two
-            kernel, channels = kernel.unsqueeze(2), channels.unsqueeze(2)
-        convolve = F.conv2d if kernel.dim() == 4 else F.conv3d
-        padding = [size // 2 for size in kernel.shape[2:]]
-        out: Tensor = convolve(channels, kernel, padding=padding, groups=heads * columns)
-        return out.movedim(1, -1).reshape(grid.shape)
+        return _sum(kernel, grid, flip)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -173,6 +185,8 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         kernel, grid = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *gradients(partial(_sum, flip=ctx.flip), grads, kernel, grid), None
         grad_kernel, grad_grid = None, _Sum.apply(kernel, grads[0], not ctx.flip)
         if ctx.needs_input_grad[0]:
             reach = [size // 2 for size in kernel.shape[1:]]

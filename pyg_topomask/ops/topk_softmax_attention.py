@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import numbers, transformable
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
@@ -19,6 +21,12 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
         index (torch.Tensor): The node of each slot, distinct within the valid slots of a row, :obj:`[N, H, K]`.
         valid (torch.Tensor): Whether the slot is valid, :obj:`[N, H, K]`.
     """
+    *pattern, value = _pattern_and_value(index, valid)
+    return Entries(SparsePattern(*pattern), value)
+
+
+@transformable
+def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
     num_nodes, heads, slots = index.shape
     size = num_nodes * heads
     kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
@@ -28,8 +36,7 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
     count = torch.bincount(col, minlength=size).cumsum(0)
     rowptr_t = torch.cat([count.new_zeros(1), count]).to(kind)
     col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
-    pattern = SparsePattern(rowptr, col, rowptr_t, col_t, perm.to(kind))
-    return Entries(pattern, valid.flatten().float().unsqueeze(0))
+    return rowptr, col, rowptr_t, col_t, perm.to(kind), valid.flatten().float().unsqueeze(0)
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
@@ -40,6 +47,9 @@ def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
         col (torch.Tensor): Columns, :obj:`[nnz]`.
         size (int): The number of nodes times the number of heads.
     """
+    row, col = numbers(row), numbers(col)
+    if row.dim() > 1:
+        raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without random_fraction and extra_edges', verb='is')
     pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice
+from pyg_topomask.functorch import gradients
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.structures import MaskStructure
 
@@ -56,11 +57,15 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tu
     return TreeExpStructure(), (*(array.to(device) for array in index), bounds)
 
 
+def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
+    product = _sweep(x.index_select(0, order), a, length.index_select(0, order), plan)[1]
+    return torch.empty_like(product).index_copy_(0, order, product)
+
+
 class _TreeExp(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
-        product = _sweep(x.index_select(0, order), a, length.index_select(0, order), plan)[1]
-        return torch.empty_like(product).index_copy_(0, order, product)
+        return _exp_product(x, a, length, order, *plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -70,6 +75,12 @@ class _TreeExp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, a, length, order, *plan = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(x: Tensor, a: Tensor, length: Tensor) -> Tensor:
+                return _exp_product(x, a, length, order, *plan)
+
+            return (*gradients(plain, grads, x, a, length), None) + (None,) * len(plan)
         length = length.index_select(0, order)
         grad_inside, grad_product = _sweep(grads[0].index_select(0, order), a, length, plan)
         grad_a = grad_length = None
@@ -102,25 +113,36 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, plan: Sequence[Tensor]) -> tupl
 
     Nodes are in the order of the plan. May overwrite :obj:`x`.
     """
-    gain = torch.outer(length, 2 * a).expm1_().neg_().unsqueeze(-1)
+    gain = torch.outer(length, 2 * a).expm1_().neg().unsqueeze(-1)
     _, up, down, bounds = plan
     steps = bounds.tolist()
     span, inside, factors = length.clone(), x, []
     for first, leaves, end in steps:
         factor, below = _decay(span[first:end], a), down[first:leaves]
-        inside.index_add_(0, up[first:end], factor * inside[first:end])
+        inside = _add(inside, up[first:end], factor * inside[first:end])
         lower = span.index_select(0, below)
         factors.append((factor, _decay(lower, a)))
-        span.index_copy_(0, below, lower + span[first:leaves])
+        span = _add(span, below, span[first:leaves].clone())
     for (first, leaves, _), (_, factor) in zip(reversed(steps), reversed(factors), strict=True):
-        inside[first:leaves] += factor * inside.index_select(0, down[first:leaves])
+        inside = _add(inside, slice(first, leaves), factor * inside.index_select(0, down[first:leaves]))
     first_root = steps[-1][-1] if steps else 0
     product = torch.cat([gain[:first_root] * inside[:first_root], inside[first_root:]])
     for (first, leaves, _), (_, factor) in zip(steps, factors, strict=True):
-        product.index_add_(0, down[first:leaves], factor * product[first:leaves])
+        product = _add(product, down[first:leaves], factor * product[first:leaves])
     for (first, _, end), (factor, _) in zip(reversed(steps), reversed(factors), strict=True):
-        product[first:end] += factor * product.index_select(0, up[first:end])
+        product = _add(product, slice(first, end), factor * product.index_select(0, up[first:end]))
     return inside, product
+
+
+def _add(x: Tensor, rows: Tensor | slice, y: Tensor) -> Tensor:
+    r"""Adds to some rows, in place unless autograd follows."""
+    if torch.is_grad_enabled():
+        rows = rows if isinstance(rows, Tensor) else torch.arange(rows.start, rows.stop, device=x.device)
+        return x.index_add(0, rows, y)
+    if isinstance(rows, Tensor):
+        return x.index_add_(0, rows, y)
+    x[rows] += y
+    return x
 
 
 # f(dist) --------------------------------------------------------------------------------------------------------------
@@ -217,10 +239,29 @@ class _TreeDistance(torch.autograd.Function):
         (grad,) = grads
         grad_x = grad_f = None
         if ctx.needs_input_grad[0]:
-            grad_x = _multiply(grad, f, ctx.method, tree, plan)
+            grad_x = _TreeDistance.apply(grad, f, ctx.method, tree, *plan)
         if ctx.needs_input_grad[1]:
-            grad_f = _correlate_rings(f, x, grad, tree, *plan) if ctx.method == 'rings' else _correlate(f, x, grad, plan)
+            grad_f = _TreeCorrelation.apply(x, grad, f, ctx.method, tree, *plan)
         return (grad_x, grad_f, None, None) + (None,) * len(plan)
+
+
+class _TreeCorrelation(torch.autograd.Function):
+    r"""The gradient of the function in a product with :obj:`x`, :math:`\sum_{ij} g_i x_j` over the pairs at each distance."""
+
+    @staticmethod
+    def forward(x: Tensor, grad: Tensor, f: Tensor, method: str, tree: Tensor, *plan: Tensor) -> Tensor:
+        return _correlate_rings(f, x, grad, tree, *plan) if method == 'rings' else _correlate(f, x, grad, plan)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        x, grad, _, ctx.method, *plan = inputs
+        ctx.save_for_backward(x, grad, *plan)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, grad, *plan = ctx.saved_tensors
+        products = (_TreeDistance.apply(other, grads[0], ctx.method, *plan) for other in (grad, x))
+        return (*products, None, None) + (None,) * len(plan)
 
 
 def _multiply(x: Tensor, f: Tensor, method: str, tree: Tensor, plan: Sequence[Tensor]) -> Tensor:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pyg_topomask.functorch import outside_transforms, transformable
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
@@ -84,11 +85,13 @@ class WalkFeatures:
         return new
 
     @cached_property
+    @outside_transforms
     def visitors(self) -> Tensor:
         r"""The number of nodes whose walks visit each node, :obj:`[N]`. They add up to the number of features."""
         return torch.bincount(self.visited[self._first], minlength=self.num_nodes)
 
     @cached_property
+    @outside_transforms
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
@@ -118,6 +121,7 @@ class WalkFeatures:
         return _combine(self._slots[1], self.load.to(modulation.dtype), modulation)
 
     @cached_property
+    @outside_transforms
     def squares(self) -> Tensor:
         r"""The sums :math:`\sum_q \sum_{l + l' = s} P_{l,iq} P_{l',iq}` for all :math:`s`, :obj:`[N, 2L + 1]`. They
         determine the squared norms of features whose modulation is a power.
@@ -308,7 +312,7 @@ def _meet_compiled(
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
-    result: Tensor = _combine_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
+    result: Tensor = _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
     return result
 
 
@@ -340,10 +344,11 @@ def _setup_combine(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 def _backward_combine(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     load, *pattern = ctx.saved_tensors
-    return _combine_loads(grad.contiguous(), load, not ctx.transpose, pattern), None, None, [None] * len(pattern)
+    return _combined_loads(grad.contiguous(), load, not ctx.transpose, pattern), None, None, [None] * len(pattern)
 
 
 _combine_loads.register_autograd(_backward_combine, setup_context=_setup_combine)
+_combined_loads = transformable(_combine_loads, _setup_combine, _backward_combine)
 
 
 def _blocks(start: Tensor, meetings: Tensor) -> list[slice]:

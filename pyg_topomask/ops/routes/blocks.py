@@ -10,7 +10,8 @@ from torch import Tensor
 
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.segments import SegmentGroup, groups_of_constants
+from pyg_topomask.ops.routes.plain import all_pairs, attend_at
+from pyg_topomask.segments import SegmentGroup, Segments, groups_of_constants
 from pyg_topomask.structures import replaced, structure_from_key
 
 
@@ -81,4 +82,12 @@ def _backward(
     return [*(each.clone(memory_format=torch.contiguous_format) for each in split), *grad_tensors]
 
 
-attend_blocks = attention_op('attend_blocks', _forward, _backward)
+def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    q, _, _, tensors, constants, structure, heads = inputs
+    pattern, position = all_pairs(Segments.from_ptr(constants[0], q.size(0)))
+    units = _units(groups_of_constants(constants, q.size(0)), q.size(0), heads, q)
+    rows = structure_from_key(structure).apply(tensors, units)
+    return attend_at(pattern, rows[pattern.row.long(), :, position].t(), inputs, inverse)
+
+
+attend_blocks = attention_op('attend_blocks', _forward, _backward, _plain)

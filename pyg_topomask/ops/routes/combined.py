@@ -11,6 +11,8 @@ from torch import Tensor
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.routes.plain import all_pairs, attend_at
+from pyg_topomask.segments import Segments
 
 # Scores of all heads that are computed at a time: few enough for the cache of a core.
 _TILE = 2**18
@@ -100,4 +102,10 @@ def _backward(
     return [*results, grad_coefficients] if learnable else results
 
 
-attend_combined = attention_op('attend_combined', _forward, _backward)
+def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    (coefficients,), (ptr, terms) = inputs.tensors, inputs.constants
+    pattern, _ = all_pairs(Segments.from_ptr(ptr, inputs.q.size(0)))
+    return attend_at(pattern, coefficients @ terms, inputs, inverse)
+
+
+attend_combined = attention_op('attend_combined', _forward, _backward, _plain)

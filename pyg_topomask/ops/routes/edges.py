@@ -10,6 +10,7 @@ from torch import Tensor
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
 from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.routes.plain import attend_at
 from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -83,4 +84,8 @@ def _backward(
     return [grad_q, grad_k, grad_v, *grad_mask]
 
 
-attend_entries = attention_op('attend_entries', _forward, _backward)
+def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    return attend_at(SparsePattern(*inputs.constants), inputs.tensors[0], inputs, inverse)
+
+
+attend_entries = attention_op('attend_entries', _forward, _backward, _plain)

@@ -12,6 +12,7 @@ from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.polynomial import PolynomialStructure
+from pyg_topomask.ops.routes.plain import outputs_of_sums
 from pyg_topomask.structures import replaced, structure_from_key
 
 # Numbers in the block of mask inputs that is held at a time.
@@ -98,4 +99,10 @@ def _backward(
     return [grad_q, grad_k, grad_values[..., :-1].contiguous(), *grad_tensors]
 
 
-attend_features = attention_op('attend_features', _forward, _backward)
+def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    q, k, v, tensors, _, structure, _ = inputs
+    product = structure_from_key(structure).apply(tensors, outer(k, with_ones(v))).unflatten(2, (k.size(2), -1))
+    return outputs_of_sums(torch.einsum('nhs,nhsd->nhd', q, product), inverse)
+
+
+attend_features = attention_op('attend_features', _forward, _backward, _plain)

@@ -48,6 +48,8 @@ class SumOverNodes(torch.autograd.Function):
     gradient of an einsum is transposed, and slow to multiply.
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(k: Tensor, v: Tensor, weight: Tensor | None) -> Tensor:
         return torch.stack([torch.einsum('nhm,nhd->hmd', weigh(k, rank), v) for rank in _ranks(weight)])
@@ -67,6 +69,8 @@ class SumOverNodes(torch.autograd.Function):
 
 class ReadSums(torch.autograd.Function):
     r"""Returns :math:`\sum_r w_{nr} \mathbf{S}_r^{\top} \mathbf{q}_n`, :obj:`[N, H, d]`, for sums :obj:`[R, H, m, d]`."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(q: Tensor, sums: Tensor, weight: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.low_rank import weigh
-from pyg_topomask.segments import groups_of_constants
+from pyg_topomask.ops.routes.plain import outputs_of_sums
+from pyg_topomask.segments import Segments, groups_of_constants
 
 # Numbers in the sums that are held at a time: those of many small graphs are more than their queries and values.
 _SUMS = 2**22
@@ -104,4 +105,15 @@ def _backward(
     return [each.clone(memory_format=torch.contiguous_format) for each in needed]
 
 
-attend_low_rank_batch = attention_op('attend_low_rank_batch', _forward, _backward)
+def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    q, k, v, factors, (ptr, *_), *_ = inputs
+    values, graph = with_ones(v).unsqueeze(2), Segments.from_ptr(ptr, q.size(0)).index
+    total = torch.zeros_like(values.squeeze(2))
+    for row, column in _ranks(list(factors)):
+        product = weigh(k, column).unsqueeze(3) * values
+        sums = product.new_zeros(ptr.numel() - 1, *product.shape[1:]).index_add(0, graph, product)
+        total = total + torch.einsum('nhm,nhmd->nhd', weigh(q, row), sums.index_select(0, graph))
+    return outputs_of_sums(total, inverse)
+
+
+attend_low_rank_batch = attention_op('attend_low_rank_batch', _forward, _backward, _plain)

@@ -14,6 +14,7 @@ import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import numbers, transformable
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 from pyg_topomask.segments import Segments
@@ -115,7 +116,7 @@ def topk_inner_product(
     q, k = q.detach().to(dtype), k.detach().to(dtype)
     _check_finite('q', q)
     _check_finite('k', k)
-    index, valid = _search(q, k, ptr, num, backend, deterministic, memory or 0)
+    index, valid = _searched(q, k, ptr, num, backend, deterministic, memory or 0)
     return index, valid
 
 
@@ -184,6 +185,9 @@ def _(q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: 
     return q.new_empty(shape, dtype=torch.long), q.new_empty(shape, dtype=torch.bool)
 
 
+_searched = transformable(_search)
+
+
 def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
     r"""Assigns graphs to backends. The backend of a graph depends on its size, not on its batch."""
     small = (count <= _SMALL) | (count < num)
@@ -242,6 +246,6 @@ def _check_finite(name: str, value: Tensor) -> None:
     if torch.compiler.is_compiling() or value.numel() == 0:
         return
     # Maxima are NaN where a number is.
-    largest, limit = float(value.abs().amax()), torch.finfo(value.dtype).max / value.size(2)
+    largest, limit = float(numbers(value).abs().amax()), torch.finfo(value.dtype).max / value.size(2)
     if not largest <= limit:
         raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')

@@ -1,0 +1,175 @@
+r"""Functions that work under the transforms of ``torch.func`` though their code reads numbers or runs machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+
+from pyg_topomask.errors import ArgumentError
+
+P = ParamSpec('P')
+T = TypeVar('T')
+
+
+def is_transforming() -> bool:
+    r"""Returns whether a transform of ``torch.func`` is active, under which tensors may have no numbers."""
+    return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
+
+
+def is_transformed(x: Any) -> bool:
+    r"""Returns whether a value is a tensor that a transform of ``torch.func`` differentiates or batches."""
+    return isinstance(x, Tensor) and is_transforming() and bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
+
+
+def numbers(x: Tensor) -> Tensor:
+    r"""Returns the numbers of a tensor, without gradient. Those that ``vmap`` batches have a dimension more."""
+    while is_transformed(x):
+        x = torch._C._functorch.get_unwrapped(x)
+    return x.detach()
+
+
+# The keys that the dispatcher leaves out within an operator if a mode watches it.
+_KEYS = [getattr(torch._C.DispatchKey, f'FuncTorch{name}') for name in ('DynamicLayerFrontMode', 'DynamicLayerBackMode', 'GradWrapper')]
+
+
+@contextmanager
+def transforms_in_operator() -> Iterator[None]:
+    r"""Within a custom operator, lets ``torch.func`` work under modes too, as FlopCounterMode."""
+    if not torch._C._dispatch_tls_is_dispatch_key_excluded(_KEYS[0]):
+        yield
+        return
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in _KEYS:
+        excluded = excluded.remove(key)
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded):
+        yield
+
+
+def outside_transforms(function: Callable[P, T]) -> Callable[P, T]:
+    r"""Has a function leave the transforms of ``torch.func``, under which even new tensors have no numbers. Its results, which
+    are kept, then serve later calls too.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not is_transforming():
+            return function(*args, **kwargs)
+        with temporarily_clear_interpreter_stack():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def check_not_transformed(**given: Any) -> None:
+    r"""Raises a :class:`ValueError` for a tensor that ``torch.func`` differentiates or batches."""
+    for name, value in given.items():
+        if is_transformed(value):
+            raise ArgumentError(name, 'a tensor that a transform of torch.func takes', 'tensors that none takes')
+
+
+def transformable(
+    function: Callable[..., Any],
+    setup_context: Callable[[Any, tuple[Any, ...], Any], None] | None = None,
+    backward: Callable[..., tuple[Any, ...]] | None = None,
+) -> Callable[..., Any]:
+    r"""Returns the function, which under ``torch.func`` sees plain tensors: ``grad`` uses the given formula, and ``vmap`` calls
+    the function once for each element of its batch.
+
+    Args:
+        function (callable): Takes tensors, sequences of tensors and plain values. Returns a tensor or several.
+        setup_context (callable, optional): Keeps what the backward pass needs, as in :class:`torch.autograd.Function`.
+            (default: :obj:`None`)
+        backward (callable, optional): Takes the context and the gradients of the outputs. Returns the gradients of the
+            arguments. (default: :obj:`None`, no gradients)
+    """
+
+    class Call(torch.autograd.Function):
+        @staticmethod
+        def forward(lengths: list[int | None], *flat: Any) -> Any:
+            results = function(*_nested(lengths, flat))
+            return results if isinstance(results, Tensor) else tuple(results)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            lengths, *flat = inputs
+            ctx.lengths = lengths
+            if setup_context is None:
+                ctx.mark_non_differentiable(*((output,) if isinstance(output, Tensor) else output))
+            else:
+                setup_context(ctx, _nested(lengths, flat), output)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+            results = backward(ctx, *grads) if backward is not None else (None,) * len(ctx.lengths)
+            pairs = zip(results, ctx.lengths, strict=True)
+            nested = [[None] * length if grad is None and length is not None else grad for grad, length in pairs]
+            return None, *_flat(nested)[1]
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            raise NotImplementedError(
+                f'{function} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): use torch.func.grad, vjp and jacrev'
+            )
+
+        @staticmethod
+        def vmap(info: Any, in_dims: tuple[Any, ...], lengths: list[int | None], *flat: Any) -> tuple[Any, Any]:
+            results = []
+            for place in range(info.batch_size):
+                pairs = zip(flat, in_dims[1:], strict=True)
+                results.append(call(*_nested(lengths, [x if dim is None else x.select(dim, place) for x, dim in pairs])))
+            if isinstance(results[0], Tensor):
+                return torch.stack(results), 0
+            stacked = tuple(torch.stack(each) for each in zip(*results, strict=True))
+            return stacked, (0,) * len(stacked)
+
+    def call(*arguments: Any) -> Any:
+        # In forward mode, an operator without such a derivative would lose it silently.
+        if not is_transforming() and (torch.compiler.is_compiling() or forward_ad._current_level < 0):
+            return function(*arguments)
+        lengths, flat = _flat(arguments)
+        return Call.apply(lengths, *flat)
+
+    return call
+
+
+def _flat(arguments: Sequence[Any]) -> tuple[list[int | None], list[Any]]:
+    r"""Returns the length of each argument that is a sequence, and all arguments one after the other."""
+    lengths, flat = list[int | None](), list[Any]()
+    for argument in arguments:
+        several = isinstance(argument, (list, tuple))
+        lengths.append(len(argument) if several else None)
+        flat.extend(argument if several else [argument])
+    return lengths, flat
+
+
+def _nested(lengths: Sequence[int | None], flat: Sequence[Any]) -> tuple[Any, ...]:
+    left = iter(flat)
+    return tuple(next(left) if length is None else [next(left) for _ in range(length)] for length in lengths)
+
+
+def gradients(
+    function: Callable[..., Tensor | tuple[Tensor, ...]], grads: Sequence[Tensor], *inputs: Tensor
+) -> tuple[Tensor, ...]:
+    r"""Returns the gradients of the inputs, which autograd can differentiate again.
+
+    Args:
+        function (callable): Takes the inputs. Returns a tensor or several, by operations that autograd differentiates.
+        grads (sequence of torch.Tensor): The gradients of the outputs.
+        *inputs (torch.Tensor): The inputs.
+    """
+
+    def total(*inputs: Tensor) -> Tensor:
+        outputs = function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        return torch.stack([(x * grad).sum() for x, grad in zip(outputs, grads, strict=True)]).sum()
+
+    # Not torch.func.vjp, which computes gradients after its level has ended: a backward pass within another one then fails.
+    results: tuple[Tensor, ...] = torch.func.grad(total, argnums=tuple(range(len(inputs))))(*inputs)
+    return results

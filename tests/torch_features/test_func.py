@@ -1,0 +1,147 @@
+"""The transforms of torch.func on layers: gradients of autograd, and ensembles of layers one by one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from graphs import ring
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, jvp, vmap
+from torch.nn import Module
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask import Graph
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
+from pyg_topomask.nn import (
+    GRFAttention,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+)
+
+
+def linear(*mask: Any, **options: Any) -> Module:
+    return MaskedLinearAttention(4, 2, *mask, **options)
+
+
+LAYERS: dict[str, Callable[[], Module]] = {
+    'linear': linear,
+    'favor': lambda: linear(feature_map='favor'),
+    'adjacency': lambda: linear(AdjacencyMask(2)),
+    'power_series': lambda: linear(PowerSeriesMask(2)),
+    'products': lambda: linear(PowerSeriesMask(2), route='products'),
+    'blocks': lambda: linear(PowerSeriesMask(2) * SinDegreeMask(2), route='blocks'),
+    'heat_kernel': lambda: linear(HeatKernelMask(2)),
+    'toeplitz': lambda: linear(ToeplitzMask(2, 1)),
+    'tree': lambda: linear(TreeMask(2)),
+    'fixed_tree': lambda: linear(TreeMask(2, a=0.01, learnable=False)),
+    'sum': lambda: linear(0.5 * AdjacencyMask(2) + GRFMask(2)),
+    'grf': lambda: GRFAttention(4, 2, route='features'),
+    'resampled': lambda: GRFAttention(4, 2, resample='forward'),
+    'grf_softmax': lambda: GRFSoftmaxAttention(4, 2),
+    'softmax': lambda: MaskedSoftmaxAttention(4, 2, AdjacencyMask(2)),
+    'rwgnk': lambda: RWGNKAttention(4, 2),
+    'kmip': lambda: KMIPAttention(4, 2, k=2, diversity=0.1),
+}
+
+
+def path(num_nodes: int) -> Tensor:
+    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
+
+
+def example(name: str, *sizes: int) -> tuple[Module, dict[str, Tensor], Tensor, Graph]:
+    torch.manual_seed(0)
+    edges = path if name in ('tree', 'fixed_tree', 'toeplitz') else ring
+    data = [Data(edge_index=edges(n), num_nodes=n, grid_shape=torch.tensor([[n]])) for n in sizes]
+    graph = Graph.from_data(Batch.from_data_list(data) if len(data) > 1 else data[0])
+    layer = LAYERS[name]().double()
+    if name == 'resampled':
+        layer.eval()
+    parameters = {name: x.detach() for name, x in layer.named_parameters()}
+    return layer, parameters, torch.randn(sum(sizes), 4, dtype=torch.float64), graph
+
+
+def loss_of(layer: Module, graph: Graph) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
+    def loss(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(layer, parameters, (x,), {'graph': graph}).square().sum()
+
+    return loss
+
+
+def gradients(loss: Callable[..., Tensor], parameters: dict[str, Tensor], x: Tensor) -> dict[str, Tensor]:
+    leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
+    results = torch.autograd.grad(loss(leaves, x), list(leaves.values()), materialize_grads=True, allow_unused=True)
+    return dict(zip(leaves, results, strict=True))
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_gradients_and_ensembles(name: str) -> None:
+    layer, parameters, x, graph = example(name, 3, 5)
+    loss = loss_of(layer, graph)
+    # The graph is prepared under the transform, and then used without it.
+    torch.testing.assert_close(grad(loss)(parameters, x), gradients(loss, parameters, x))
+    members = [parameters, {name: 1.1 * value + 0.01 for name, value in parameters.items()}]
+    stacked = {name: torch.stack([member[name] for member in members]) for name in parameters}
+    torch.testing.assert_close(vmap(loss, (0, None))(stacked, x), torch.stack([loss(member, x) for member in members]))
+    actual = vmap(grad(loss), (0, None))(stacked, x)
+    for place, member in enumerate(members):
+        torch.testing.assert_close({name: value[place] for name, value in actual.items()}, gradients(loss, member, x))
+
+
+@pytest.mark.parametrize('name', ['linear', 'adjacency', 'kmip'])
+def test_one_graph_with_inputs_stacked(name: str) -> None:
+    layer, parameters, x, graph = example(name, 5)
+    loss, inputs = loss_of(layer.eval(), graph), torch.stack([x, 2 * x, -x])
+    torch.testing.assert_close(vmap(loss, (None, 0))(parameters, inputs), torch.stack([loss(parameters, x) for x in inputs]))
+
+
+def test_a_graph_made_under_a_transform() -> None:
+    layer, parameters, x, graph = example('adjacency', 3, 5)
+
+    def loss(x: Tensor) -> Tensor:
+        return layer(x, graph.edge_index, batch=graph.batch).square().sum()
+
+    leaf = x.clone().requires_grad_()
+    torch.testing.assert_close(grad(loss)(x), torch.autograd.grad(loss(leaf), leaf)[0])
+
+
+def test_second_derivatives() -> None:
+    layer, parameters, x, graph = example('kmip', 3, 5)
+    loss = loss_of(layer.eval(), graph)
+
+    def penalty(parameters: dict[str, Tensor]) -> Tensor:
+        return grad(loss, argnums=1)(parameters, x).square().sum()
+
+    def reference(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        leaf = x.clone().requires_grad_()
+        return torch.autograd.grad(loss(parameters, leaf), leaf, create_graph=True)[0].square().sum()
+
+    torch.testing.assert_close(grad(penalty)(parameters), gradients(reference, parameters, x))
+
+
+def test_transformed_edge_weights_are_refused() -> None:
+    layer, _, x, graph = example('adjacency', 3)
+    with pytest.raises(ArgumentError, match='edge_weight'):
+        grad(lambda weight: layer(x, graph.edge_index, weight).sum())(torch.ones(graph.num_edges))
+
+
+def test_forward_mode_is_refused_by_name() -> None:
+    layer, _, x, graph = example('adjacency', 3, 5)
+    with pytest.raises(NotImplementedError, match='attend_entries.*forward-mode'):
+        jvp(lambda x: layer(x, graph=graph), (x,), (x,))
+    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match='attend_entries.*forward-mode'):
+        layer(forward_ad.make_dual(x, x), graph=graph)
+
+
+def test_drawn_pairs_are_refused_in_a_batch() -> None:
+    layer, parameters, x, graph = example('kmip', 3, 5)
+    layer.extra_edges = 'input'
+    loss = loss_of(layer, graph)
+    torch.testing.assert_close(grad(loss)(parameters, x), gradients(loss, parameters, x))
+    with pytest.raises(ArgumentError, match='extra_edges'):
+        vmap(loss, (None, 0))(parameters, torch.stack([x, -x]))
