@@ -18,8 +18,9 @@ from torch_geometric.nn import GATConv
 from tqdm import tqdm
 
 from benchmarks.harness import alone, count_parameters, interleaved_medians, peak_memory, write_table
-from benchmarks.motifs import CYCLES, MOTIFS, REFERENCE, Job, Training, make_batches, make_model
+from benchmarks.motifs import CYCLES, REFERENCE, Job, Training, make_batches, make_model
 from benchmarks.scaling import KEEP_MEMORY
+from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
