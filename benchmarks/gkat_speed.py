@@ -1,26 +1,31 @@
 r"""Training time of RWGNK attention on graphs of CiteSeer's and PubMed's size and larger, against a dense-masked GAT and PyG's
-sparse GATConv.
+sparse GATConv; and of GKAT on batches of small graphs, against GAT with as many parameters.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 from tqdm import tqdm
 
-from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, count_parameters, interleaved_medians, peak_memory, write_table
+from benchmarks.motifs import CYCLES, REFERENCE, Job, Training, make_batches, make_model
 from benchmarks.scaling import KEEP_MEMORY
+from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 
-__all__ = ['run']
+__all__ = ['batches', 'run']
 
 #: Undirected edges by nodes: CiteSeer, PubMed, and a graph as dense as PubMed.
 SIZES = {3_327: 4_552, 19_717: 44_324, 100_000: 224_801}
@@ -121,3 +126,37 @@ def _memory(name: str, nodes: int, edges: int) -> int:
 
 def _seconds(layers: list[str], nodes: int, edges: int) -> dict[str, float]:
     return interleaved_medians({name: _train_step(name, nodes, edges) for name in layers}, 3)
+
+
+def batches(quick: bool, folder: Path) -> None:
+    torch.set_num_threads(1)
+    tasks = ('caveman',) if quick else (*MOTIFS, CYCLES)
+    training, repeats = (Training(4, 1, 8), 1) if quick else (Training(32, 1, 32), 21)
+    rows = [_row_of_batch(task, training, repeats) for task in tasks]
+    note = (
+        f'Forward and backward of a model with two layers on one batch of {training.batch} graphs of the tasks in the table '
+        f'[motifs](motifs.md), walks stored, float32, one thread: medians of the processor times of {repeats} steps, in turns. '
+        f'GKAT has the heads, channels and features of that table, and GAT has two heads and the width that comes closest to '
+        f'its number of parameters.'
+    )
+    write_table('gkat_batches', 'GKAT against GAT on batches of small graphs', note, rows, folder)
+
+
+def _row_of_batch(task: str, training: Training, repeats: int) -> dict[str, object]:
+    torch.manual_seed(0)
+    data, graph = make_batches(Job(task, REFERENCE, 2, 0), 'train', training)[0]
+    models = {name: make_model(Job(task, name, 2, 0)) for name in (REFERENCE, 'GAT')}
+    steps = {name: partial(_step_on_batch, model, data, graph) for name, model in models.items()}
+    seconds = interleaved_medians(steps, repeats, time.process_time)
+    return {
+        'task': task,
+        'nodes': data.num_nodes,
+        'edges': data.num_edges,
+        **{f'parameters of {name}': count_parameters(model) for name, model in models.items()},
+        **{f'{name}, ms': seconds[name] * 1e3 for name in models},
+        'GKAT / GAT': seconds[REFERENCE] / seconds['GAT'],
+    }
+
+
+def _step_on_batch(model: torch.nn.Module, data: Data, graph: Graph) -> None:
+    torch.nn.functional.cross_entropy(model(data.x, data.edge_index, graph=graph), data.y).backward()

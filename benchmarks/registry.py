@@ -47,6 +47,7 @@ BENCHMARKS = {
     'heat': Benchmark('heat', 'heat kernels compared with expm_multiply', ('heat',)),
     'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
+    'gkat_batches': Benchmark('gkat_speed', 'GKAT compared with GAT on batches of small graphs', ('gkat_batches',), 'batches'),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
     'digits': Benchmark('digits', "what the mask is worth in the README's model", ('digits',)),
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),

@@ -76,7 +76,8 @@ class GRFState:
 
     @cached_property
     def num_entries(self) -> int:
-        return estimate_pairs(self.query, self.key)
+        count: int = estimate_pairs(self.query, self.key)
+        return count
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""

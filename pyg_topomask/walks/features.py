@@ -384,4 +384,4 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
         )
     )
     rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
-    return round((first[rows] @ second).nnz * size / len(rows))
+    return round(int((first[rows] @ second).nnz) * size / len(rows))
