@@ -13,14 +13,14 @@ from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.checks import check_above_zero, check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_product import METHODS, TreeMeanStructure, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_product import METHODS, TreeMeanStructure, choose_method, plan_distance, plan_exp, plan_units
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
@@ -165,7 +165,9 @@ class TreeMask(Mask):
 
     for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))`
     with sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or :math:`O(N \log^2 N)`
-    with separators and fast Fourier transforms, whichever is less.
+    with separators and fast Fourier transforms, whichever is less. With a :obj:`unit`, edge weights are lengths, each rounded
+    to a whole number of units, and distances are in units. A product then takes :math:`O(N \ell \log^2 N)` with Fourier
+    transforms, where :math:`\ell` is the length of an edge in units. Gradients do not flow to the edge weights.
 
     Edges count in both directions, even if only one direction is given. Of parallel edges, the shortest counts. Self-loops do
     not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data,
@@ -184,11 +186,12 @@ class TreeMask(Mask):
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
-            :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
+            :obj:`"auto"`, which chooses by the diameter. With a unit, it is :obj:`"fft"`. (default: :obj:`"auto"`)
+        unit (float, optional): The unit of distances with :obj:`kind="distance"`. (default: :obj:`None`, hops)
 
     Raises:
         ValueError: If an argument is outside its range, the graph has a cycle and no stored spanning forest, an edge weight is
-            negative with :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
+            negative where lengths count, or :math:`a > 0` is too large or :obj:`unit` too small for the graph.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -219,6 +222,7 @@ class TreeMask(Mask):
         f: Tensor | None = None,
         learnable: bool = True,
         method: str = 'auto',
+        unit: float | None = None,
     ) -> None:
         super().__init__(heads)
         for name, value, accepted in (
@@ -228,11 +232,14 @@ class TreeMask(Mask):
             if value not in accepted:
                 raise ArgumentError(name, repr(value), list(accepted))
         check_whole(0, max_distance=max_distance)
-        _refuse_unused(kind, a, b, max_distance, f, method)
+        if unit is not None:
+            check_above_zero(unit=unit)
+        _refuse_unused(kind, a, b, max_distance, f, method, unit)
         self.kind = kind
         self.max_distance = max_distance
         self.learnable = learnable
         self.method = method
+        self.unit = unit
         if kind == 'exp':
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
@@ -276,14 +283,19 @@ class TreeMask(Mask):
         return TreeState.load(graph) or TreeState.of(graph)
 
     def bind(self, graph: Graph, state: TreeState) -> MaskOperator:
+        if state.shortest < 0 and (self.kind == 'exp' or self.unit is not None):
+            setting = 'kind="exp"' if self.kind == 'exp' else f'unit={self.unit}'
+            raise ArgumentError('edge_weight', f'{state.shortest:.6g} for {setting}', 'lengths from 0')
         if self.kind == 'distance':
-            method = choose_method(state.forest, self.max_distance, self.method)
-            structure, plan = state.plan(method, partial(plan_distance, method=method))
+            if self.unit is not None:
+                method = 'fft'
+                structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
+            else:
+                method = choose_method(state.forest, self.max_distance, self.method)
+                structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 2 * state.forest.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
-            cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
+            cost = rings if method == 'rings' else 4 * plan[1].numel()
             return self._operator(graph, state, structure, (self.f, *plan), cost)
-        if state.shortest < 0:
-            raise ArgumentError('edge_weight', f'{state.shortest:.6g} for kind="exp"', 'lengths from 0')
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(state, a)
@@ -313,18 +325,23 @@ class TreeMask(Mask):
 
     def extra_repr(self) -> str:
         distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
+        distance += '' if self.unit is None else f', unit={self.unit}'
         return f'heads={self.heads}, kind={self.kind!r}{distance}'
 
 
-def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:
+def _refuse_unused(
+    kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str, unit: float | None
+) -> None:
     r"""Raises an error if an argument of the other kind differs from its default."""
     exp, distance = {'a': (a, -1.0), 'b': (b, 0.0)}, {'max_distance': (max_distance, 16)}
-    unused = distance | {'f': (f, None), 'method': (method, 'auto')} if kind == 'exp' else exp
+    unused = distance | {'f': (f, None), 'method': (method, 'auto'), 'unit': (unit, None)} if kind == 'exp' else exp
     other = 'distance' if kind == 'exp' else 'exp'
     for name, (given, default) in unused.items():
         if isinstance(given, Tensor) or given != default:
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"', verb='is')
+    if unit is not None and method == 'rings':
+        raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:

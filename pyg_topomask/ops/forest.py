@@ -201,7 +201,7 @@ class Forest:
     @cached_property
     def histograms(self) -> Histograms:
         r"""Histograms of distances, for products with functions of the distance."""
-        return Histograms.of(self)
+        return Histograms.of(self, self.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +231,14 @@ class Histograms:
     groups: Indices
 
     @classmethod
-    def of(cls, forest: Forest) -> Histograms:
-        num_nodes, up, down, depth = forest.num_nodes, forest.up, forest.down, forest.depth
+    def of(cls, forest: Forest, depth: Indices) -> Histograms:
+        r"""Counts the nodes at every distance.
+
+        Args:
+            forest (Forest): The forest.
+            depth (numpy.ndarray): The distance between each node and the root of its tree.
+        """
+        num_nodes, up, down = forest.num_nodes, forest.up, forest.down
         leaf = down == np.arange(num_nodes)
         climbs = leaf | (forest.round[up] < forest.round[down])
         above = np.where(climbs, up, down)
