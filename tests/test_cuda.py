@@ -397,6 +397,7 @@ TRANSFORMS: dict[str, BaseTransform] = {
     'AddNormals': transforms.AddNormals(4, cat=True),
     'AddRandomWalkKernel': transforms.AddRandomWalkKernel(),
     'AddSVDEncoding': transforms.AddSVDEncoding(3),
+    'AddSpanningForest': transforms.AddSpanningForest('random', num_trees=3),
     'FarthestSampling': transforms.FarthestSampling(5),
     'KNNGraph': transforms.KNNGraph(3),
     'RandomSampling': transforms.RandomSampling(5),
@@ -419,7 +420,10 @@ def test_transforms(name: str) -> None:
     assert_alike(run)
 
 
-@pytest.mark.parametrize(('name', 'mask'), [('AddGraphRandomFeatures', masks.GRFMask()), ('AddForest', masks.TreeMask())])
+@pytest.mark.parametrize(
+    ('name', 'mask'),
+    [('AddGraphRandomFeatures', masks.GRFMask()), ('AddForest', masks.TreeMask()), ('AddSpanningForest', masks.TreeMask())],
+)
 def test_masks_of_what_transforms_stored_on_the_cpu(name: str, mask: Mask) -> None:
     def run(device: torch.device) -> list[Tensor]:
         data = to(device, Batch.from_data_list([TRANSFORMS[name](graph) for graph in forest().to_data_list()]))

@@ -1,5 +1,5 @@
-r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, and of
-attention."""
+r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, of spanning
+forests, and of attention."""
 
 from pyg_topomask.diagnostics.attention import (
     attention_degrees,
@@ -17,6 +17,7 @@ from pyg_topomask.diagnostics.bounds import (
 from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
 from pyg_topomask.diagnostics.hops import mask_rows, weight_by_hops
 from pyg_topomask.diagnostics.measured import compare_rows, mask_error, measured_entries
+from pyg_topomask.diagnostics.stretch import edge_stretch
 
 __all__ = [
     'attention_degrees',
@@ -26,6 +27,7 @@ __all__ = [
     'cumulative_full_attention',
     'deviation_bound',
     'distance_to_full_attention',
+    'edge_stretch',
     'guaranteed_deviation',
     'load_constant',
     'mask_error',

@@ -13,7 +13,7 @@ from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_numbers, check_whole
+from pyg_topomask.checks import check_above_zero, check_numbers, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import numbers, outside_transforms
 from pyg_topomask.graph import Graph
@@ -21,7 +21,8 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.modulation import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_product import METHODS, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_product import METHODS, TreeMeanStructure, choose_method, plan_distance, plan_exp, plan_units
+from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
 __all__ = ['TreeMask']
@@ -37,27 +38,41 @@ _LARGEST = 40.0
 
 @dataclass(frozen=True, eq=False)
 class TreeState:
-    r"""The forest of a :class:`TreeMask`, and the length of the edge from each node to its parent, :obj:`[N]`."""
+    r"""The forests of a :class:`TreeMask`.
+
+    Args:
+        forest (Forest): All forests as one, with the nodes of the first forest first.
+        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[num_trees * N]`.
+        num_trees (int): The number of forests.
+    """
 
     forest: Forest
     length: Tensor
+    num_trees: int = 1
     _plans: dict[str, Plan] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, graph: Graph) -> TreeState:
-        r"""Roots and contracts the forest of a graph.
+    def of(cls, graph: Graph, forests: Sequence[Tensor] | None = None) -> TreeState:
+        r"""Roots and contracts the forest of a graph, or several spanning forests.
+
+        Args:
+            graph (Graph): The graph.
+            forests (sequence of torch.Tensor, optional): The edges of each spanning forest, :obj:`[2, F]`.
+                (default: :obj:`None`, all edges of the graph)
 
         Raises:
-            ValueError: If the graph has a cycle.
+            ValueError: If there is a cycle.
         """
-        return cls._measured(graph, Forest.from_edges(graph.edge_index, graph.num_nodes))
+        forests = [graph.edge_index] if forests is None else forests
+        edges = torch.cat([edge_index + tree * graph.num_nodes for tree, edge_index in enumerate(forests)], dim=1)
+        return cls._measured(graph, Forest.from_edges(edges, len(forests) * graph.num_nodes), len(forests))
 
     @classmethod
-    def _measured(cls, graph: Graph, forest: Forest) -> TreeState:
+    def _measured(cls, graph: Graph, forest: Forest, num_trees: int) -> TreeState:
         weight = graph.edge_weight
         if weight is not None:
-            weight = weight.to(torch.promote_types(weight.dtype, torch.float32))
-        return cls(forest, forest.lengths(graph.edge_index, weight))
+            weight = weight.to(torch.promote_types(weight.dtype, torch.float32)).repeat(num_trees)
+        return cls(forest, forest.lengths(repeated_edges(graph, num_trees), weight), num_trees)
 
     @cached_property
     def shortest(self) -> float:
@@ -83,10 +98,10 @@ class TreeState:
         while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
             stored += 1
         padding = (0, stored - forest.num_nodes)
-        index = np.stack([forest.parent, forest.up, forest.down])
+        index = np.stack([forest.parent, forest.up, forest.down]) % max(graph.num_nodes, 1)
         data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)
         data.forest_round = pad(torch.from_numpy(forest.round).to(graph.device), padding)
-        data.forest_sizes = torch.tensor([[*graph.fingerprint[0].tolist(), stored]], device=graph.device)
+        data.forest_sizes = torch.tensor([[*graph.fingerprint[0].tolist(), stored, self.num_trees]], device=graph.device)
 
     @classmethod
     def load(cls, graph: Graph) -> TreeState | None:
@@ -99,25 +114,37 @@ class TreeState:
         missing = [name for name, value in stored.items() if value is None]
         if len(missing) == len(_NAMES):
             return None
-        if missing:
-            raise ArgumentError(
-                'data', f'a stored forest without {missing}', 'a complete one', 'run AddForest again', verb='is'
-            )
         index, taken, sizes = stored.values()
-        fingerprint, num_stored = sizes.view(-1, 4).split([3, 1], dim=1)
+        if missing or sizes.size(-1) != 5:
+            got = f'a stored forest without {missing}' if missing else 'a forest stored by an earlier version'
+            raise ArgumentError('data', got, 'a complete one', 'run AddForest again', verb='is')
+        fingerprint, num_stored, num_trees = sizes.view(-1, 5).split([3, 1, 1], dim=1)
         total = int(num_stored.sum())
         if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), taken.numel()} != {total}:
             raise ArgumentError(
                 'data',
                 f'a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges',
                 f'one of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
-                'it has changed since the forest was stored: run AddForest again, after the transforms that change it',
+                'it has changed since the forest was stored: run AddForest again, or AddSpanningForest, after the transforms '
+                'that change it',
                 verb='is',
             )
-        counts = torch.stack([fingerprint[:, 0], num_stored[:, 0] - fingerprint[:, 0]], dim=1).flatten().cpu()
-        upwards = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
-        parent, up, down = index.cpu()[:, upwards].numpy()
-        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[upwards].numpy()))
+        least, most = (int(bound) for bound in num_trees.aminmax())
+        if least < most:
+            raise ArgumentError('data', f'graphs with {least} to {most} stored forests', 'equal numbers of them')
+        counts = torch.stack([most * fingerprint[:, 0], num_stored[:, 0] - most * fingerprint[:, 0]], dim=1).flatten().cpu()
+        kept = torch.tensor([True, False]).repeat(len(fingerprint)).repeat_interleave(counts)
+        # Of each graph the first forest, of each graph the second, and so on.
+        tree = torch.arange(most).repeat(len(fingerprint)).repeat_interleave(fingerprint[:, 0].cpu().repeat_interleave(most))
+        order = stable_argsort(tree, most)
+        parent, up, down = (index.cpu()[:, kept] + tree * graph.num_nodes)[:, order].numpy()
+        return cls._measured(graph, Forest(parent, up, down, taken.cpu()[kept][order].numpy()), most)
+
+
+def repeated_edges(graph: Graph, num_trees: int) -> Tensor:
+    r"""Returns the edges of several copies of a graph, the edges of the first copy first, :obj:`[2, num_trees * E]`."""
+    first = graph.num_nodes * torch.arange(num_trees, device=graph.device).view(-1, 1)
+    return (graph.edge_index.long().unsqueeze(1) + first).flatten(1)
 
 
 class TreeMask(Mask):
@@ -140,11 +167,14 @@ class TreeMask(Mask):
 
     for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))`
     with sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or :math:`O(N \log^2 N)`
-    with separators and fast Fourier transforms, whichever is less.
+    with separators and fast Fourier transforms, whichever is less. With a :obj:`unit`, edge weights are lengths, each rounded
+    to a whole number of units, and distances are in units. A product then takes :math:`O(N \ell \log^2 N)` with Fourier
+    transforms, where :math:`\ell` is the length of an edge in units. Gradients do not flow to the edge weights.
 
     Edges count in both directions, even if only one direction is given. Of parallel edges, the shortest counts. Self-loops do
     not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data,
-    and computes it otherwise.
+    and computes it otherwise. On graphs with cycles, it uses the spanning forests that
+    :class:`~pyg_topomask.transforms.AddSpanningForest` has stored, and is the mean of their masks.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
@@ -158,11 +188,12 @@ class TreeMask(Mask):
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
-            :obj:`"auto"`, which chooses by the diameter. (default: :obj:`"auto"`)
+            :obj:`"auto"`, which chooses by the diameter. With a unit, it is :obj:`"fft"`. (default: :obj:`"auto"`)
+        unit (float, optional): The unit of distances with :obj:`kind="distance"`. (default: :obj:`None`, hops)
 
     Raises:
-        ValueError: If an argument is outside its range, the graph has a cycle, an edge weight is negative with
-            :obj:`kind="exp"`, or :math:`a > 0` is too large for the graph.
+        ValueError: If an argument is outside its range, the graph has a cycle and no stored spanning forest, an edge weight is
+            negative where lengths count, or :math:`a > 0` is too large or :obj:`unit` too small for the graph.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -193,6 +224,7 @@ class TreeMask(Mask):
         f: Tensor | None = None,
         learnable: bool = True,
         method: str = 'auto',
+        unit: float | None = None,
     ) -> None:
         super().__init__(heads)
         for name, value, accepted in (
@@ -202,11 +234,14 @@ class TreeMask(Mask):
             if value not in accepted:
                 raise ArgumentError(name, repr(value), list(accepted))
         check_whole(0, max_distance=max_distance)
-        _refuse_unused(kind, a, b, max_distance, f, method)
+        if unit is not None:
+            check_above_zero(unit=unit)
+        _refuse_unused(kind, a, b, max_distance, f, method, unit)
         self.kind = kind
         self.max_distance = max_distance
         self.learnable = learnable
         self.method = method
+        self.unit = unit
         if kind == 'exp':
             initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
@@ -250,26 +285,37 @@ class TreeMask(Mask):
         return TreeState.load(graph) or TreeState.of(graph)
 
     def bind(self, graph: Graph, state: TreeState) -> MaskOperator:
+        if state.shortest < 0 and (self.kind == 'exp' or self.unit is not None):
+            setting = 'kind="exp"' if self.kind == 'exp' else f'unit={self.unit}'
+            raise ArgumentError('edge_weight', f'{state.shortest:.6g} for {setting}', 'lengths from 0')
         if self.kind == 'distance':
-            method = choose_method(state.forest, self.max_distance, self.method)
-            structure, plan = state.plan(method, partial(plan_distance, method=method))
-            rings = 2 * graph.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
-            cost = rings if method == 'rings' else 4 * len(state.forest.histograms.member)
-            return MaskOperator(graph.segments, self.heads, Product(structure, (self.f, *plan), cost))
-        if state.shortest < 0:
-            raise ArgumentError('edge_weight', f'{state.shortest:.6g} for kind="exp"', 'lengths from 0')
+            if self.unit is not None:
+                method = 'fft'
+                structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
+            else:
+                method = choose_method(state.forest, self.max_distance, self.method)
+                structure, plan = state.plan(method, partial(plan_distance, method=method))
+            rings = 2 * state.forest.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
+            cost = rings if method == 'rings' else 4 * plan[1].numel()
+            return self._operator(graph, state, structure, (self.f, *plan), cost)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
-            self._check_growth(graph, state, a)
+            self._check_growth(state, a)
         structure, plan = state.plan('exp', plan_exp)
-        product = Product(structure, (a, b, state.length, *plan), cost=4 * graph.num_nodes)
-        return MaskOperator(graph.segments, self.heads, product)
+        return self._operator(graph, state, structure, (a, b, state.length, *plan), 4 * state.forest.num_nodes)
 
-    def _check_growth(self, graph: Graph, state: TreeState, a: Tensor) -> None:
+    def _operator(
+        self, graph: Graph, state: TreeState, structure: MaskStructure, tensors: tuple[Tensor, ...], cost: int
+    ) -> MaskOperator:
+        if state.num_trees > 1:
+            structure = TreeMeanStructure(structure, state.num_trees)
+        return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost))
+
+    def _check_growth(self, state: TreeState, a: Tensor) -> None:
         largest = float(numbers(a).max())
         if largest <= 0:
             return
-        path = state.forest.longest_path(graph.edge_index, graph.edge_weight)
+        path = state.forest.longest_path(numbers(state.length).double().cpu().numpy())
         limit = float(np.log(_ACCURACY / torch.finfo(a.dtype).eps)) / 2
         if largest * path > limit:
             raise ArgumentError(
@@ -281,18 +327,23 @@ class TreeMask(Mask):
 
     def extra_repr(self) -> str:
         distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
+        distance += '' if self.unit is None else f', unit={self.unit}'
         return f'heads={self.heads}, kind={self.kind!r}{distance}'
 
 
-def _refuse_unused(kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str) -> None:
+def _refuse_unused(
+    kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str, unit: float | None
+) -> None:
     r"""Raises an error if an argument of the other kind differs from its default."""
     exp, distance = {'a': (a, -1.0), 'b': (b, 0.0)}, {'max_distance': (max_distance, 16)}
-    unused = distance | {'f': (f, None), 'method': (method, 'auto')} if kind == 'exp' else exp
+    unused = distance | {'f': (f, None), 'method': (method, 'auto'), 'unit': (unit, None)} if kind == 'exp' else exp
     other = 'distance' if kind == 'exp' else 'exp'
     for name, (given, default) in unused.items():
         if isinstance(given, Tensor) or given != default:
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"', verb='is')
+    if unit is not None and method == 'rings':
+        raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])
 
 
 def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:

@@ -68,7 +68,7 @@ class Forest:
                 'edge_index',
                 f'a graph with a cycle through the nodes {_cycle(matrix, tree)}',
                 'forests, in which any two nodes are joined by at most one path',
-                'forests come from the data set: of the transforms AddForest stores one, and none makes one',
+                'forests come from the data set: run AddForest for them, and AddSpanningForest for other graphs',
             )
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)
@@ -144,7 +144,7 @@ class Forest:
         r"""Returns the length of each node's edge to its parent, the smallest one of parallel edges; 0 for roots.
 
         Args:
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
+            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`. Edges outside the forest do not count.
             edge_weight (torch.Tensor, optional): Their lengths, :obj:`[E]`, differentiable. (default: :obj:`None`, ones)
         """
         if edge_weight is None:
@@ -152,27 +152,58 @@ class Forest:
         parent = torch.from_numpy(self.parent).to(edge_index.device)
         source, target = edge_index.long()
         below = torch.where(parent[source] == target, source, target)
-        joins = source != target
+        joins = (source != target) & (parent[below] == torch.where(below == source, target, source))
         zero = edge_weight.new_zeros(self.num_nodes)
         return zero.scatter_reduce(0, below[joins], edge_weight[joins], 'amin', include_self=False)
 
     @outside_transforms
-    def longest_path(self, edge_index: Tensor, edge_weight: Tensor | None) -> float:
-        r"""Returns the largest distance between nodes of a tree, for edges of the given lengths, which must not be negative."""
+    def longest_path(self, length: NDArray[Any]) -> float:
+        r"""Returns the largest distance between nodes of a tree.
 
-        def distance(forest: Forest) -> NDArray[Any]:
-            return forest.distance(forest.lengths(edge_index, edge_weight).detach().double().cpu().numpy())
-
+        Args:
+            length (numpy.ndarray): The length of each node's edge to its parent, at least 0, and 0 for roots.
+        """
         # The farthest node from any node is an end of a longest path.
-        order = np.argsort(distance(self))
+        order = np.argsort(self.distance(length))
         end = np.empty(self.num_nodes, dtype=np.int64)
         end[self.tree[order]] = order
-        return float(distance(Forest.from_edges(edge_index, self.num_nodes, end[self.root])).max(initial=0.0))
+        below = np.flatnonzero(~self.root)
+        edges = torch.from_numpy(np.stack([below, self.parent[below]]))
+        forest = Forest.from_edges(edges, self.num_nodes, end[self.root])
+        lengths = forest.lengths(edges, torch.from_numpy(length[below])).numpy()
+        return float(forest.distance(lengths).max(initial=0.0))
+
+    def stretch(self, length: NDArray[Any], source: Indices, target: Indices, edge_weight: NDArray[Any]) -> NDArray[Any]:
+        r"""Returns the distance in the forest between the ends of edges, divided by the lengths of the edges. It is 1 for
+        self-loops and edges of length 0.
+
+        Args:
+            length (numpy.ndarray): The length of each node's edge to its parent, 0 for roots.
+            source (numpy.ndarray): One end of each edge.
+            target (numpy.ndarray): The other end, in the same tree.
+            edge_weight (numpy.ndarray): The lengths of the edges.
+        """
+        jumps = [self.parent]
+        while not np.array_equal(jumps[-1], self.tree):
+            jumps.append(jumps[-1][jumps[-1]])
+        swapped = self.depth[source] < self.depth[target]
+        low, high = np.where(swapped, target, source), np.where(swapped, source, target)
+        below = self.depth[low] - self.depth[high]
+        for level, jump in enumerate(jumps):
+            low = np.where(below >> level & 1, jump[low], low)
+        for jump in reversed(jumps):
+            apart = jump[low] != jump[high]
+            low, high = np.where(apart, jump[low], low), np.where(apart, jump[high], high)
+        ancestor, distance = np.where(low == high, low, self.parent[low]), self.distance(length)
+        joined = distance[source] + distance[target] - 2 * distance[ancestor]
+        counted = (source != target) & (edge_weight != 0)
+        stretch: NDArray[Any] = np.divide(joined, edge_weight, out=np.ones_like(joined), where=counted)
+        return stretch
 
     @cached_property
     def histograms(self) -> Histograms:
         r"""Histograms of distances, for products with functions of the distance."""
-        return Histograms.of(self)
+        return Histograms.of(self, self.depth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +233,14 @@ class Histograms:
     groups: Indices
 
     @classmethod
-    def of(cls, forest: Forest) -> Histograms:
-        num_nodes, up, down, depth = forest.num_nodes, forest.up, forest.down, forest.depth
+    def of(cls, forest: Forest, depth: Indices) -> Histograms:
+        r"""Counts the nodes at every distance.
+
+        Args:
+            forest (Forest): The forest.
+            depth (numpy.ndarray): The distance between each node and the root of its tree.
+        """
+        num_nodes, up, down = forest.num_nodes, forest.up, forest.down
         leaf = down == np.arange(num_nodes)
         climbs = leaf | (forest.round[up] < forest.round[down])
         above = np.where(climbs, up, down)

@@ -2,7 +2,7 @@ r"""Products with functions of the distance in trees, and their gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import gradients
-from pyg_topomask.ops.forest import Forest
+from pyg_topomask.ops.forest import Forest, Histograms
 from pyg_topomask.structures import MaskStructure
 
 METHODS = ('auto', 'rings', 'fft')
@@ -20,6 +21,33 @@ METHODS = ('auto', 'rings', 'fft')
 _ENTRY_COST = 5
 # Up to this number of rings, histograms do not pay off, because each node is in several histograms.
 _FEW_RINGS = 16
+# The largest depth of a tree in units. Histograms are as wide as subtrees.
+_MOST_UNITS = 2**20
+
+
+@dataclass(frozen=True)
+class TreeMeanStructure(MaskStructure):
+    r"""The mean of the masks of several forests of the same nodes, given the structure and the tensors of all forests as one,
+    with the nodes of the first forest first.
+    """
+
+    inner: MaskStructure
+    num_trees: int
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._mean(self.inner.apply, tensors, x)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._mean(self.inner.magnitude, tensors, x)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        inner, transposed = self.inner.transpose(tensors)
+        return TreeMeanStructure(inner, self.num_trees), transposed
+
+    def _mean(self, multiply: Callable[[Sequence[Tensor], Tensor], Tensor], tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        dtype = torch.promote_types(x.dtype, torch.float32)
+        products = multiply(tensors, x.to(dtype).repeat(self.num_trees, 1, 1)).reshape(self.num_trees, *x.shape)
+        return products.mean(0).to(x.dtype)
 
 
 # exp(a dist + b) ------------------------------------------------------------------------------------------------------
@@ -150,8 +178,8 @@ def _add(x: Tensor, rows: Tensor | slice, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class TreeDistanceStructure(MaskStructure):
-    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops. Tensors: :math:`f`,
-    :obj:`[H, L + 1]`, and those of :func:`plan_distance` for the same method.
+    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units. Tensors: :math:`f`,
+    :obj:`[H, L + 1]`, and those of :func:`plan_distance` for the same method, or of :func:`plan_units`.
     """
 
     method: str
@@ -204,23 +232,51 @@ def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> st
 
 
 def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
-    r"""Returns the structure of products with a function of the distance, and its tensors after those of the function.
+    r"""Returns the structure of products with a function of the distance in hops, and its tensors after those of the function.
 
     Args:
         forest (Forest): The forest.
         device (torch.device): The device of the tensors.
         method (str): :obj:`"rings"` or :obj:`"fft"`.
     """
-    tree = torch.from_numpy(forest.tree).to(device)
-    if method == 'rings':
-        parent = torch.from_numpy(forest.parent).to(device)
-        # The diameter stays on the CPU, where the loop over distances reads it.
-        return TreeDistanceStructure(method), (tree, parent, torch.tensor(forest.diameter))
-    histograms = forest.histograms
-    *index, groups = (
-        torch.from_numpy(array) for array in (histograms.member, histograms.slot, histograms.sign, histograms.groups)
+    if method == 'fft':
+        return _plan_histograms(forest, device, forest.histograms)
+    # The diameter stays on the CPU, where the loop over distances reads it.
+    tensors = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
+    return TreeDistanceStructure(method), (*tensors, torch.tensor(forest.diameter))
+
+
+def plan_units(
+    forest: Forest, device: torch.device, length: Tensor, unit: float
+) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
+    r"""Returns the structure of products with a function of the distance in units, and its tensors after those of the function.
+
+    Args:
+        forest (Forest): The forest.
+        device (torch.device): The device of the tensors.
+        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[N]`, rounded to whole units.
+        unit (float): The unit.
+
+    Raises:
+        ValueError: If the unit is too small for the lengths.
+    """
+    units = (length.detach().double().cpu() / unit).round().clamp(max=2.0**40).long().numpy()
+    depth = forest.distance(units)
+    deepest = int(depth.max(initial=0))
+    if deepest > _MOST_UNITS:
+        raise ArgumentError('unit', f'{unit!r} for trees {deepest:,} units deep', f'units for depths of up to {_MOST_UNITS:,}')
+    return _plan_histograms(forest, device, Histograms.of(forest, depth))
+
+
+def _plan_histograms(
+    forest: Forest, device: torch.device, histograms: Histograms
+) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
+    arrays = forest.tree, histograms.member, histograms.slot, histograms.sign
+    # The groups stay on the CPU, where the loop over them reads them.
+    return TreeDistanceStructure('fft'), (
+        *(torch.from_numpy(array).to(device) for array in arrays),
+        torch.from_numpy(histograms.groups),
     )
-    return TreeDistanceStructure(method), (tree, *(array.to(device) for array in index), groups)
 
 
 class _TreeDistance(torch.autograd.Function):
@@ -328,14 +384,15 @@ def _histograms(
     member, slot, sign, groups = plan
     first = begin = 0
     for width, last, end in groups.tolist():
+        if last == first:
+            continue
         nodes, place = member[begin:end], slot[begin:end]
         transforms = []
         for x in tensors:
             histogram = x.new_zeros((last - first) * width, *x.shape[1:], dtype=torch.float64)
             histogram.index_add_(0, place, x.index_select(0, nodes).double())
             transforms.append(torch.fft.rfft(histogram.unflatten(0, (-1, width)), n=2 * width, dim=1))
-        if last > first:
-            yield width, nodes, place, sign[first:last], transforms
+        yield width, nodes, place, sign[first:last], transforms
         first, begin = last, end
 
 

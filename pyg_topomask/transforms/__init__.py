@@ -8,6 +8,7 @@ from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 from pyg_topomask.transforms.knn_graph import KNNGraph
 from pyg_topomask.transforms.normals import AddNormals
 from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling
+from pyg_topomask.transforms.spanning_forest import AddSpanningForest
 
 __all__ = [
     'AddForest',
@@ -16,6 +17,7 @@ __all__ = [
     'AddNormals',
     'AddRandomWalkKernel',
     'AddSVDEncoding',
+    'AddSpanningForest',
     'FarthestSampling',
     'KNNGraph',
     'RandomSampling',

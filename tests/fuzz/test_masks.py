@@ -143,6 +143,7 @@ CASES = {
         st.one_of(
             st.builds(masks.TreeMask, heads=HEADS),
             st.builds(masks.TreeMask, heads=HEADS, kind=st.just('distance'), method=st.sampled_from(['auto', 'rings', 'fft'])),
+            st.builds(masks.TreeMask, heads=HEADS, kind=st.just('distance'), unit=st.sampled_from([0.1, 2.0])),
         ),
         ('none', 'loops', 'one edge', 'star', 'tree'),
     ),

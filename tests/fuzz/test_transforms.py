@@ -87,6 +87,15 @@ CASES = {
         ),
         stored=('svd_encoding',),
     ),
+    'AddSpanningForest': Case(
+        st.builds(
+            transforms.AddSpanningForest,
+            st.sampled_from(['low_stretch', 'minimum', 'random']),
+            num_trees=st.integers(1, 3),
+            seed=SEEDS,
+        ),
+        stored=('forest_index', 'forest_round', 'forest_sizes'),
+    ),
     'FarthestSampling': Case(st.builds(transforms.FarthestSampling, st.sampled_from([1, 3, 10**6]), SEEDS), base={'num': 2}),
     'KNNGraph': Case(
         st.builds(transforms.KNNGraph, st.sampled_from([1, 3, 10**6]), st.booleans()), batched=True, stored=('edge_index',)
@@ -104,6 +113,7 @@ READS = {
     'AddGraphRandomFeatures': ('edge_index', 'edge_weight'),
     'AddRandomWalkKernel': ('edge_index', 'edge_weight'),
     'AddSVDEncoding': ('edge_index', 'edge_weight'),
+    'AddSpanningForest': ('edge_index', 'edge_weight'),
 }
 ACCEPTED = ['data', 'pos', 'batch', 'edge_index', 'edge_weight', 'shape']
 

@@ -21,6 +21,7 @@ from pyg_topomask.transforms.forest import AddForest
 
 Array = NDArray[Any]
 A, B = torch.tensor([-0.5, -2.0]), torch.tensor([0.25, -1.0])
+UNIT = 0.3
 F = torch.tensor([[1.0, -0.5, 0.25, 2.0], [0.3, 0.0, 1.5, -1.0]])
 
 
@@ -88,8 +89,18 @@ def exp_matrix(data: Data) -> Array:
     return np.exp(a * distances(data, True) + b)
 
 
-def distance_matrix(data: Data, f: Tensor = F) -> Array:
-    distance = distances(data, False)
+def rounded(data: Data) -> Data:
+    """Lengths in units of 0.3."""
+    if data.edge_index is None:
+        return data
+    weight = torch.ones(data.num_edges, dtype=torch.float64) if data.edge_weight is None else data.edge_weight.double()
+    return Data(
+        edge_index=data.edge_index, edge_weight=torch.from_numpy(np.rint(weight.numpy() / UNIT)), num_nodes=data.num_nodes
+    )
+
+
+def distance_matrix(data: Data, f: Tensor = F, weighted: bool = False) -> Array:
+    distance = distances(data, weighted)
     joined = np.isfinite(distance)
     place = np.minimum(np.where(joined, distance, 0).astype(int), f.size(1) - 1)
     return f.double().numpy()[:, place] * joined
@@ -99,6 +110,10 @@ CASES: dict[str, tuple[Callable[[], TreeMask], Callable[[Data], Array]]] = {
     'exp': (lambda: TreeMask(2, a=A, b=B), exp_matrix),
     'rings': (lambda: TreeMask(2, 'distance', max_distance=3, f=F, method='rings'), distance_matrix),
     'fft': (lambda: TreeMask(2, 'distance', max_distance=3, f=F, method='fft'), distance_matrix),
+    'units': (
+        lambda: TreeMask(2, 'distance', max_distance=3, f=F, unit=UNIT),
+        lambda data: distance_matrix(rounded(data), weighted=True),
+    ),
 }
 
 
@@ -129,7 +144,8 @@ def test_functions_of_any_length(method: str, max_distance: int) -> None:
 
 @pytest.mark.parametrize('case', CASES)
 def test_one_head_serves_any_number(case: str) -> None:
-    mask = (TreeMask() if case == 'exp' else TreeMask(1, 'distance', method=case)).double()
+    options = {'unit': UNIT} if case == 'units' else {'method': case}
+    mask = (TreeMask() if case == 'exp' else TreeMask(1, 'distance', **options)).double()
     data = GRAPHS['batch']()
     x = torch.randn(data.num_nodes, 3, 2, dtype=torch.float64)
     actual = mask(data).matmul(x)
@@ -173,7 +189,8 @@ def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str) 
 
 
 def dense_mask(mask: TreeMask, data: Data) -> Tensor:
-    distance = torch.from_numpy(distances(data, mask.kind == 'exp'))
+    weighted = mask.kind == 'exp' or mask.unit is not None
+    distance = torch.from_numpy(distances(data if mask.unit is None else rounded(data), weighted))
     joined = distance.isfinite()
     if mask.kind == 'exp':
         return (mask.a.view(-1, 1, 1) * distance.masked_fill(~joined, 0) + mask.b.view(-1, 1, 1)).exp() * joined
@@ -283,6 +300,12 @@ def test_fft_on_many_nodes() -> None:
         ({'kind': 'distance', 'b': torch.ones(1)}, r'^b: got a tensor for kind="distance"'),
         ({'max_distance': 3}, r'^max_distance: got 3 for kind="exp"; accepted is 16, or kind="distance"'),
         ({'method': 'fft'}, r"^method: got 'fft' for kind=\"exp\""),
+        ({'unit': 0.5}, r'^unit: got 0\.5 for kind="exp"; accepted is None, or kind="distance"'),
+        ({'kind': 'distance', 'unit': 0.0}, r'^unit: got 0\.0; accepted are finite numbers above 0'),
+        (
+            {'kind': 'distance', 'unit': 1.0, 'method': 'rings'},
+            r"^method: got 'rings' with a unit; accepted are \['auto'",
+        ),
         ({'max_distance': -1}, r'^max_distance: got -1; accepted are whole numbers from 0'),
         ({'heads': 0}, r'^heads: got 0'),
     ],
@@ -304,7 +327,22 @@ def test_negative_lengths_are_refused_where_lengths_count() -> None:
     data.edge_weight[2] = -0.5
     with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for kind="exp"; accepted are lengths from 0'):
         TreeMask()(data)
+    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for unit=2\.0'):
+        TreeMask(kind='distance', unit=2.0)(data)
     assert TreeMask(kind='distance')(data).to_dense().isfinite().all()
+
+
+def test_units_that_are_too_small_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'^unit: got 1e-12 for trees [\d,]+ units deep; accepted are .* up to 1,048,576'):
+        TreeMask(kind='distance', unit=1e-12)(messy())
+
+
+def test_masks_of_different_units_share_a_state() -> None:
+    graph, f = Graph.from_data(messy()), torch.rand(1, 9, dtype=torch.float64)
+    for unit in (0.25, 0.5, 0.25):
+        mask = TreeMask(kind='distance', max_distance=8, f=f, unit=unit).double()
+        whole = messy().update({'edge_weight': torch.from_numpy(np.rint(messy().edge_weight.numpy() / unit))})
+        np.testing.assert_allclose(mask(graph).to_dense().detach().numpy(), distance_matrix(whole, f, True), atol=1e-12)
 
 
 def test_growth_is_refused_where_rounding_would_show() -> None:

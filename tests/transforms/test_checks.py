@@ -11,6 +11,7 @@ from pyg_topomask.transforms import (
     AddGridShape,
     AddNormals,
     AddRandomWalkKernel,
+    AddSpanningForest,
     AddSVDEncoding,
     FarthestSampling,
     KNNGraph,
@@ -23,6 +24,7 @@ SINGLE = [
     AddGridShape((3,)),
     AddRandomWalkKernel(),
     AddSVDEncoding(rank=1),
+    AddSpanningForest(),
     FarthestSampling(2),
     RandomSampling(2),
 ]

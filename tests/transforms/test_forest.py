@@ -99,6 +99,13 @@ def test_an_incomplete_forest_is_refused(name: str) -> None:
         bind(stored)
 
 
+def test_a_forest_of_an_earlier_version_is_refused() -> None:
+    stored = AddForest()(tree())
+    stored.forest_sizes = stored.forest_sizes[:, :4]
+    with pytest.raises(ValueError, match=r'^data: got a forest stored by an earlier version; .*; run AddForest again'):
+        bind(stored)
+
+
 def test_a_forest_of_another_graph_is_refused() -> None:
     stored = AddForest()(tree())
     stored.edge_index = stored.edge_index[:, 1:]

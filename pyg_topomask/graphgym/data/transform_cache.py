@@ -36,6 +36,7 @@ from pyg_topomask.transforms import (
     AddGridShape,
     AddNormals,
     AddRandomWalkKernel,
+    AddSpanningForest,
     AddSVDEncoding,
     KNNGraph,
 )
@@ -52,6 +53,7 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
     AddNormals,
     AddRandomWalkKernel,
     AddSVDEncoding,
+    AddSpanningForest,
     KNNGraph,
     AddLaplacianEigenvectorPE,
     AddRandomWalkPE,

@@ -20,6 +20,7 @@ from tqdm import tqdm
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import (
+    edge_stretch,
     guaranteed_deviation,
     load_constant,
     mask_error,
@@ -43,7 +44,7 @@ from pyg_topomask.graphgym.names.attentions import (
     layer_option,
 )
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.masks import GRFMask, Mask, TreeMask
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import explore, plot_inspection, plot_mask
@@ -77,7 +78,8 @@ NOTE = (
 NOTE_OF_MASKS = (
     'Of the attention as it is initialized, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
     'zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of attention, '
-    'averaged over rows; "more" is farther or out of reach. Preparing and binding are timed once.'
+    'averaged over rows; "more" is farther or out of reach. "stretch" is the distance between the ends of an edge in the '
+    'spanning forests, divided by the length of the edge. Preparing and binding are timed once.'
 )
 
 
@@ -282,8 +284,16 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
         'largest entry': float(rows.max()) if rows.numel() > 0 else None,
         **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
         'more': shares[-1],
+        **(_stretch(graph) if isinstance(mask, TreeMask) else {}),
         'preparing, s': seconds,
     }
+
+
+def _stretch(graph: Graph) -> TableRow:
+    stretch = edge_stretch(graph)
+    if stretch.numel() == 0:
+        return {'mean stretch': None, 'largest stretch': None}
+    return {'mean stretch': float(stretch.mean()), 'largest stretch': float(stretch.max())}
 
 
 def _some_nodes(graph: Graph, num_rows: int) -> Tensor:

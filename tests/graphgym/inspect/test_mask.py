@@ -260,6 +260,16 @@ def test_structure_that_a_mask_needs_is_made_by_transforms(tmp_path: Path, digit
     assert row['entries a row'] == 64
 
 
+def test_stretch_of_spanning_forests(tmp_path: Path, digits: Path) -> None:
+    transforms = "[{'AddSpanningForest': {'method': 'minimum', 'num_trees': 2}}]"
+    options = ['gt.layer_type', 'GINE+Tree', 'topomask.transforms', transforms, *QUIET]
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path)
+    # Of 112 edges of the grid, 63 are in a tree, and each other closes a cycle of at least 4.
+    assert row['mean stretch'] >= (63 + 49 * 3) / 112
+    assert row['largest stretch'] > 3
+    assert row['entries a row'] == 64
+
+
 class Weighted(list[Data]):
     """A data set of one weighted graph, with nothing stored beside it."""
 
