@@ -4,6 +4,7 @@ GPyTorch builds. It needs the extra :obj:`gp`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -53,15 +54,9 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         self._num_nodes, self._num_heads = size
         self._rows, self._cols = rows, cols
 
-    def _changed(self, **changes: Any) -> MaskLinearOperator:
-        given = {
-            'structure': self._structure,
-            'size': (self._num_nodes, self._num_heads),
-            'rows': self._rows,
-            'cols': self._cols,
-        }
-        given |= changes
-        return MaskLinearOperator(given.pop('heads', self._heads), *given.pop('tensors', self._tensors), **given)
+    def _changed(self, heads: Tensor | None = None, tensors: Sequence[Any] | None = None, **changes: Any) -> MaskLinearOperator:
+        heads, tensors = self._heads if heads is None else heads, self._tensors if tensors is None else tensors
+        return MaskLinearOperator(heads, *tensors, **{**self._kwargs, **changes})
 
     @property
     def dtype(self) -> torch.dtype:

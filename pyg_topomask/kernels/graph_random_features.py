@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import is_whole
+from pyg_topomask.checks import check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.modulation import named_series
@@ -95,9 +95,9 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         check_is_fitted(self)
         settings, f = self._settings()
-        graph = self._graph(X, reset=False)
-        given = self.random_state
+        graph, given = self._graph(X, reset=False), self.random_state
         seed = int(given) if is_whole(given) else check_random_state(given).randint(2**31)
+        check_whole(0, random_state=seed)
         walks = sample_walks(graph, settings, 2 * seed)
         shape = (graph.num_nodes, graph.num_nodes)
         return csr_matrix((walks.values(f)[0].numpy(), walks.pattern.col.numpy(), walks.pattern.rowptr.numpy()), shape=shape)

@@ -70,7 +70,15 @@ class MaskKernel(Kernel):  # type: ignore[misc]
         nodes, size = every[0].flatten().long(), self.graph.num_nodes
         if x.size(-1) != 1 or bool((every != every[0]).any()):
             raise ArgumentError('x', f'shape {tuple(x.shape)}', '[n, 1], and batches of the same nodes')
-        if bool(((every[0].flatten() != nodes) | (nodes < 0) | (nodes >= size)).any()):
-            given = f'numbers from {float(x.amin()):.6g} to {float(x.amax()):.6g}'
-            raise ArgumentError('x', given, f'nodes, whole numbers from 0 to {size - 1}')
+        if bool((every[0].flatten() != nodes).any()):
+            raise ArgumentError('x', 'fractions', 'nodes, whole numbers')
+        check_nodes(size, x=nodes)
         return nodes
+
+
+def check_nodes(size: int, **given: Tensor) -> None:
+    r"""Raises an error unless a tensor contains nodes of a graph with so many nodes."""
+    for argument, nodes in given.items():
+        if bool(((nodes < 0) | (nodes >= size)).any()):
+            span = f'numbers from {int(nodes.amin())} to {int(nodes.amax())}'
+            raise ArgumentError(argument, span, f'nodes, whole numbers from 0 to {size - 1}')
