@@ -344,11 +344,12 @@ def _product(method: str, size: int) -> Callable[[], object]:
         walks, hops, p_halt = SPEED_WALKS
         weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
         adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
-        kernel = GeneralGRFKernel(GRFSampler(adjacency, walks, p_halt, hops + 1, seed=1, use_tqdm=False)(), hops + 1)
+        sampled = GRFSampler(adjacency, walks, p_halt, hops + 1, seed=1, use_tqdm=False)()
+        kernel = GeneralGRFKernel([matrix.float() for matrix in sampled], hops + 1)
         phi = kernel._get_feature_matrix().detach()
         return lambda: phi @ (phi.mT @ x)
-    matrix = _mask(method)(Graph.from_tensors(edge_index, size)).to_linear_operator(check=False).detach()
-    return lambda: matrix @ x
+    covariance = _mask(method)(Graph.from_tensors(edge_index, size)).to_linear_operator(check=False).detach()
+    return lambda: covariance @ x
 
 
 def _targets(size: int) -> tuple[Array, Array]:
