@@ -75,6 +75,7 @@ API = {
         'GRFAttention',
         'GRFSoftmaxAttention',
         'GatedGCNConv',
+        'HopAttention',
         'KMIPAttention',
         'MaskedLinearAttention',
         'MaskedSoftmaxAttention',
