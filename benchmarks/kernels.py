@@ -294,7 +294,8 @@ def speed(quick: bool, folder: Path) -> None:
                 rows[-1][column] = values[method] / values[dense] if dense in values else ''
     walks, hops, p_halt = SPEED_WALKS
     note = (
-        f'Random graphs with 4 neighbors a node, float32, one thread, medians of 3 calls in turns by the clock of the process. "product": the kernel matrix '
+        f'Random graphs with 4 neighbors a node, float32, one thread, medians of 3 calls in turns by the clock of the process. '
+        f'"product": the kernel matrix '
         f'times a vector; GRFMask and fast-graph-gp have {walks} walks a node of at most {hops} hops (p_halt {p_halt}), '
         f'PowerSeriesMask has order {hops}, HeatKernelMask the normalized Laplacian and lambda 2. The matrix, the walks and '
         f'the operator are made before. "MiB" is the peak memory, with that of making them. "posterior": the posterior mean at '

@@ -122,8 +122,8 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'wl_equivalent': lambda: {'first': small_graph(), 'second': small_graph()},
 }
 
-# Results, not arguments; numbers that are compared or drawn alone; files are read first, and scikit-learn's arguments are checked by
-# fit, see their own tests.
+# Results, not arguments; numbers that are compared or drawn alone; files are read first, and arguments of
+# scikit-learn are checked by fit, see their own tests.
 OTHERS = {
     ('MaskError', 'num_rows'),
     ('GraphRandomFeatures', 'num_walks'),
