@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import gpytorch
@@ -28,14 +27,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from benchmarks.graphs import random_graph
-from benchmarks.harness import compare, data_folder, each, interleaved_medians, peak_memory, run_all, show, write_table
+from benchmarks.harness import compare, data_folder, each, run_all, show, write_table
 from pyg_topomask.datasets.meshes import cut_patch, read_mesh
-from pyg_topomask.graph import Graph
 from pyg_topomask.kernels import GraphRandomFeatures, MaskKernel
-from pyg_topomask.masks import GRFMask, HeatKernelMask, PowerSeriesMask, modulation
+from pyg_topomask.masks import GRFMask, HeatKernelMask, modulation
 
-__all__ = ['run', 'speed']
+__all__ = ['run']
 
 Array = NDArray[Any]
 
@@ -59,11 +56,6 @@ METRICS = {
 SETTINGS = {'traffic': (64, 10, 0.1, 2.0), 'mesh': (64, 16, 0.1, 5.0), 'departments': (256, 20, 0.05, 8.0)}
 SETTINGS['clusters'] = SETTINGS['departments']
 TIMES, VERTICES, KNOWN, STEPS, RATE, SEEDS = 32, 1000, 0.05, 40, 0.15, 3
-
-SIZES, DENSE_SIZES, PEER_SIZES = (10_000, 100_000, 1_000_000), 10_000, 100_000
-NUMPY, SERIES = 'NumPy, dense kernel', 'PowerSeriesMask'
-#: The number of walks, hops, and the share of walks that halt before a hop.
-SPEED_WALKS = (8, 10, 0.5)
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -277,114 +269,3 @@ def _departments(task: str, method: str, seed: int) -> float:
 
 def _email_files(folder: Path) -> list[Path]:
     return [next(folder.glob(f'*{name}*')) for name in ('core.txt', 'labels')]
-
-
-def speed(quick: bool, folder: Path) -> None:
-    sizes = (1_000,) if quick else SIZES
-    jobs = [(task, size) for size in sizes for task in ('product', 'posterior')]
-    path = folder / f'kernels_speed{"_quick" if quick else ""}.json'
-    measured = run_all(jobs, _measure, sizes, path, processes=1)
-    rows: list[dict[str, object]] = []
-    for task, size in sorted(jobs, key=lambda job: job[0], reverse=True):
-        seconds, memory = measured[task, size]
-        dense = NUMPY if task == 'product' else DENSE
-        for method, value in seconds.items():
-            rows.append({'task': task, 'nodes': size, 'method': method, 'ms': value * 1e3, 'MiB': memory[method] / 2**20})
-            for column, values in (('time / dense', seconds), ('memory / dense', memory)):
-                rows[-1][column] = values[method] / values[dense] if dense in values else ''
-    walks, hops, p_halt = SPEED_WALKS
-    note = (
-        f'Random graphs with 4 neighbors a node, float32, one thread, medians of 3 calls in turns by the clock of the process. '
-        f'"product": the kernel matrix '
-        f'times a vector; GRFMask and fast-graph-gp have {walks} walks a node of at most {hops} hops (p_halt {p_halt}), '
-        f'PowerSeriesMask has order {hops}, HeatKernelMask the normalized Laplacian and lambda 2. The matrix, the walks and '
-        f'the operator are made before. "MiB" is the peak memory, with that of making them. "posterior": the posterior mean at '
-        f'all nodes, where half of them are known: GaussianProcessRegressor with given hyperparameters and matrix, which is '
-        f'not counted, and GRFMask with conjugate gradients to a residual of 1e-3, from the graph on. Dense kernels end at '
-        f'{DENSE_SIZES:,} nodes, fast-graph-gp at {PEER_SIZES:,}.'
-    )
-    write_table('kernels_speed', 'Masks as graph kernels: time and memory beside dense kernels', note, rows, folder)
-
-
-def _products_at(size: int) -> list[str]:
-    methods = [NUMPY] if size <= DENSE_SIZES else []
-    return methods + [WALKS, SERIES, EXACT] + ([PEER] if size <= PEER_SIZES else [])
-
-
-def _measure(job: tuple[str, int]) -> tuple[dict[str, float], dict[str, int]]:
-    task, size = job
-    warnings.simplefilter('ignore')  # of a truncated series
-    if task == 'product':
-        makers: dict[str, Callable[[], Callable[[], object]]] = {
-            method: partial(_product, method, size) for method in _products_at(size)
-        }
-    else:
-        makers = {DENSE: partial(_dense_posterior, size)} if size <= DENSE_SIZES else {}
-        makers[WALKS] = lambda: partial(_posterior, size)
-    for method in (WALKS, SERIES, EXACT, PEER):
-        _product(method, 100)()  # what is imported and compiled at the first call does not count
-    _posterior(100)
-    memory = {method: peak_memory(lambda make=make: make()()) for method, make in makers.items()}  # type: ignore[misc]
-    return interleaved_medians({method: make() for method, make in makers.items()}, 3, process_time), memory
-
-
-def _mask(method: str) -> Any:
-    walks, hops, p_halt = SPEED_WALKS
-    if method == WALKS:
-        return GRFMask(1, walks, p_halt, hops, 'heat:2')
-    return PowerSeriesMask(1, hops, 'heat:2', 'f') if method == SERIES else HeatKernelMask(1, 'normalized_laplacian', 2.0)
-
-
-def _product(method: str, size: int) -> Callable[[], object]:
-    r"""Makes a kernel matrix, and returns its product with a vector."""
-    x = torch.randn(size, 1, generator=torch.Generator().manual_seed(0))
-    if method == NUMPY:
-        matrix, column = np.full((size, size), 0.5, dtype=np.float32), x.numpy()
-        return lambda: matrix @ column
-    edge_index = random_graph(size)
-    if method == PEER:
-        walks, hops, p_halt = SPEED_WALKS
-        weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
-        adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
-        sampled = GRFSampler(adjacency, walks, p_halt, hops + 1, seed=1, use_tqdm=False)()
-        kernel = GeneralGRFKernel([matrix.float() for matrix in sampled], hops + 1)
-        phi = kernel._get_feature_matrix().detach()
-        return lambda: phi @ (phi.mT @ x)
-    covariance = _mask(method)(Graph.from_tensors(edge_index, size)).to_linear_operator(check=False).detach()
-    return lambda: covariance @ x
-
-
-def _targets(size: int) -> tuple[Array, Array]:
-    generator = np.random.default_rng(0)
-    known = np.sort(generator.choice(size, size // 2, replace=False))
-    return known, generator.standard_normal(len(known))
-
-
-@torch.no_grad()
-def _posterior(size: int) -> Tensor:
-    known, y = _targets(size)
-    nodes = torch.from_numpy(known)
-    matrix = _mask(WALKS)(Graph.from_tensors(random_graph(size), size)).to_linear_operator()
-    settings = gpytorch.settings
-    with settings.max_cholesky_size(0), settings.cg_tolerance(1e-3), settings.max_cg_iterations(1000):
-        weights = matrix[nodes][:, nodes].add_jitter(0.1).solve(torch.from_numpy(y).float())
-    mean: Tensor = matrix[:, nodes] @ weights
-    return mean
-
-
-class _GivenKernel(_HeatKernel):
-    r"""A kernel whose matrix is given."""
-
-    def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any:
-        matrix: Any = self.spectrum.values
-        rows, cols = (nodes[:, 0].astype(int) for nodes in (X, X if Y is None else Y))
-        return matrix[np.ix_(rows, cols)]
-
-
-def _dense_posterior(size: int) -> Callable[[], object]:
-    matrix = np.full((size, size), 0.4)  # the time does not depend on the numbers
-    np.fill_diagonal(matrix, 1.0)
-    known, y = _targets(size)
-    process = GaussianProcessRegressor(_GivenKernel(_Spectrum(matrix, matrix), 1.0), alpha=0.1, optimizer=None)
-    every = np.arange(size)[:, None]
-    return lambda: process.fit(known[:, None], y).predict(every)
