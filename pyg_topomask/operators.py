@@ -87,6 +87,37 @@ class MaskOperator:
         eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self._device)
         return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
 
+    def to_linear_operator(self, check: bool = True) -> Any:
+        r"""Returns the matrix as a :class:`LinearOperator` of the library `linear_operator
+        <https://github.com/cornellius-gp/linear_operator>`_, whose solves, log-determinants and samples multiply with it. Its
+        shape is :obj:`[N, N]` for one head, and else :obj:`[H, N, N]`. Rows and columns are selected by nodes, as in
+        :obj:`matrix[nodes][:, others]`. Gradients flow to the parameters of the mask. The diagonal of a mask estimated by
+        walks, and its root :math:`\hat{\Phi}` in :obj:`matrix.root_decomposition().root`, take :math:`O(nnz)`. The diagonal
+        of other masks takes a product for each node.
+
+        Args:
+            check (bool): Multiply 22 vectors to find that the matrix is symmetric, and that it has no negative eigenvalue.
+                Not every negative eigenvalue is found. :obj:`False` skips this. (default: :obj:`True`)
+
+        Raises:
+            ValueError: If :obj:`check=True` and the matrix is asymmetric or has a negative eigenvalue.
+            ImportError: If linear_operator is not installed.
+        """
+        from pyg_topomask.linear_operator import MaskLinearOperator, check_covariance
+
+        if self.segments.shard is not None:
+            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
+        heads = torch.arange(self.heads, device=self.segments.device)
+        matrix = MaskLinearOperator(
+            heads.squeeze(0) if self.heads == 1 else heads,
+            *self.product.tensors,
+            structure=self.product.structure,
+            size=(self.segments.num_nodes, self.heads),
+        )
+        if check:
+            check_covariance(matrix)
+        return matrix
+
     @property
     def T(self) -> MaskOperator:
         r"""The transpose, head by head."""

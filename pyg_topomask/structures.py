@@ -53,6 +53,16 @@ class MaskStructure(ABC):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         r"""Returns structure and tensors of :math:`\mathbf{M}^{\top}`."""
 
+    def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
+        r"""Returns the diagonal, :obj:`[N, H]`, or :obj:`None` if only products with unit vectors give it."""
+        return None
+
+    def root(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]] | None:
+        r"""Returns structure and tensors of an :math:`\mathbf{R}` with :math:`\mathbf{M} = \mathbf{R} \mathbf{R}^{\top}`, or
+        :obj:`None` if none is known.
+        """
+        return None
+
     @property
     def key(self) -> str:
         r"""A string that identifies this structure in custom operators, which accept only tensors and plain values."""

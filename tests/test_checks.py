@@ -42,6 +42,7 @@ MODULES = (
     'datasets',
     'diagnostics',
     'feature_maps',
+    'kernels',
     'masks',
     'nn',
     'nn.models',
@@ -121,15 +122,25 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'suggest_num_walks': lambda: {'t': 1.0, 'delta': 0.5, 'c': 1.0},
     'MeshNormals': lambda: {'root': '.'},
     'ScaledMask': lambda: {'mask': AdjacencyMask(), 'scale': 2.0},
+    'sample_posterior': lambda: {
+        'covariance': GRFMask()(small_graph()).to_linear_operator(),
+        'nodes': torch.tensor([0]),
+        'y': torch.ones(1),
+        'noise': 0.1,
+    },
     'sparsity_bound': lambda: {'num_walks': 2, 'p_halt': 0.5, 'delta': 0.5},
     'topk_inner_product': lambda: {name: VECTORS[name] for name in 'qk'} | {'num': 2},
     'weight_by_hops': lambda: {'mask': AdjacencyMask(), 'graph': small_graph()},
     'wl_equivalent': lambda: {'first': small_graph(), 'second': small_graph()},
 }
 
-# Results, not arguments; numbers that are compared or drawn alone; files are read first, see their own tests.
+# Results, not arguments; numbers that are compared or drawn alone; files are read first, and arguments of
+# scikit-learn are checked by fit, see their own tests.
 OTHERS = {
     ('MaskError', 'num_rows'),
+    ('GraphRandomFeatures', 'num_walks'),
+    ('GraphRandomFeatures', 'max_walk_length'),
+    ('GraphRandomFeatures', 'random_state'),
     ('WalkFeatures', 'num_nodes'),
     ('WalkFeatures', 'max_walk_length'),
     ('choose_route', 'num_features'),
@@ -153,6 +164,7 @@ OTHERS = {
 #: Keywords of another argument, and what public functions check before.
 NAMED_OTHERWISE = {
     ('attend_softmax', 'dropout'),
+    ('GraphRandomFeatures', 'p_halt'),
     ('kernel_series', 'parameters'),
     ('modulation', 'parameters'),
 }

@@ -23,6 +23,8 @@ BLOCKED = (
     'pykeops',
     'faiss',
     'numba',
+    'linear_operator',
+    'gpytorch',
 )
 LIBRARY = [
     'pyg_topomask',
@@ -48,13 +50,14 @@ ORDER = {
             ['configs', 'files', 'functorch'],
             ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
             ['capabilities'],
+            ['linear_operator'],
             ['operators'],
             ['ops'],
             ['graph'],
             ['walks'],
             ['feature_maps'],
             ['masks'],
-            ['transforms', 'nn', 'distributed'],
+            ['transforms', 'nn', 'distributed', 'kernels'],
             ['diagnostics', 'testing'],
             ['datasets', 'viz', 'runs'],
             ['graphgym', 'recommend'],
@@ -159,6 +162,7 @@ API = {
         'mean_over_nodes',
         'sum_gradients',
     ],
+    'pyg_topomask.kernels': ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior'],
     'pyg_topomask.operators': ['MaskOperator'],
     'pyg_topomask.capabilities': ['Blocks', 'LowRank', 'Product', 'SparseEntries'],
     'pyg_topomask.structures': ['MaskStructure'],
@@ -356,7 +360,15 @@ def test_every_module_has_a_place_in_the_order() -> None:
     ('name', 'below'),
     [
         ('structures', {'pyg_topomask.errors'}),
-        ('operators', {'pyg_topomask.errors', 'pyg_topomask.capabilities', 'pyg_topomask.segments'}),
+        (
+            'operators',
+            {
+                'pyg_topomask.errors',
+                'pyg_topomask.capabilities',
+                'pyg_topomask.linear_operator',
+                'pyg_topomask.segments',
+            },
+        ),
     ],
 )
 def test_operators_stand_on_torch_alone(name: str, below: set[str]) -> None:

@@ -21,7 +21,7 @@ from pyg_topomask.masks.modulation import named_series, one_hop_per_head, resolv
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse_matmul import spmm
+from pyg_topomask.ops.sparse_matmul import SparseStructure, spmm
 from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -49,6 +49,19 @@ class GRFStructure(MaskStructure):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         half = len(tensors) // 2
         return self, (*tensors[half:], *tensors[:half])
+
+    def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
+        if self.root(tensors) is None:
+            return None
+        query, pattern = _halves(tensors)[0]
+        diagonal = query.new_zeros(pattern.num_rows, query.size(0))
+        return diagonal.index_add(0, pattern.row, query.square().t())
+
+    def root(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]] | None:
+        half = len(tensors) // 2
+        query, key = tensors[:half], tensors[half:]
+        same = all(first is second or torch.equal(first, second) for first, second in zip(query, key, strict=True))
+        return (SparseStructure(), tuple(query)) if same else None
 
 
 def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:

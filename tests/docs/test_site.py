@@ -19,7 +19,13 @@ DOCS = ROOT / 'docs'
 
 CLASSES = [
     getattr(importlib.import_module(module), name)
-    for module in ('pyg_topomask.masks', 'pyg_topomask.nn', 'pyg_topomask.nn.models', 'pyg_topomask.transforms')
+    for module in (
+        'pyg_topomask.masks',
+        'pyg_topomask.nn',
+        'pyg_topomask.nn.models',
+        'pyg_topomask.transforms',
+        'pyg_topomask.kernels',
+    )
     for name in API[module]
     if name[0].isupper()
 ]

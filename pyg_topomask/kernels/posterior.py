@@ -1,0 +1,81 @@
+r"""Samples from the posterior of a Gaussian process on a graph."""
+
+from __future__ import annotations
+
+import torch
+from linear_operator import LinearOperator
+from torch import Tensor
+
+from pyg_topomask.checks import check_above_zero, check_shape, check_whole
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.kernels.mask_kernel import check_nodes
+
+__all__ = ['sample_posterior']
+
+
+@torch.no_grad()
+def sample_posterior(
+    covariance: LinearOperator,
+    nodes: Tensor,
+    y: Tensor,
+    noise: float,
+    num_samples: int = 64,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""Samples functions on all nodes from the posterior of a Gaussian process with mean zero, by pathwise conditioning
+    (`"Efficiently Sampling Functions from Gaussian Process Posteriors" <https://arxiv.org/abs/2002.09309>`_):
+
+    .. math::
+        \mathbf{f} + \mathbf{K}_{:,x} (\mathbf{K}_{x,x} + \sigma^2 \mathbf{I})^{-1} (\mathbf{y} - \mathbf{f}_x -
+        \boldsymbol{\epsilon}), \qquad \mathbf{f} \sim \mathcal{N}(0, \mathbf{K}), \quad \boldsymbol{\epsilon} \sim
+        \mathcal{N}(0, \sigma^2 \mathbf{I})
+
+    With a mask estimated by walks, :math:`\mathbf{K} = \hat{\Phi} \hat{\Phi}^{\top}`, and a sample of the prior is
+    :math:`\mathbf{f} = \hat{\Phi} \mathbf{w}` in :math:`O(nnz)`, as in `"Graph Random Features for Scalable Gaussian Processes"
+    <https://arxiv.org/abs/2509.03691>`_. For other masks, linear_operator computes a root of :math:`\mathbf{K}`, which is an
+    approximation of low rank for more than 800 nodes. The mean and the variance of the samples estimate those of the
+    posterior.
+
+    Args:
+        covariance (LinearOperator): :math:`\mathbf{K}` of all nodes, :obj:`[N, N]`, as from
+            :meth:`~pyg_topomask.operators.MaskOperator.to_linear_operator`, possibly times a number.
+        nodes (torch.Tensor): The nodes :math:`x` with observations, :obj:`[n]`.
+        y (torch.Tensor): The observations :math:`\mathbf{y}`, :obj:`[n]`.
+        noise (float): The variance :math:`\sigma^2` of the observations, above 0.
+        num_samples (int): The number of samples. (default: :obj:`64`)
+        generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+
+    Returns:
+        torch.Tensor: :obj:`[num_samples, N]`.
+
+    Raises:
+        ValueError: If an argument is outside its range, or has the wrong size.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from pyg_topomask.masks import GRFMask
+        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> covariance = GRFMask()(data).to_linear_operator()
+        >>> sample_posterior(covariance, torch.tensor([0]), torch.tensor([1.0]), noise=0.1, num_samples=5).shape
+        torch.Size([5, 2])
+    """
+    check_above_zero(noise=noise)
+    check_whole(1, num_samples=num_samples)
+    if covariance.dim() != 2:
+        raise ArgumentError('covariance', f'shape {tuple(covariance.shape)}', 'one matrix, [N, N]')
+    check_shape(('n',), nodes=nodes)
+    check_nodes(covariance.size(0), nodes=nodes)
+    check_shape((nodes.numel(),), y=y)
+
+    def normal(size: int) -> Tensor:
+        device = covariance.device if generator is None else generator.device
+        draws = torch.randn(size, num_samples, generator=generator, dtype=covariance.dtype, device=device)
+        return draws.to(covariance.device)
+
+    root = covariance.root_decomposition().root
+    prior = root @ normal(root.size(-1))
+    columns = covariance[:, nodes]
+    observed = columns[nodes].add_diagonal(torch.tensor(float(noise), dtype=covariance.dtype, device=covariance.device))
+    rest = y.to(prior).unsqueeze(1) - prior[nodes] - noise**0.5 * normal(nodes.numel())
+    samples: Tensor = (prior + columns @ observed.solve(rest)).t()
+    return samples
