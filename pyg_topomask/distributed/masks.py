@@ -64,7 +64,7 @@ from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.uniform import draw_seed
+from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
 Generator = torch.Generator | None
 
@@ -202,38 +202,43 @@ def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskO
 # Masks of random walks.
 
 
-def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
-    r"""Returns the seed of the walks, and the seed of process 0 for resampled walks."""
-    return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
+def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator, factor: int = 0) -> int:
+    r"""Returns the seed of the walks of a factor, and the seed of process 0 for resampled walks."""
+    drawn = generator is not None or mask.fresh
+    return graph.group.gather(draw_seed(generator))[0] if drawn else seed_of_factor(mask.seed, factor)
 
 
-def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> tuple[ShardWalks, ShardWalks]:
-    return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> list[tuple[ShardWalks, ShardWalks]]:
+    seeds = [_seed(mask, graph, generator, factor) for factor in range(mask.stitch)]
+    return [shard_ensembles(graph, mask.walk_settings, seed) for seed in seeds]
 
 
-def _chain(query: tuple[Tensor, ShardWalks], key: tuple[Tensor, ShardWalks]) -> Product:
-    r"""Returns the product with :math:`\Phi \Psi^{\top}`: features of the nodes of this process are collected at the nodes that
-    walks visit, and read from there.
+def _chain(queries: list[tuple[Tensor, ShardWalks]], keys: list[tuple[Tensor, ShardWalks]]) -> Product:
+    r"""Returns the product with :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`: features of the nodes of this
+    process are collected at the nodes that walks visit, and read from there.
     """
-    halves, tensors = [], []
-    for index, (value, walks) in enumerate((query, key)):
-        transposed = index == 1
-        halves.append(HaloStructure(SparseStructure(transposed), walks.halo.number, transposed))
-        tensors.append((value, *walks.features.pattern.tensors))
-    structure = ChainStructure(tuple(halves), tuple(map(len, tensors)))
-    return Product(structure, [tensor for group in tensors for tensor in group], tensors[0][0].size(1) + tensors[1][0].size(1))
+    factors = [(*factor, False) for factor in queries] + [(*factor, True) for factor in reversed(keys)]
+    structures = [HaloStructure(SparseStructure(transposed), walks.halo.number, transposed) for _, walks, transposed in factors]
+    tensors = [(value, *walks.features.pattern.tensors) for value, walks, _ in factors]
+    structure = ChainStructure(tuple(structures), tuple(map(len, tensors)))
+    cost = sum(value.size(1) for value, _, _ in factors)
+    return Product(structure, [tensor for group in tensors for tensor in group], cost)
 
 
-def _bind_walks(mask: GRFMask, graph: Shard, state: tuple[ShardWalks, ShardWalks]) -> MaskOperator:
-    query, key = state
+def _bind_walks(mask: GRFMask, graph: Shard, state: list[tuple[ShardWalks, ShardWalks]]) -> MaskOperator:
     f = mask.f
-    if mask.asymmetric is True:
+    if mask.asymmetric is True and mask.stitch == 1:
+        ((query, key),) = state
         operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
     key_f = mask.key_f if mask.asymmetric == 'pairs' else f
-    value = query.features.values(f)
-    key_value = value if key is query and key_f is f else key.features.values(key_f)
-    return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+    queries, keys = [], []
+    for query, key in state:
+        value = query.features.values(f)
+        queries.append((value, query))
+        if mask.asymmetric is not True:
+            keys.append((value if key is query and key_f is f else key.features.values(key_f), key))
+    return MaskOperator(graph.segments, mask.heads, _chain(queries, keys))
 
 
 def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
@@ -261,7 +266,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
         query, key = state
         value = mask.normalized(query.features, discounts)
         key_value = value if key is query else mask.normalized(key.features, discounts)
-        return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+        return MaskOperator(graph.segments, mask.heads, _chain([(value, query)], [(key_value, key)]))
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
     matrix, tensors = _matrix(hops, discounts.dtype)
