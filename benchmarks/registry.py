@@ -48,6 +48,9 @@ BENCHMARKS = {
     'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
+    'stitching': Benchmark(
+        'stitching', 'stitched walks and coupled lengths on kernels of long range', ('stitching', 'couplings')
+    ),
     'digits': Benchmark('digits', "what the mask is worth in the README's model", ('digits',)),
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
     'video': Benchmark('video', 'masks in a video Transformer', ('video',)),

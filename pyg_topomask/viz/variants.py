@@ -75,7 +75,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
 
 def _of_walks(mask: GRFMask, kernels: Sequence[str], num_walks: Sequence[int], most: int) -> Variants:
     settings = mask.walk_settings
-    even = SAMPLERS[settings.sampler].antithetic
+    even = SAMPLERS[settings.sampler].paired
     walks = {int(number) for number in num_walks if number <= most and not (even and number % 2)} | {settings.num_walks}
     named = _named(kernels, settings.max_walk_length, 2 - (mask.asymmetric is True)) if settings.normalization == 'sym' else {}
     paired = mask.asymmetric == 'pairs'
