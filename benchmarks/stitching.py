@@ -68,7 +68,7 @@ METHODS = (
 def make_graph(kind: str, size: int) -> Graph:
     r"""Returns a graph with edges: a square grid, a ring or a random graph."""
     side = math.isqrt(size)
-    return Graph.from_data(ToGridGraph()(torch.zeros(side, side, 1)) if kind == 'grid' else make_data(kind, size, DEGREE))
+    return Graph.from_data(ToGridGraph()(torch.zeros(1, side, side)) if kind == 'grid' else make_data(kind, size, DEGREE))
 
 
 class Example(NamedTuple):
@@ -107,10 +107,10 @@ def run(quick: bool, folder: Path) -> None:
 
 
 def _run_stitching(examples: list[Example], quick: bool, folder: Path) -> None:
-    trials = 2 if quick else 10
+    trials = 2 if quick else 6
     rows: list[dict[str, Any]] = []
     for example in tqdm(examples, desc='stitching'):
-        seconds = _times(example.kind, 1000 if quick else TIMED, 1 if quick else 5)
+        seconds = _times(example.kind, 1000 if quick else TIMED, 1 if quick else 3)
         for kernel in KERNELS:
             plain: dict[str, float] = {}
             for method in METHODS:
@@ -202,7 +202,7 @@ def _best_order(values: Matrix, f: Matrix) -> tuple[Tensor, float]:
 
 
 def _run_couplings(examples: list[Example], quick: bool, folder: Path) -> None:
-    trials = 2 if quick else 20
+    trials = 2 if quick else 10
     rows: list[dict[str, Any]] = []
     for example in tqdm(examples, desc='couplings'):
         for kernel in KERNELS:

@@ -265,7 +265,7 @@ class GRFMask(LogarithmicMask):
         drawn = generator is not None or self.fresh
         if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
             if self.stitch > 1:
-                raise ArgumentError('stitch', f'{self.stitch} for data that stores the walks of one factor', '1')
+                raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
             return GRFState(*stored)
         seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
         first, *stitched = (GRFState(*sample_ensembles(graph, self.walk_settings, seed, generator)) for seed in seeds)

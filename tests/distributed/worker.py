@@ -91,8 +91,8 @@ def bytes_of_step(name: str) -> dict[str, Any]:
     after = graph.bytes_sent
     out.sum().backward()
     sizes = {'forward': after - before, 'backward': graph.bytes_sent - after, 'nodes': graph.num_nodes}
-    state = next(iter(graph.prepared(layer.mask.settings(), list)), None) if name == 'grf' else None
-    halo = graph.halo if state is None else state.halo
+    factors = graph.prepared(layer.mask.settings(), list) if name == 'grf' else []
+    halo = factors[0][0].halo if factors else graph.halo
     return {**sizes, 'sent': halo.send.numel(), 'received': halo.nodes.numel()}
 
 
