@@ -6,18 +6,19 @@ capabilities communicate. Its algebra and every layer then work as on one proces
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import LowRank, Product
+from pyg_topomask.capabilities import Entries, LowRank, Product
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
+from pyg_topomask.distributed.meetings import ShardEnsembles
 from pyg_topomask.distributed.neighborhood import neighborhood
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import (
@@ -28,7 +29,7 @@ from pyg_topomask.distributed.structures import (
     ScanStructure,
     SummedStructure,
 )
-from pyg_topomask.distributed.walks import ShardWalks, shard_ensembles
+from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
@@ -208,42 +209,68 @@ def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator, factor:
     return graph.group.gather(draw_seed(generator))[0] if drawn else seed_of_factor(mask.seed, factor)
 
 
-def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> list[tuple[ShardWalks, ShardWalks]]:
+def _prepare_walks(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
+    walks = shard_walks(graph, mask.walk_settings, _seed(mask, graph, generator), mask.fresh)
+    return ShardEnsembles(graph, *walks)
+
+
+def _prepare_grf(mask: GRFMask, graph: Shard, generator: Generator) -> Any:
+    if mask.stitch == 1:
+        return _prepare_walks(mask, graph, generator)
     seeds = [_seed(mask, graph, generator, factor) for factor in range(mask.stitch)]
-    return [shard_ensembles(graph, mask.walk_settings, seed) for seed in seeds]
+    return [shard_walks(graph, mask.walk_settings, seed, again=True) for seed in seeds]
 
 
-def _chain(queries: list[tuple[Tensor, ShardWalks]], keys: list[tuple[Tensor, ShardWalks]]) -> Product:
-    r"""Returns the product with :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`: features of the nodes of this
-    process are collected at the nodes that walks visit, and read from there.
+def _chain(queries: list[ShardWalks], keys: list[ShardWalks], values: Callable[[], Iterable[Tensor]]) -> Product:
+    r"""Returns the product with :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`, given the values of all factors,
+    those of the keys in reversed order. Features of the nodes of this process are collected at the nodes that walks visit, and
+    read from there.
     """
-    factors = [(*factor, False) for factor in queries] + [(*factor, True) for factor in reversed(keys)]
-    structures = [HaloStructure(SparseStructure(transposed), walks.halo.number, transposed) for _, walks, transposed in factors]
-    tensors = [(value, *walks.features.pattern.tensors) for value, walks, _ in factors]
-    structure = ChainStructure(tuple(structures), tuple(map(len, tensors)))
-    cost = sum(value.size(1) for value, _, _ in factors)
-    return Product(structure, [tensor for group in tensors for tensor in group], cost)
+    factors = [(walks, False) for walks in queries] + [(walks, True) for walks in reversed(keys)]
+
+    def tensors() -> tuple[Tensor, ...]:
+        pairs = zip(values(), factors, strict=True)
+        return tuple(tensor for value, (walks, _) in pairs for tensor in (value, *walks.features.pattern.tensors))
+
+    structures = (HaloStructure(SparseStructure(transposed), walks.halo.number, transposed) for walks, transposed in factors)
+    structure = ChainStructure(tuple(structures), (1 + len(fields(SparsePattern)),) * len(factors))
+    return Product(structure, tensors, sum(walks.features.nnz for walks, _ in factors))
 
 
-def _bind_walks(mask: GRFMask, graph: Shard, state: list[tuple[ShardWalks, ShardWalks]]) -> MaskOperator:
+def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:
+    meetings = state.meetings
+    if meetings is None:
+        return None
+    return ShardEntries(lambda: make(meetings.walks), meetings.count, halo=meetings.halo, union=graph.union)
+
+
+def _bind_grf(mask: GRFMask, graph: Shard, state: Any) -> MaskOperator:
     f = mask.f
-    if mask.asymmetric is True and mask.stitch == 1:
-        ((query, key),) = state
+    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
+    if mask.stitch > 1:
+        queries = [query for query, _ in state]
+        keys = [] if mask.asymmetric is True else [key for _, key in state]
+
+        def all_values() -> list[Tensor]:
+            return [walks.features.values(f) for walks in queries] + [walks.features.values(key_f) for walks in reversed(keys)]
+
+        return MaskOperator(graph.segments, mask.heads, _chain(queries, keys, all_values))
+    query, key = state.query, state.key
+    if mask.asymmetric is True:
         operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
-    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
-    queries, keys = [], []
-    for query, key in state:
+
+    def values() -> tuple[Tensor, Tensor]:
         value = query.features.values(f)
-        queries.append((value, query))
-        if mask.asymmetric is not True:
-            keys.append((value if key is query and key_f is f else key.features.values(key_f), key))
-    return MaskOperator(graph.segments, mask.heads, _chain(queries, keys))
+        return value, value if key is query and key_f is f else key.features.values(key_f)
+
+    entries = _entries_of_meetings(graph, state, lambda walks: walks.entries(f, key_f))
+    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
 def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
     if not mask.exact:
-        return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+        return _prepare_walks(mask, graph, generator)
     flow, hops = mask.flow, mask.walk_settings.max_walk_length
     weighted = mask.walk_settings.transition == 'weight'
     extended = graph.extended(flow)
@@ -263,10 +290,7 @@ def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
 def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     discounts = mask.discounts
     if not mask.exact:
-        query, key = state
-        value = mask.normalized(query.features, discounts)
-        key_value = value if key is query else mask.normalized(key.features, discounts)
-        return MaskOperator(graph.segments, mask.heads, _chain([(value, query)], [(key_value, key)]))
+        return _bind_sampled_rwgnk(mask, graph, state, discounts)
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
     matrix, tensors = _matrix(hops, discounts.dtype)
@@ -278,6 +302,24 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
         scale = torch.einsum('hl,nlk,hk->nh', series, gram.to(series), series) ** (-mask.alpha / 2)
         product = product.weighted(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
     return MaskOperator(graph.segments, mask.heads, product)
+
+
+def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
+    query, key = state.query.features, state.key.features
+
+    def values() -> tuple[Tensor, Tensor]:
+        value = mask.normalized(query, discounts)
+        return value, value if key is query else mask.normalized(key, discounts)
+
+    def combined(walks: GRFState) -> Entries:
+        pairs = walks.pairs(discounts.dtype, 'sums')
+        return Entries(pairs.pattern, pairs.values(discounts, discounts))
+
+    entries = _entries_of_meetings(graph, state, combined)
+    if entries is not None and mask.alpha > 0:
+        scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
+        entries = entries.weighted(LowRank(*scales))
+    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
 # Masks of an order or a grid.
@@ -330,7 +372,7 @@ _STEPS: dict[type[Mask], _Steps] = {
     HopMask: _Steps(_prepare_hops, _bind_on_halo),
     PowerSeriesMask: _Steps(_prepare_series, _bind_series),
     HeatKernelMask: _Steps(prepare_heat, bind_heat),
-    GRFMask: _Steps(_prepare_walks, _bind_walks),
+    GRFMask: _Steps(_prepare_grf, _bind_grf),
     RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
     CausalMask: _Steps(_prepare_causal, _bind_causal),
     ToeplitzMask: _Steps(_prepare_grid, _bind_grid),
