@@ -50,6 +50,9 @@ BENCHMARKS = {
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'gkat_batches': Benchmark('gkat_speed', 'GKAT compared with GAT on batches of small graphs', ('gkat_batches',), 'batches'),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
+    'stitching': Benchmark(
+        'stitching', 'stitched walks and coupled lengths on kernels of long range', ('stitching', 'couplings')
+    ),
     'digits': Benchmark('digits', "what the mask is worth in the README's model", ('digits',)),
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
     'video': Benchmark('video', 'masks in a video Transformer', ('video',)),

@@ -99,6 +99,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'mask_error': lambda: {'mask': GRFMask(), 'graph': small_graph()},
     'modulation': lambda: {'name': 'heat', 'max_walk_length': 2},
     'moving_digits': lambda: {'num_frames': 2},
+    'deconvolve': lambda: {'alpha': torch.ones(2)},
     'expander_edges': lambda: {'graph': Graph.from_data(small_graph()), 'degree': 2},
     'explore': lambda: {'mask': AdjacencyMask(), 'graph': small_graph(), 'node': 2, 'num_walks': [2]},
     'neighborhood': lambda: {'graph': Graph.from_data(small_graph()), 'node': 2},

@@ -6,7 +6,7 @@ capabilities communicate. Its algebra and every layer then work as on one proces
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from pyg_topomask.distributed.structures import (
     ScanStructure,
     SummedStructure,
 )
-from pyg_topomask.distributed.walks import shard_walks
+from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
@@ -65,7 +65,7 @@ from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.uniform import draw_seed
+from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
 Generator = torch.Generator | None
 
@@ -203,9 +203,10 @@ def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskO
 # Masks of random walks.
 
 
-def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
-    r"""Returns the seed of the walks, and the seed of process 0 for resampled walks."""
-    return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
+def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator, factor: int = 0) -> int:
+    r"""Returns the seed of the walks of a factor, and the seed of process 0 for resampled walks."""
+    drawn = generator is not None or mask.fresh
+    return graph.group.gather(draw_seed(generator))[0] if drawn else seed_of_factor(mask.seed, factor)
 
 
 def _prepare_walks(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
@@ -213,20 +214,27 @@ def _prepare_walks(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator
     return ShardEnsembles(graph, *walks)
 
 
-def _chain(state: ShardEnsembles, values: Callable[[], tuple[Tensor, Tensor]]) -> Product:
-    r"""Returns the product with :math:`\Phi \Psi^{\top}`, given the values of both. Features of the nodes of this process are
-    collected at the nodes that walks visit, and read from there.
+def _prepare_grf(mask: GRFMask, graph: Shard, generator: Generator) -> Any:
+    if mask.stitch == 1:
+        return _prepare_walks(mask, graph, generator)
+    seeds = [_seed(mask, graph, generator, factor) for factor in range(mask.stitch)]
+    return [shard_walks(graph, mask.walk_settings, seed, again=True) for seed in seeds]
+
+
+def _chain(queries: list[ShardWalks], keys: list[ShardWalks], values: Callable[[], Iterable[Tensor]]) -> Product:
+    r"""Returns the product with :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`, given the values of all factors,
+    those of the keys in reversed order. Features of the nodes of this process are collected at the nodes that walks visit, and
+    read from there.
     """
-    query, key = state.query.features, state.key.features
-    matrix, transpose = SparseStructure(), SparseStructure(transposed=True)
-    halves = HaloStructure(matrix, state.query.halo.number), HaloStructure(transpose, state.key.halo.number, True)
+    factors = [(walks, False) for walks in queries] + [(walks, True) for walks in reversed(keys)]
 
     def tensors() -> tuple[Tensor, ...]:
-        value, key_value = values()
-        return (value, *query.pattern.tensors, key_value, *key.pattern.tensors)
+        pairs = zip(values(), factors, strict=True)
+        return tuple(tensor for value, (walks, _) in pairs for tensor in (value, *walks.features.pattern.tensors))
 
-    structure = ChainStructure(halves, (1 + len(fields(SparsePattern)),) * 2)
-    return Product(structure, tensors, query.nnz + key.nnz)
+    structures = (HaloStructure(SparseStructure(transposed), walks.halo.number, transposed) for walks, transposed in factors)
+    structure = ChainStructure(tuple(structures), (1 + len(fields(SparsePattern)),) * len(factors))
+    return Product(structure, tensors, sum(walks.features.nnz for walks, _ in factors))
 
 
 def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:
@@ -236,19 +244,28 @@ def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GR
     return ShardEntries(lambda: make(meetings.walks), meetings.count, halo=meetings.halo, union=graph.union)
 
 
-def _bind_walks(mask: GRFMask, graph: Shard, state: ShardEnsembles) -> MaskOperator:
-    query, key, f = state.query, state.key, mask.f
+def _bind_grf(mask: GRFMask, graph: Shard, state: Any) -> MaskOperator:
+    f = mask.f
+    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
+    if mask.stitch > 1:
+        queries = [query for query, _ in state]
+        keys = [] if mask.asymmetric is True else [key for _, key in state]
+
+        def all_values() -> list[Tensor]:
+            return [walks.features.values(f) for walks in queries] + [walks.features.values(key_f) for walks in reversed(keys)]
+
+        return MaskOperator(graph.segments, mask.heads, _chain(queries, keys, all_values))
+    query, key = state.query, state.key
     if mask.asymmetric is True:
         operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
-    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
 
     def values() -> tuple[Tensor, Tensor]:
         value = query.features.values(f)
         return value, value if key is query and key_f is f else key.features.values(key_f)
 
     entries = _entries_of_meetings(graph, state, lambda walks: walks.entries(f, key_f))
-    return MaskOperator(graph.segments, mask.heads, _chain(state, values), entries=entries)
+    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
 def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
@@ -302,7 +319,7 @@ def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, di
     if entries is not None and mask.alpha > 0:
         scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
         entries = entries.weighted(LowRank(*scales))
-    return MaskOperator(graph.segments, mask.heads, _chain(state, values), entries=entries)
+    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
 # Masks of an order or a grid.
@@ -355,7 +372,7 @@ _STEPS: dict[type[Mask], _Steps] = {
     HopMask: _Steps(_prepare_hops, _bind_on_halo),
     PowerSeriesMask: _Steps(_prepare_series, _bind_series),
     HeatKernelMask: _Steps(prepare_heat, bind_heat),
-    GRFMask: _Steps(_prepare_walks, _bind_walks),
+    GRFMask: _Steps(_prepare_grf, _bind_grf),
     RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
     CausalMask: _Steps(_prepare_causal, _bind_causal),
     ToeplitzMask: _Steps(_prepare_grid, _bind_grid),

@@ -3,7 +3,7 @@ r"""Masks estimated by graph random features."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -28,45 +28,55 @@ from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs, estimate_pairs
 from pyg_topomask.walks.stored import load_walks
+from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
 
 __all__ = ['GRFMask']
 
 
+# The tensors of one factor: its values and its pattern.
+_TENSORS = 1 + len(fields(SparsePattern))
+
+
 @dataclass(frozen=True)
 class GRFStructure(MaskStructure):
-    r""":math:`\hat{\Phi} \hat{\Psi}^{\top}` of sparse features. Tensors: values and pattern of :math:`\hat{\Phi}`, then of
-    :math:`\hat{\Psi}`."""
+    r""":math:`\hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_t)^{\top}` of sparse features. Tensors:
+    values and pattern of each :math:`\hat{\Phi}`, then of each :math:`\hat{\Psi}`."""
+
+    #: The number of factors :math:`s` of the queries. The others are those of the keys.
+    queries: int = field(default=1, repr=False)
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        (query, query_pattern), (key, key_pattern) = _halves(tensors)
-        collected = spmm(key_pattern, key.to(x.dtype), x, transpose=True)
-        return spmm(query_pattern, query.to(x.dtype), collected)
+        starts = range(0, len(tensors), _TENSORS)
+        factors = [(tensors[start], SparsePattern(*tensors[start + 1 : start + _TENSORS])) for start in starts]
+        for value, pattern in factors[self.queries :]:
+            x = spmm(pattern, value.to(x.dtype), x, transpose=True)
+        for value, pattern in reversed(factors[: self.queries]):
+            x = spmm(pattern, value.to(x.dtype), x)
+        return x
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.apply([tensor.abs() if tensor.is_floating_point() else tensor for tensor in tensors], x)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        half = len(tensors) // 2
-        return self, (*tensors[half:], *tensors[:half])
+        split = self.queries * _TENSORS
+        keys = len(tensors) // _TENSORS - self.queries
+        return GRFStructure(keys), (*tensors[split:], *tensors[:split])
 
     def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
-        if self.root(tensors) is None:
+        root = self.root(tensors)
+        if root is None:
             return None
-        query, pattern = _halves(tensors)[0]
-        diagonal = query.new_zeros(pattern.num_rows, query.size(0))
-        return diagonal.index_add(0, pattern.row, query.square().t())
+        value, pattern = root[1][0], SparsePattern(*root[1][1:])
+        diagonal = value.new_zeros(pattern.num_rows, value.size(0))
+        return diagonal.index_add(0, pattern.row, value.square().t())
 
     def root(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]] | None:
-        half = len(tensors) // 2
-        query, key = tensors[:half], tensors[half:]
+        query, key = tensors[:_TENSORS], tensors[_TENSORS:]
+        if len(key) != _TENSORS:  # stitched walks
+            return None
         same = all(first is second or torch.equal(first, second) for first, second in zip(query, key, strict=True))
         return (SparseStructure(), tuple(query)) if same else None
-
-
-def _halves(tensors: Sequence[Tensor]) -> list[tuple[Tensor, SparsePattern]]:
-    half = len(tensors) // 2
-    return [(value, SparsePattern(*pattern)) for value, *pattern in (tensors[:half], tensors[half:])]
 
 
 @dataclass
@@ -75,13 +85,16 @@ class GRFState:
 
     query: WalkFeatures
     key: WalkFeatures
+    #: The walks stitched to these.
+    stitched: tuple[GRFState, ...] = ()
     #: The mask blocks of the graphs.
     kept: dict[Hashable, Any] = field(default_factory=dict)
     _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_features(self) -> int:
-        return int(self.query.visitors.sum() + self.key.visitors.sum())
+        each = (int(walks.visitors.sum()) for walks in (self.query, self.key))
+        return sum(each) + sum(state.num_features for state in self.stitched)
 
     @cached_property
     def num_pairs(self) -> int:
@@ -133,7 +146,21 @@ class GRFMask(LogarithmicMask):
     two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
     graphs get equal walks.
 
-    A product takes at most :math:`O(N n L)` multiplications, for any number of edges.
+    With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
+    with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):
+
+    .. math::
+        \hat{\mathbf{M}} = \hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_s)^{\top}, \qquad
+        \mathbb{E} \, \hat{\Phi}_r = \sum_{l=0}^{L} f_l \mathbf{W}^l
+
+    All factors have the same modulation and independent walks, so their expectations multiply. With two independent
+    ensembles on an undirected graph, :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With
+    :obj:`asymmetric=True`, :math:`\mathbb{E} \, \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. A node has :math:`n` walks
+    per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, all entries are
+    biased, because the factors in the middle spread the bias of their diagonal. A stitched mask does not list its entries,
+    so softmax attention and entrywise products with sparse masks reject it. It does not use stored walks.
+
+    A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
     Args:
         heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
@@ -143,7 +170,8 @@ class GRFMask(LogarithmicMask):
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
         modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name.
             :obj:`None` is :math:`f_l = 2^{-l}`. With a kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
-            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, the mask initially estimates this kernel. It warns
+            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, the mask initially estimates this kernel, and
+            :math:`f` is the root of its series, see :func:`~pyg_topomask.masks.deconvolve`. It warns
             if :obj:`max_walk_length` omits a power of a polynomial or more than a tenth of a series. With
             :obj:`"hops"`, heads start at different hops: :math:`f_l = 1` for :math:`l = h \bmod (L + 1)` in head :math:`h`,
             and :math:`f_l = 0.02` otherwise. (default: :obj:`None`)
@@ -159,10 +187,12 @@ class GRFMask(LogarithmicMask):
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is more stable, and
             softmax attention requires it. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
+        stitch (int): The number of walks per chain :math:`s`. The queries and the keys have :math:`s` factors each, every one
+            with walks of at most :obj:`max_walk_length` hops. (default: :obj:`1`)
 
     Raises:
         ValueError: If an argument is outside its range, arguments conflict, or the modulation does not have :math:`L + 1`
-            entries per head.
+            entries per head; if the data stores walks for :obj:`stitch` above 1.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -178,7 +208,7 @@ class GRFMask(LogarithmicMask):
         torch.Size([2, 2, 2])
     """
 
-    form = 'sparse'
+    form: str | None = 'sparse'
 
     def __init__(
         self,
@@ -192,11 +222,13 @@ class GRFMask(LogarithmicMask):
         seed: int = 0,
         share_modulation: bool = False,
         positive: bool | None = None,
+        stitch: int = 1,
         **options: Any,
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_seed(seed=seed)
+        check_whole(1, stitch=stitch)
         check_choice(('never', 'forward'), resample=resample)
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
@@ -206,6 +238,9 @@ class GRFMask(LogarithmicMask):
             )
         self.resample = resample
         self.seed = seed
+        self.stitch = int(stitch)
+        if self.stitch > 1:
+            self.form = 'product'
         self.asymmetric = asymmetric
         if isinstance(modulation, str) and modulation == 'hops':
             modulation = one_hop_per_head(heads, max_walk_length + 1)
@@ -213,8 +248,8 @@ class GRFMask(LogarithmicMask):
         if modulation is None:
             modulation = 0.5 ** torch.arange(max_walk_length + 1)
         elif isinstance(modulation, str):
-            squared = asymmetric is not True
-            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', squared)
+            factors = self.stitch * (1 if asymmetric is True else 2)
+            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', factors)
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
@@ -248,13 +283,18 @@ class GRFMask(LogarithmicMask):
         return self.resample == 'forward' and self.training
 
     def settings(self) -> Hashable:
-        return type(self), self.walk_settings, self.seed, self.fresh
+        return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
-        if generator is not None or self.fresh:
-            return GRFState(*sample_ensembles(graph, self.walk_settings, None, generator))
-        stored = load_walks(graph, self.walk_settings)
-        return GRFState(*(stored or sample_ensembles(graph, self.walk_settings, self.seed)))
+        drawn = generator is not None or self.fresh
+        if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
+            if self.stitch > 1:
+                raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
+            return GRFState(*stored)
+        seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
+        first, *stitched = (GRFState(*sample_ensembles(graph, self.walk_settings, seed, generator)) for seed in seeds)
+        first.stitched = tuple(stitched)
+        return first
 
     def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
         f = self.f
@@ -262,21 +302,26 @@ class GRFMask(LogarithmicMask):
         if self.walk_settings.normalization is None and self.walk_settings.importance:
             adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
-        if self.asymmetric is True:
+        if self.asymmetric is True and self.stitch == 1:
             return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
         def tensors() -> tuple[Tensor, ...]:
-            query = state.query.values(f)
-            same = state.key is state.query and key_f is f
-            key = query if same else state.key.values(key_f)
-            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
+            queries: list[Tensor] = []
+            keys: list[Tensor] = []
+            for factor in (state, *state.stitched):
+                query = factor.query.values(f)
+                queries += query, *factor.query.pattern.tensors
+                if self.asymmetric is not True:
+                    same = factor.key is factor.query and key_f is f
+                    keys += query if same else factor.key.values(key_f), *factor.key.pattern.tensors
+            return (*queries, *keys)
 
-        product = Product(GRFStructure(), tensors, cost=state.num_features)
-        entries = SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
+        product = Product(GRFStructure(self.stitch), tensors, cost=state.num_features)
+        entries = None if self.stitch > 1 else SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
         return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
-        changed = {'asymmetric': self.asymmetric, 'resample': self.resample, 'positive': self.positive}
-        usual = {'asymmetric': False, 'resample': 'never', 'positive': True}
+        changed = {name: getattr(self, name) for name in ('asymmetric', 'resample', 'positive', 'stitch')}
+        usual = {'asymmetric': False, 'resample': 'never', 'positive': True, 'stitch': 1}
         texts = [f'{name}={value!r}' for name, value in changed.items() if value != usual[name]]
         return ', '.join([f'heads={self.heads}', self.walk_settings.text, *texts])

@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from functools import reduce
 from itertools import accumulate
 
 import torch
@@ -42,46 +43,59 @@ def convolve(first: Tensor, second: Tensor) -> Tensor:
     return torch.stack(shifted).sum(0)
 
 
-def deconvolve(alpha: Tensor) -> Tensor:
-    r"""Returns the :math:`f` with :math:`\alpha_k = \sum_p f_p f_{k - p}` for every :math:`k` given, by the iterative formula
-    of `"General Graph Random Features" <https://arxiv.org/abs/2310.04859>`_ (Eq. 6):
+def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
+    r"""Returns the :math:`f` with :math:`\alpha_k = \sum_{p_1 + \dots + p_n = k} f_{p_1} \cdots f_{p_n}` for every :math:`k`
+    given, the series of the :math:`n`-th root, by the iterative formula
 
     .. math::
-        f_0 = \sqrt{\alpha_0}, \qquad f_k = \frac{\alpha_k - \sum_{p=1}^{k-1} f_p f_{k-p}}{2 f_0}
+        f_0 = \alpha_0^{1/n}, \qquad
+        f_k = \frac{\alpha_k - \sum_{p_1 + \dots + p_n = k, \; p_i < k} f_{p_1} \cdots f_{p_n}}{n f_0^{n - 1}}
+
+    For :math:`n = 2`, it is that of `"General Graph Random Features" <https://arxiv.org/abs/2310.04859>`_ (Eq. 6).
 
     Args:
         alpha (torch.Tensor): :math:`\alpha`, :obj:`[*, K + 1]`, with :math:`\alpha_0 > 0`.
+        factors (int): The number of equal factors :math:`n`. (default: :obj:`2`)
 
     Returns:
         torch.Tensor: :math:`f`, :obj:`[*, K + 1]`.
 
     Raises:
-        ValueError: If an :math:`\alpha_0` is not positive beyond rounding errors.
+        ValueError: If an :math:`\alpha_0` is not positive beyond rounding errors, or :obj:`factors` is not a positive whole
+            number.
 
     Example:
         >>> deconvolve(torch.tensor([1.0, 2.0, 1.0]))
         tensor([1., 1., 0.])
+        >>> deconvolve(torch.tensor([1.0, 3.0, 3.0, 1.0]), factors=3)
+        tensor([1., 1., 0., 0.])
     """
-    return deconvolved('alpha', alpha)
+    check_whole(1, factors=factors)
+    return deconvolved('alpha', alpha, factors)
 
 
-def deconvolved(argument: str, alpha: Tensor) -> Tensor:
+def deconvolved(argument: str, alpha: Tensor, factors: int = 2) -> Tensor:
     r"""Calls :func:`deconvolve` for an argument of a different name."""
     refusal = ArgumentError(
-        argument, alpha.tolist(), 'series whose first coefficient is above 0, beyond rounding, since f_0 = sqrt(alpha_0)'
+        argument, alpha.tolist(), 'series whose first coefficient is above 0, beyond rounding, since f_0 is a root of alpha_0'
     )
     if alpha.size(-1) == 0 or not bool((alpha[..., 0] > 0).all()):
         raise refusal
-    f = [alpha[..., 0].sqrt()]
+    f = [alpha[..., 0] ** (1 / factors)]
     for k in range(1, alpha.size(-1)):
-        crossed = sum((f[p] * f[k - p] for p in range(1, k)), start=torch.zeros_like(f[0]))
-        f.append((alpha[..., k] - crossed) / (2 * f[0]))
+        crossed = _power(torch.stack([*f, torch.zeros_like(f[0])], dim=-1), factors)[..., k]
+        f.append((alpha[..., k] - crossed) / (factors * f[0] ** (factors - 1)))
     series = torch.stack(f, dim=-1)
     # The first coefficient may be this small if f is not large.
     rounding, largest = torch.finfo(series.dtype).eps, alpha.abs().amax(-1)
-    if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.square().amax(-1) <= largest)).any()):
+    if bool(((alpha[..., 0] <= rounding * largest) & ~(rounding * series.abs().amax(-1) ** factors <= largest)).any()):
         raise refusal
     return series
+
+
+def _power(series: Tensor, exponent: int) -> Tensor:
+    r"""Returns the beginning of the series of a power, as long as the given series."""
+    return reduce(lambda power, _: convolve(power, series)[..., : series.size(-1)], range(exponent - 1), series)
 
 
 def _exponential(order: int, scale: float, first: float = 1.0) -> list[float]:
@@ -202,6 +216,25 @@ def _series(argument: str, name: str, order: int, parameters: Mapping[str, float
     return torch.tensor(series, dtype=torch.float64)
 
 
+#: The parameters of the kernel that is the root of another one, if it is of the same kind.
+_ROOTS: dict[str, Callable[..., dict[str, float]]] = {
+    'heat': lambda factors, scale=1.0: {'scale': scale / factors},
+    'diffusion': lambda factors, scale=1.0: {'scale': scale / math.sqrt(factors)},
+    'regularized_laplacian': lambda factors, scale=1.0, d=1.0: {'scale': scale, 'd': d / factors},
+}
+
+
+def _root(argument: str, name: str, series: Tensor, parameters: Mapping[str, float], factors: int) -> Tensor:
+    r"""Returns the root of the series of a kernel."""
+    kernel, named_parameters = _parse_kernel(argument, name)
+    if factors == 1:
+        return series
+    if kernel not in _ROOTS:
+        return deconvolved(argument, series, factors)
+    # Deconvolution would amplify the rounding errors of long series.
+    return _series(argument, kernel, series.numel() - 1, _ROOTS[kernel](factors, **{**parameters, **named_parameters}))
+
+
 def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
     r"""Parses a name such as :obj:`"random_walk:2:p=3"` into the kernel and its parameters."""
     kernel, *words = name.split(':')
@@ -216,29 +249,28 @@ def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
     return kernel, parameters
 
 
-def named_series(argument: str, name: str, order: int, limit: str, squared: bool = False) -> Tensor:
-    r"""Returns the series of a named kernel, or its modulation :math:`f` if the mask squares the series. Warns if the mask
-    omits a power of a polynomial, or more than a tenth of the sum of the coefficients of an infinite series.
+def named_series(argument: str, name: str, order: int, limit: str, factors: int = 1) -> Tensor:
+    r"""Returns the series of a named kernel, or its root if the mask multiplies equal series. Warns if the mask omits a
+    power of a polynomial, or more than a tenth of the sum of the coefficients of an infinite series.
 
     Args:
         argument (str): The argument of the mask.
         name (str): The kernel.
         order (int): The largest power.
         limit (str): The argument of the mask that sets the largest power.
-        squared (bool): If set to :obj:`True`, the mask squares the returned series.
-            (default: :obj:`False`)
+        factors (int): The number of equal series that the mask multiplies. (default: :obj:`1`)
     """
     series = _series(argument, name, order, {})
-    f = deconvolved(argument, series) if squared else series
-    _warn_of_cut(argument, name, order, limit, convolve(f, f) if squared else series, squared)
+    f = _root(argument, name, series, {}, factors)
+    _warn_of_cut(argument, name, order, limit, reduce(convolve, [f] * factors), factors)
     return f
 
 
-def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor, squared: bool) -> None:
+def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor, factors: int) -> None:
     kernel, parameters = _parse_kernel(argument, name)
     if kernel == 'random_walk':
         degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
-        needed = degree // 2 if squared and degree % 2 == 0 else degree  # an odd power is not a square
+        needed = degree // factors if degree % factors == 0 else degree  # otherwise, the root is no polynomial
         if order < needed:
             warnings.warn(
                 f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}. The highest are left out; '
@@ -247,14 +279,16 @@ def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor,
                 stacklevel=4,
             )
         return
-    whole = _series(argument, name, _TERMS + 2 * order, {})
+    whole = _series(argument, name, _TERMS + max(2, factors) * order, {})
     size = whole.abs()
     share = float((whole - torch.nn.functional.pad(kept, (0, whole.numel() - kept.numel()))).abs().sum() / size.sum())
     if share > _LEFT_OUT:
         needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
+        needed = max(order + 1, math.ceil(needed * min(1.0, 2 / factors)))
+        words = 'more than ' if size[-1] > 1e-3 * size.sum() else 'about ' if factors > 2 else ''
         warnings.warn(
             f'{limit} is {order}, which leaves out {share:.0%} of the kernel {name!r}, by the sum of its coefficients; '
-            f'{"more than " * bool(size[-1] > 1e-3 * size.sum())}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.',
+            f'{words}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.',
             UserWarning,
             stacklevel=4,
         )
@@ -274,7 +308,7 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
         tensor([1., 1., 0.], dtype=torch.float64)
     """
     check_size(0, max_walk_length=max_walk_length)
-    return deconvolve(kernel_series(name, max_walk_length, **parameters))
+    return _root('alpha', name, kernel_series(name, max_walk_length, **parameters), parameters, 2)
 
 
 def series_parameter(

@@ -117,7 +117,7 @@ class PowerSeriesMask(LogarithmicMask):
         dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
         if isinstance(coefficients, str):
             limit = 'order // 2' if squared else 'order'
-            coefficients = named_series('coefficients', coefficients, length - 1, limit, squared)
+            coefficients = named_series('coefficients', coefficients, length - 1, limit, 1 + squared)
         elif coefficients is None:
             coefficients = 0.5 ** torch.arange(length)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)

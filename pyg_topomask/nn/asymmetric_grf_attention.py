@@ -22,7 +22,7 @@ from pyg_topomask.options import options_of
 __all__ = ['AsymmetricGRFAttention']
 
 
-@options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles'])
+@options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles', 'stitch'])
 class AsymmetricGRFAttention(SparseMaskAttention):
     r"""Linear attention of each node to the nodes that its random walks visit, from `"Linear Transformer Topological Masking
     with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. D, Algorithm 2). The mask is that of

@@ -71,7 +71,7 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         return torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
 
 
-@options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive'])
+@options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive', 'stitch'])
 class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its walks. With

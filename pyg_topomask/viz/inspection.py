@@ -112,7 +112,7 @@ def _draw_errors(
     num_rows: int,
     head: int,
 ) -> None:
-    numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].antithetic]
+    numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].paired]
     relative, largest = [], []
     for number in numbers:
         measured = []
@@ -149,7 +149,7 @@ def _draw_entries(axis: Any, mask: GRFMask, graph: Graph) -> None:
     for count, name in zip(entries, ('features', 'mask'), strict=True):
         label = f'{name}: {count.double().mean():.1f} on average'
         axis.hist(count.cpu(), bins=min(50, int(count.max())), alpha=0.6, label=label)
-    if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
+    if settings.walk_length is None and not SAMPLERS[settings.sampler].paired:
         bound = sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
         axis.axvline(bound, color='k', linestyle='--', label='Lemma 3.3, features (95 %)')
     axis.set(title='entries per row', xlabel='entries of a row', ylabel='number of nodes')

@@ -55,7 +55,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
         num_walks (sequence of int): The numbers of walks, beside that of the mask itself. Antithetic walkers take even ones.
         most (int): The largest number of walks, unless the mask itself has more.
     """
-    if type(mask) is GRFMask and mask.walk_settings.importance:
+    if type(mask) is GRFMask and mask.walk_settings.importance and mask.stitch == 1:
         return _of_walks(mask, kernels, num_walks, most)
     if type(mask) is PowerSeriesMask:
         normalization, flow = mask._adjacency.normalization, mask.flow
@@ -63,7 +63,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
         def power_series(alpha: Tensor) -> Mask:
             return PowerSeriesMask(len(alpha), alpha.size(1) - 1, alpha, 'alpha', normalization, False, False, flow)
 
-        named = _named(kernels, mask.order, False) if normalization == 'sym' else {}
+        named = _named(kernels, mask.order, 1) if normalization == 'sym' else {}
         return _of_series(mask.alpha, named, [], lambda series, _: power_series(series))
     if type(mask) is HopMask:
         flow = mask.flow
@@ -75,9 +75,9 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
 
 def _of_walks(mask: GRFMask, kernels: Sequence[str], num_walks: Sequence[int], most: int) -> Variants:
     settings = mask.walk_settings
-    even = SAMPLERS[settings.sampler].antithetic
+    even = SAMPLERS[settings.sampler].paired
     walks = {int(number) for number in num_walks if number <= most and not (even and number % 2)} | {settings.num_walks}
-    named = _named(kernels, settings.max_walk_length, mask.asymmetric is not True) if settings.normalization == 'sym' else {}
+    named = _named(kernels, settings.max_walk_length, 2 - (mask.asymmetric is True)) if settings.normalization == 'sym' else {}
     paired = mask.asymmetric == 'pairs'
     # With two modulations they stand one after the other.
     given = torch.cat([mask.f, mask.key_f], dim=1) if paired else mask.f
@@ -96,14 +96,14 @@ def _of_walks(mask: GRFMask, kernels: Sequence[str], num_walks: Sequence[int], m
     return _of_series(given, named, sorted(walks), make, 2 if paired else 1)
 
 
-def _named(kernels: Sequence[str], order: int, squared: bool) -> dict[str, Tensor]:
+def _named(kernels: Sequence[str], order: int, factors: int) -> dict[str, Tensor]:
     r"""Returns the series of the kernels that so many hops hold."""
     named = {}
     for name in kernels:
         with warnings.catch_warnings():
             warnings.simplefilter('error')
             try:
-                named[name] = named_series('kernels', name, order, 'max_walk_length', squared)
+                named[name] = named_series('kernels', name, order, 'max_walk_length', factors)
             except UserWarning:  # what is left out would be seen as the kernel
                 continue
     return named

@@ -64,11 +64,13 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _hops(key, survival):  # type: ignore[no-untyped-def]
+def _hops(key, survival, second):  # type: ignore[no-untyped-def]
     longest, made = np.uint64(len(survival) - 1), _ZERO
     if survival[longest] == 1.0:
         return np.int64(longest)
     u = _number(key, 0)
+    if second:
+        u = 1.0 - 2.0**-53 - u
     while made < longest and survival[made + _ONE] > u:
         made += _ONE
     return np.int64(made)
@@ -86,13 +88,14 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 
 
 @_compile
-def _count(begin, end, num_walks, local_id, survival, halting, offset):  # type: ignore[no-untyped-def]
+def _count(begin, end, num_walks, local_id, survival, halting, coupled, offset):  # type: ignore[no-untyped-def]
     total = end - begin
     for node in range(begin, end):
         for walk in range(num_walks):
             counter = local_id[node] * num_walks + walk
             if halting is None:
-                total += _hops(_splitmix(np.uint64(counter) + offset), survival)
+                second = counter & coupled
+                total += _hops(_splitmix(np.uint64(counter - second) + offset), survival, second)
             else:
                 total += _antithetic_hops(counter, offset, halting)
     return total
@@ -186,8 +189,8 @@ def _fetch(edges):  # type: ignore[no-untyped-def]
 
 @_compile
 def _walk(  # type: ignore[no-untyped-def]
-    begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, ratio, cumulative, going, ranked,
-    offset, bits, places, opening, room, starts, visited, lengths, loads,
+    begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
+    ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
     # If halting, ratio, cumulative, going or ranked is None, Numba compiles a version without the feature: antithetic lengths,
     # importance weights, weighted transitions, repelling walkers or merging.
@@ -218,7 +221,8 @@ def _walk(  # type: ignore[no-untyped-def]
             counter = local_id[place_of_start] * num_walks + walker
             key[walker] = _splitmix(np.uint64(counter) + offset)
             if halting is None:
-                hops[walker] = _hops(key[walker], survival)
+                second = counter & coupled
+                hops[walker] = _hops(_splitmix(np.uint64(counter - second) + offset), survival, second)
             else:
                 hops[walker] = _antithetic_hops(counter, offset, halting)
             most = max(most, hops[walker])
@@ -310,6 +314,7 @@ def walk(
     probability = settings.survival
     survival, tiny = probability.numpy(), torch.finfo(probability.dtype).tiny
     halting = (1.0 - probability[1:] / probability[:-1].clamp(min=tiny)).numpy() if sampler.antithetic else None
+    coupled = int(sampler.coupled)
     ratio = (probability[:-1] / probability[1:]).to(factor.dtype).numpy() if settings.importance else None
     cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
     offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
@@ -318,7 +323,7 @@ def walk(
     shares = list(pairwise(len(nodes) * share // num_shares for share in range(num_shares + 1)))
 
     def count(share: tuple[int, int]) -> int:
-        return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, offset))
+        return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, coupled, offset))
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, space: int) -> int:
@@ -326,7 +331,7 @@ def walk(
                 _fetch(tables[1])  # in order, which is faster than random access
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
-            ways = survival, halting, ratio, cumulative, going, ranked
+            ways = survival, halting, coupled, ratio, cumulative, going, ranked
             return int(
                 _walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns)
             )

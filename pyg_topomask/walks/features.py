@@ -371,6 +371,7 @@ def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
+@outside_transforms
 def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. On a GPU, returns :func:`count_pairs`."""
     size = query.num_nodes

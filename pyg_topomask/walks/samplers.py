@@ -14,7 +14,10 @@ APART = 1 << 32
 class IIDSampler:
     r"""Independent walkers: the lengths and hops of all walks are independent."""
 
+    #: Whether the walkers come in pairs, so that their number must be even.
+    paired = False
     antithetic = False
+    coupled = False
     repelling = False
 
     def lengths(self, uniform: Uniform, walkers: Tensor, survival: Tensor) -> Tensor:
@@ -48,7 +51,7 @@ class AntitheticSampler(IIDSampler):
     respectively, and so never together for :math:`p_t \le 1 / 2`. The number of walks must be even.
     """
 
-    antithetic = True
+    paired = antithetic = True
 
     def lengths(self, uniform: Uniform, walkers: Tensor, survival: Tensor) -> Tensor:
         second = walkers & 1
@@ -59,6 +62,26 @@ class AntitheticSampler(IIDSampler):
             going = going & (numbers >= p_halt)
             length += going
         return length
+
+
+class CoupledSampler(IIDSampler):
+    r"""Coupled lengths: the random numbers of the lengths of a pair of walkers add up to 1, so that one walk is long if the
+    other is short. Coupling is an idea of `"Variance-Reducing Couplings for Random Features"
+    <https://arxiv.org/abs/2405.16541>`_ (abstract); this coupling is our derivation. Among all permutations that match the
+    quantiles of both lengths, it has the least variance on all graphs and kernels of the benchmark :obj:`stitching`. The number
+    of walks must be even.
+    """
+
+    paired = coupled = True
+
+    def lengths(self, uniform: Uniform, walkers: Tensor, survival: Tensor) -> Tensor:
+        second = walkers & 1
+
+        def reversed_for_second(stream: int | Tensor, walkers: Tensor) -> Tensor:
+            numbers = uniform(stream, walkers - second)
+            return torch.where(second == 1, 1.0 - 2.0**-53 - numbers, numbers)  # of the same values, below 1
+
+        return super().lengths(reversed_for_second, walkers, survival)
 
 
 class RepellingSampler(IIDSampler):
@@ -97,6 +120,10 @@ class RepellingSampler(IIDSampler):
 
 class RepellingAntitheticSampler(RepellingSampler, AntitheticSampler):
     r"""Repelling walks with antithetic termination."""
+
+
+class RepellingCoupledSampler(RepellingSampler, CoupledSampler):
+    r"""Repelling walks with coupled lengths."""
 
 
 def _choose(numbers: Tensor, degree: Tensor) -> Tensor:
@@ -154,8 +181,10 @@ def _met(walkers: Tensor, block: Tensor, hop: Tensor, order: Tensor, bound: Tens
 SAMPLERS: dict[str, type[IIDSampler]] = {
     'iid': IIDSampler,
     'antithetic': AntitheticSampler,
+    'coupled': CoupledSampler,
     'repelling': RepellingSampler,
     'repelling_antithetic': RepellingAntitheticSampler,
+    'repelling_coupled': RepellingCoupledSampler,
 }
 
 #: The samplers that compiled walks support. Others use torch.

@@ -30,8 +30,8 @@ class WalkSettings:
             :obj:`max_walk_length` hops.
         max_walk_length (int): The largest number of hops.
         independent_ensembles (bool): Use separate walks for the queries and the keys. (default: :obj:`False`)
-        sampler (str): The dependence between walkers: :obj:`"iid"`, :obj:`"antithetic"`, :obj:`"repelling"` or
-            :obj:`"repelling_antithetic"`. (default: :obj:`"iid"`)
+        sampler (str): The dependence between walkers: :obj:`"iid"`, :obj:`"antithetic"`, :obj:`"coupled"`,
+            :obj:`"repelling"`, :obj:`"repelling_antithetic"` or :obj:`"repelling_coupled"`. (default: :obj:`"iid"`)
         transition (str): The transition probabilities: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
             :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
@@ -67,7 +67,7 @@ class WalkSettings:
         check_choice(SAMPLERS, sampler=self.sampler)
         check_choice(TRANSITIONS, transition=self.transition)
         sampler = SAMPLERS[self.sampler]
-        if sampler.antithetic and self.num_walks % 2 == 1:
+        if sampler.paired and self.num_walks % 2 == 1:
             raise ArgumentError(
                 'num_walks', f'{self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs', 'even numbers'
             )

@@ -44,6 +44,13 @@ def seed_offset(seed: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+def seed_of_factor(seed: int, factor: int) -> int:
+    r"""Returns the seed of a factor of stitched walks: that of the first factor plus a multiple of a number that is larger than
+    usual seeds.
+    """
+    return seed + factor * 2**32
+
+
 def draw_seed(generator: torch.Generator | None) -> int:
     r"""Draws a seed from a generator, or from torch's global generator for :obj:`None`."""
     device = None if generator is None else generator.device

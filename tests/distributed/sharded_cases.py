@@ -138,6 +138,8 @@ CASES = {
     'grf_partition': Case(grf(independent_ensembles=True, transition='weight'), partition='random'),
     'grf_antithetic': Case(grf(sampler='repelling_antithetic', asymmetric='pairs'), partition='random'),
     'grf_against': Case(grf(flow='target_to_source'), partition='random'),
+    'grf_stitched': Case(grf(stitch=2, independent_ensembles=True), partition='random'),
+    'grf_stitched_one_hot_keys': Case(grf(stitch=3, asymmetric=True, resample='forward')),
     'grf_asymmetric': Case(lambda: AsymmetricGRFAttention(CHANNELS, 2, feature_map='elu', num_walks=4), partition='random'),
     'rwgnk': Case(linear(lambda: RWGNKMask(2, 4, p_halt=0.3)), partition='random'),
     'grf_features': Case(linear(lambda: walk_mask(asymmetric='pairs'), route='features')),

@@ -21,7 +21,7 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 KINDS = ('none', 'loops', 'one edge', 'ring', 'star', 'tree', 'random', 'parallel')
 SYMMETRIC = ('none', 'loops', 'ring', 'star')
 NORMALIZATIONS = st.sampled_from(['sym', 'rw', None])
-SAMPLERS = st.sampled_from(['iid', 'antithetic', 'repelling', 'repelling_antithetic'])
+SAMPLERS = st.sampled_from(['iid', 'antithetic', 'coupled', 'repelling', 'repelling_antithetic', 'repelling_coupled'])
 
 
 def fuzz(examples: int) -> settings:

@@ -49,6 +49,7 @@ GRFS = st.builds(
     importance=st.booleans(),
     share_modulation=st.booleans(),
     positive=st.booleans(),
+    stitch=st.integers(1, 3),
 )
 LOW_RANK = st.builds(masks.LowRankMask, heads=HEADS)
 ANY = st.one_of(GRFS, LOW_RANK, st.builds(masks.AdjacencyMask), st.builds(masks.CausalMask))

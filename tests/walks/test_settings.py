@@ -16,6 +16,7 @@ from pyg_topomask.walks.walk import sample_ensembles
         ('num_walks', {'num_walks': 0}),
         ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
         ('num_walks', {'num_walks': 5, 'sampler': 'repelling_antithetic'}),
+        ('num_walks', {'num_walks': 5, 'sampler': 'coupled'}),
         ('p_halt', {'p_halt': 1.0}),
         ('p_halt', {'p_halt': float('nan')}),
         ('max_walk_length', {'max_walk_length': -1}),

@@ -82,6 +82,7 @@ def test_loads_of_random_graphs(num_nodes: int, num_edges: int, num_walks: int, 
     [
         {},
         {'sampler': 'antithetic'},
+        {'sampler': 'coupled'},
         {'sampler': 'repelling'},
         {'sampler': 'repelling_antithetic'},
         {'transition': 'weight'},
@@ -211,6 +212,8 @@ NUMBA_SETTINGS = [
     {'sampler': 'antithetic'},
     {'sampler': 'repelling'},
     {'sampler': 'repelling_antithetic'},
+    {'sampler': 'repelling_coupled'},
+    {'sampler': 'coupled', 'walk_length': 'survival:1,1,0.5,0.1', 'importance': False},
     {'transition': 'weight'},
     {'walk_length': 'poisson:2.0'},
     {'importance': False},
@@ -324,14 +327,29 @@ def test_antithetic_walkers_halt_at_different_times_and_each_as_often(p_halt: fl
             assert abs(share - expected) < confidence(24) * np.sqrt(expected * (1 - expected) / nodes)
 
 
+@pytest.mark.parametrize('length', [None, 'survival:1,1,0.7,0.7,0.2'])
+def test_coupled_walkers_have_opposite_quantiles_and_each_the_same_distribution(length: str | None) -> None:
+    nodes, hops = 4000, 4
+    settings = WalkSettings(2, 0.4, hops, sampler='coupled', walk_length=length)
+    uniform, survival = counter_uniform(0, torch.arange(nodes), 2), settings.survival.numpy()
+    lengths = SAMPLERS['coupled']().lengths(uniform, torch.arange(2 * nodes), settings.survival).view(nodes, 2).numpy()
+    numbers = uniform(0, torch.arange(0, 2 * nodes, 2)).numpy()
+    for walker, quantiles in enumerate((numbers, 1 - numbers)):
+        assert np.array_equal(lengths[:, walker], (quantiles[:, None] < survival[1:]).sum(1))
+        for hop in range(1, hops + 1):
+            share, expected = (lengths[:, walker] >= hop).mean(), survival[hop]
+            assert abs(share - expected) <= confidence(16) * np.sqrt(expected * (1 - expected) / nodes)
+
+
 def test_antithetic_walks_vary_less_than_independent_ones() -> None:
     data = GRAPHS['undirected']()
     variance = {}
-    for sampler in ('iid', 'antithetic', 'repelling', 'repelling_antithetic'):
+    for sampler in ('iid', 'antithetic', 'coupled', 'repelling', 'repelling_antithetic'):
         settings = WalkSettings(6, 0.5, 4, sampler=sampler)
         loads = np.stack([dense(sample_walks(Graph.from_data(data), settings, seed)) for seed in range(600)])
         variance[sampler] = loads.var(0).sum()
     assert variance['antithetic'] < variance['iid']
+    assert variance['coupled'] < variance['iid']
     assert variance['repelling'] < variance['iid']
     assert variance['repelling_antithetic'] < variance['antithetic']
 

@@ -242,7 +242,7 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ta
     guaranteed = settings.sampler == 'iid' and bool(tight.isfinite().all())
     target = TARGET * float(error.largest)
     at_most = 1 + settings.num_walks * settings.max_walk_length
-    if settings.walk_length is None and not SAMPLERS[settings.sampler].antithetic:
+    if settings.walk_length is None and not SAMPLERS[settings.sampler].paired:
         at_most = sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
     return {
         'graph': index,
