@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
+from pyg_topomask.ops.scaling import at_most, in_range, power_of_two, row_size
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 
-# Bounds of squared lengths, whose differences to projections are finite, and of exponents that are not shifted.
-_SQUARE, _LARGEST = 1e37, 80.0
+# Bounds of scaled vectors, beyond which exponents would be rounded by more than 1, and of exponents that are not shifted.
+_LONGEST, _LARGEST = 1e3, 80.0
 
 
 class FeatureMap(torch.nn.Module, ABC):
@@ -182,7 +182,6 @@ class _RandomFeatures(FeatureMap):
     r"""Base class of random features of the softmax kernel: projections, scale and stable exponents."""
 
     projection: Tensor
-    _sign = -1.0
 
     def __init__(self, channels: int, num_features: int | None = None, orthogonal: bool = True, stabilize: bool = True) -> None:
         super().__init__(channels)
@@ -216,32 +215,36 @@ class _RandomFeatures(FeatureMap):
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
-            (exponent_q, size_q, factor_q), (exponent_k, size_k, factor_k) = map(self._features, (q, k))
-            exponent_k = exponent_k + size_k
+            (exponent_q, offset_q, factor_q), (exponent_k, offset_k, factor_k) = map(self._features, (q, k))
+            if self.stabilize:
+                largest_q, largest_k = (x.detach().amax(-1, keepdim=True) for x in (exponent_q, exponent_k))
+                largest_k = largest_k + offset_k.detach()
+                offset_q = offset_q - offset_q.detach() - largest_q
+                offset_k = offset_k - _graph_max(largest_k.squeeze(-1), segments).unsqueeze(-1)
             # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
             shift = 0.5 * math.log(self.num_features)
-            if self.stabilize:  # what all features of a query share cancels
-                exponent_q = exponent_q - (exponent_q.detach().amax(-1, keepdim=True) + shift)
-                exponent_k = exponent_k - (_graph_max(exponent_k.detach().amax(-1), segments).unsqueeze(-1) + shift)
-            else:
-                exponent_q, exponent_k = ((each - shift).clamp(max=_LARGEST) for each in (exponent_q + size_q, exponent_k))
-            features_q, features_k = exponent_q.exp(), exponent_k.exp()
-            return (
-                features_q if factor_q is None else features_q * factor_q,
-                features_k if factor_k is None else features_k * factor_k,
-            )
+            exponent_q, exponent_k = exponent_q + (offset_q - shift), exponent_k + (offset_k - shift)
+            if not self.stabilize:
+                exponent_q, exponent_k = exponent_q.clamp(max=_LARGEST), exponent_k.clamp(max=_LARGEST)
+            own_q, own_k = exponent_q.exp(), exponent_k.exp()
+            return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _projected(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Returns :math:`\mathbf{\Omega} \mathbf{x}`, :obj:`[N, H, m]`, and :math:`|\mathbf{x}|^2 / 2`, :obj:`[N, H, 1]`."""
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
-        x = _single(x) * self.channels**-0.25
-        exponent, factor = self._project(x @ self.projection.to(x.dtype).t())
-        # Keys whose squares overflow are all of this size.
-        return exponent, self._sign * 0.5 * x.square().sum(-1, keepdim=True).clamp(max=_SQUARE), factor
+        x, scale = _single(x), self.channels**-0.25
+        half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
+        if not at_most(half, 0.5 * _LONGEST**2):
+            power = power_of_two(row_size(x)).unsqueeze(-1)
+            length = (x / power).detach().norm(dim=-1, keepdim=True) * power * scale
+            x = x * (_LONGEST / length.clamp(min=_LONGEST))
+            half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
+        return x @ (self.projection.to(x.dtype) * scale).t(), half
 
     @abstractmethod
-    def _project(self, projected: Tensor) -> tuple[Tensor, Tensor | None]:
-        r"""Returns exponents and optional factors, :obj:`[N, H, m]`. The features are :math:`factor \cdot \exp(exponent \pm
-        |\mathbf{x}|^2 / 2)`, up to the scale.
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        r"""Returns exponents, :obj:`[N, H, m]`, an offset of all exponents of a row, and optional factors. The features are
+        :math:`factor \cdot \exp(exponent + offset)`, up to the scale.
         """
 
     def extra_repr(self) -> str:
@@ -260,7 +263,8 @@ class FavorFeatures(_RandomFeatures):
     Exponents are shifted by their maximum, which cancels in normalized attention: per row for queries, and per graph and head
     for keys. :obj:`stabilize=False` does not shift them, and limits them to 80. Under a local mask, the output of a row is 0 if
     the exponents of all its keys are more than 80 below the largest one of the graph. The error of the exponents of keys is
-    :math:`10^{-7} |\mathbf{x}|^2` in float32. For entries far above 100, only the shortest keys of a graph have a weight.
+    :math:`10^{-7} |\mathbf{x}|^2` in float32. Scaled vectors longer than 1000 are shortened to this length. Far above a length
+    of 10, only the shortest keys of a graph have a weight.
 
     Args:
         channels (int): The channels :math:`d` of a head.
@@ -276,8 +280,9 @@ class FavorFeatures(_RandomFeatures):
         tensor(1.0000)
     """
 
-    def _project(self, projected: Tensor) -> tuple[Tensor, None]:
-        return projected, None
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, None]:
+        projected, half = self._projected(x)
+        return projected, -half, None
 
 
 class PositiveFeatures(FavorFeatures):
@@ -354,10 +359,9 @@ class FourierFeatures(_RandomFeatures):
         (torch.Size([1, 1, 16]), tensor(1.0000))
     """
 
-    _sign = 1.0
-
-    def _project(self, projected: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.zeros_like(projected[..., :1]), torch.cat([projected.cos(), projected.sin()], dim=-1)
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        angle, half = self._projected(x)
+        return half, half.new_zeros(()), torch.cat([angle.cos(), angle.sin()], dim=-1)
 
 
 def _simplex(size: int) -> Tensor:
