@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import with_mask
@@ -24,10 +23,10 @@ class HopAttention(MaskedLinearAttention):
 
     Time and memory are :math:`O(\text{pairs})` for the pairs of nodes within :math:`K` edges.
 
+    The feature map :obj:`"square"` is worth a try: on two of five tasks it was better than ReLU, on one it was worse
+    (:obj:`benchmarks/results/accuracy_variants.md`, :obj:`accuracy_chicago.md`).
+
     Args:
-        feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. The square is the default because
-            it is better than ReLU on two of five tasks, among them roads by a tenth of all nodes, and worse on none
-            (:obj:`benchmarks/results/accuracy_variants.md`). (default: :obj:`"square"`)
 
     Raises:
         ValueError: If an argument is outside its range, or more than :math:`2^{26}` pairs of nodes are within :math:`K` edges.
@@ -46,5 +45,5 @@ class HopAttention(MaskedLinearAttention):
 
     mask: HopMask
 
-    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'square', **options: Any) -> None:
-        super().__init__(channels, heads, feature_map=feature_map, **with_mask(HopMask, heads, options))
+    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(HopMask, heads, options))
