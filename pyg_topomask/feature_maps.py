@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
+from pyg_topomask.ops.scaling import at_most, in_range, power_of_two, row_size
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks.uniform import generator_on
 
@@ -28,8 +28,8 @@ __all__ = [
 ]
 
 
-# Bounds of squared lengths, whose differences to projections are finite, and of exponents that are not shifted.
-_SQUARE, _LARGEST = 1e37, 80.0
+# Bounds of scaled vectors, beyond which exponents would be rounded by more than 1, and of exponents that are not shifted.
+_LONGEST, _LARGEST = 1e3, 80.0
 
 
 class FeatureMap(torch.nn.Module, ABC):
@@ -217,8 +217,6 @@ class _RandomFeatures(FeatureMap):
         with torch.autocast(device_type=q.device.type, enabled=False):
             (exponent_q, offset_q, factor_q), (exponent_k, offset_k, factor_k) = map(self._features, (q, k))
             if self.stabilize:
-                if not in_range(offset_k):  # huge offsets round to other numbers after a subtraction
-                    exponent_k, offset_k = exponent_k + offset_k, offset_k.new_zeros(())
                 largest_q, largest_k = (x.detach().amax(-1, keepdim=True) for x in (exponent_q, exponent_k))
                 largest_k = largest_k + offset_k.detach()
                 offset_q = offset_q - offset_q.detach() - largest_q
@@ -239,8 +237,12 @@ class _RandomFeatures(FeatureMap):
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
         x, scale = _single(x), self.channels**-0.25
         half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
-        # Keys whose squares overflow are all of this size.
-        return x @ (self.projection.to(x.dtype) * scale).t(), half.clamp(max=_SQUARE)
+        if not at_most(half, 0.5 * _LONGEST**2):
+            power = power_of_two(row_size(x)).unsqueeze(-1)
+            length = (x / power).detach().norm(dim=-1, keepdim=True) * power * scale
+            x = x * (_LONGEST / length.clamp(min=_LONGEST))
+            half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
+        return x @ (self.projection.to(x.dtype) * scale).t(), half
 
     @abstractmethod
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -264,7 +266,8 @@ class FavorFeatures(_RandomFeatures):
     Exponents are shifted by their maximum, which cancels in normalized attention: per row for queries, and per graph and head
     for keys. :obj:`stabilize=False` does not shift them, and limits them to 80. Under a local mask, the output of a row is 0 if
     the exponents of all its keys are more than 80 below the largest one of the graph. The error of the exponents of keys is
-    :math:`10^{-7} |\mathbf{x}|^2` in float32. For entries far above 100, only the shortest keys of a graph have a weight.
+    :math:`10^{-7} |\mathbf{x}|^2` in float32. Scaled vectors longer than 1000 are shortened to this length. Far above a length
+    of 10, only the shortest keys of a graph have a weight.
 
     Args:
         channels (int): The channels :math:`d` of a head.

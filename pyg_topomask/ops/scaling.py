@@ -19,6 +19,15 @@ def row_size(x: Tensor) -> Tensor:
     return x.detach().abs().sum(-1)  # the norm of order 1 takes ten times as long
 
 
+def _readable(x: Tensor) -> bool:
+    return x.device.type == 'cpu' and not (torch.compiler.is_compiling() or is_transforming())
+
+
+def at_most(x: Tensor, limit: float) -> bool:
+    r"""Returns whether all numbers are at most :obj:`limit`, as far as a look at the numbers is cheap."""
+    return _readable(x) and (x.numel() == 0 or float(x.detach().amax()) <= limit)
+
+
 def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
     r"""Returns whether no row needs scaling, as far as a look at the numbers is cheap: a GPU would have to be waited for, and
     tracing breaks.
@@ -27,11 +36,9 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
         *tensors (torch.Tensor): Queries, keys or values.
         zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
     """
-    if torch.compiler.is_compiling() or is_transforming():
+    if not all(map(_readable, tensors)):
         return False
     for x in tensors:
-        if x.device.type != 'cpu':
-            return False
         size = row_size(x)
         if size.numel() > 0:
             least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)

@@ -404,3 +404,20 @@ def test_state_dictionaries_of_another_kind_are_refused() -> None:
         HeatKernelMask().load_state_dict(state)
     with pytest.raises(RuntimeError, match='size mismatch for raw_lam'):
         HeatKernelMask(2, kind='adjacency').load_state_dict(state)
+
+
+@pytest.mark.parametrize('lam', [0.5, 4.0, 20.0])
+def test_rows_of_small_weight_have_the_error_of_the_docstring(lam: float) -> None:
+    size, tolerance = 60, 1e-8
+    nodes = torch.arange(size - 1)
+    path = Data(edge_index=torch.cat([torch.stack([nodes, nodes + 1]), torch.stack([nodes + 1, nodes])], 1), num_nodes=size)
+    laplacian = 2 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
+    laplacian[0, 0] = laplacian[-1, -1] = 1
+    expected = expm(-lam * laplacian)[:, 0]
+    one = torch.eye(size)[:, :1].unsqueeze(1)
+    actual = HeatKernelMask(lam=lam, tolerance=tolerance)(path).matmul(one).detach().double().flatten().numpy()
+    counts = expected > 2e-6
+    assert counts.sum() >= 5
+    assert (abs(actual - expected) / expected)[counts].max() < (tolerance + torch.finfo(torch.float32).eps) / expected[
+        counts
+    ].min()

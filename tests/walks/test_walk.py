@@ -259,8 +259,10 @@ def test_compiled_walks_of_many_threads(
 
 def test_walks_beyond_what_numbers_hold_are_refused() -> None:
     pytest.importorskip('numba', reason='Numba is not installed')
+    settings = WalkSettings(1, 0.5, 2**20)
+    object.__setattr__(settings, 'num_walks', 2**40)  # like a graph of 2**20 times the nodes
     with pytest.raises(ValueError, match=f'num_walks: got {2**40} of up to {2**20} hops from 6 nodes'):
-        sample_walks(Graph.from_data(small_graph()), WalkSettings(2**40, 0.5, 2**20), 0, 'numba')
+        sample_walks(Graph.from_data(small_graph()), settings, 0, 'numba')
 
 
 def test_chunks_of_start_nodes_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,5 +284,5 @@ def test_input_channels_are_inferred() -> None:
         known = GKAT(data.x.size(1), 4, 3, lin_channels=lin_channels)
         known.load_state_dict(lazy.state_dict())
         torch.testing.assert_close(known(data.x, data.edge_index), out)
-    with pytest.raises(ValueError, match=r'^norm is True for in_channels=-1; accepted'):
+    with pytest.raises(ValueError, match=r'^norm: got True for in_channels=-1; accepted'):
         GKAT(-1, 4, 3, norm=True)

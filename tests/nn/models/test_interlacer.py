@@ -276,12 +276,12 @@ def test_input_of_another_data_type_is_named(name: str) -> None:
 @pytest.mark.parametrize('first', ['forward', 'rollout'])
 def test_input_channels_are_inferred(first: str) -> None:
     x, pos, batch = particles([4, 3], in_channels=6)
-    lazy = Interlacer(-1, 8).eval()
+    lazy = Interlacer(-1, 8).double().eval()
     if first == 'rollout':
-        lazy.rollout(pos, torch.zeros(7, 2, 3), steps=2, batch=batch)
+        lazy.rollout(pos, torch.zeros(7, 2, 3, dtype=pos.dtype), steps=2, batch=batch)
     lazy(x, pos, batch)
-    known = Interlacer(6, 8).eval()
+    known = Interlacer(6, 8).double().eval()
     known.load_state_dict(lazy.state_dict())
     torch.testing.assert_close(known(x, pos, batch), lazy(x, pos, batch))
-    with pytest.raises(ValueError, match=r'^x is shape \(7, 5\)'):
+    with pytest.raises(ValueError, match=r'^x: got shape \(7, 5\)'):
         lazy(x[:, :5], pos, batch)
