@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import math
 import multiprocessing
-import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import peak_memory, status, write_table
+from benchmarks.harness import Unavailable, peak_memory, status, write_table
 from pyg_topomask.distributed import ShardedGraph, mean_over_nodes, sum_gradients
 from pyg_topomask.distributed.communication import processes as connected_processes
 from pyg_topomask.graph import Graph
@@ -34,7 +35,7 @@ CHANNELS, HEADS, ORDER, WALKS = 32, 4, 4, 4
 # Steps that are timed, after a first one.
 STEPS = 2
 # The nodes of the graph with many edges, its training steps, and the parts of the bytes of its edges that a process may add.
-NODES, FEW_STEPS, PARTS = 10_000, 3, (1 / 2, 1 / 3)
+NODES, FEW_STEPS, PARTS = 10_000, 3, (1 / 2, 1 / 3, 1 / 4)
 _M_MMAP_THRESHOLD = -3  # of malloc.h
 # Bytes per second that a process sends in the computed table.
 BANDWIDTH = 25e9
@@ -52,6 +53,8 @@ LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
 
 def run(quick: bool, folder: Path) -> None:
     write_computed(folder)
+    if sys.platform != 'linux':
+        raise Unavailable('memory is read from /proc and limited by RLIMIT_DATA, which only Linux has')
     write_limited(1_000_000 if quick else 12_000_000, folder)
     write_measured(2_000 if quick else 60_000, folder)
 
@@ -127,8 +130,9 @@ def write_limited(edges: int, folder: Path) -> None:
         size = 2 * 8 * edges
         for where, processes, given in (
             ('the memory of one process', 1, None),
-            ('the memory of the processes', 2, None),
-            ('files that the processes map', 2, files),
+            ('files that one process maps', 1, files),
+            ('the memory of two processes', 2, None),
+            ('files that two processes map', 2, files),
         ):
             for limit in (None, *(int(part * size) for part in PARTS)):
                 results = together(train_limited, processes, path, small, given, limit)
@@ -147,8 +151,8 @@ def write_limited(edges: int, folder: Path) -> None:
         f'{FEW_STEPS} training steps of GRF attention with {CHANNELS} channels and {HEADS} heads on a random graph of {NODES} '
         f'nodes, whose edges are int64 in a file. Before the limit is set, each process trains on a small graph, so that '
         f'libraries are loaded. The limit is RLIMIT_DATA: it counts memory of the process, in use and reserved, but no pages '
-        f'of mapped files, which the system drops where memory is short. One process loads the file as a Graph; the others use '
-        f'ShardedGraph.from_file, with folder=... for files.'
+        f'of mapped files, which the system drops where memory is short. The first rows load the file as a Graph. The others '
+        f'use ShardedGraph.from_file, with folder=... for files.'
     )
     write_table('sharding_limited', 'A graph whose edges exceed the memory of a process', note, rows, folder)
 
@@ -157,6 +161,8 @@ def train_limited(path: str, small: str, folder: str | None, limit: int | None) 
     r"""Trains on the edges of a file with so many bytes beyond what a process holds at first. Returns the error, or an empty
     text, the last loss, and the seconds.
     """
+    import resource  # Windows has no such module
+
     _train_file(small, folder)
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
@@ -174,7 +180,7 @@ def train_limited(path: str, small: str, folder: str | None, limit: int | None) 
 
 
 def _train_file(path: str, folder: str | None) -> float:
-    alone = dist.get_world_size() == 1
+    alone = dist.get_world_size() == 1 and folder is None
     graph = Graph(torch.from_numpy(np.load(path)), NODES) if alone else ShardedGraph.from_file(path, NODES, folder=folder)
     x = features_of(graph.nodes if isinstance(graph, ShardedGraph) else torch.arange(NODES))
     torch.manual_seed(0)
@@ -263,10 +269,14 @@ def _sent(graph: Graph) -> int:
 #: processes P, the nodes of the process n, those it sends S and receives R, heads H, features m and channels d, terms K.
 FORMULAS: dict[str, Callable[..., float]] = {
     'packing': lambda P, n, S, R, H, m, d, K: 2 * (2 * (P - 1) / P) * H * m * (d + 2),
+    'sin-degree': lambda P, n, S, R, H, m, d, K: 2 * (2 * (P - 1) / P) * 2 * H * m * (d + 2),
     'adjacency': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
+    'expander': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
+    'hop': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
     'power series': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
     'heat kernel': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) * S + (d + 1) * (S + R)),
-    'GRF': lambda P, n, S, R, H, m, d, K: H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
+    'GRF': lambda P, n, S, R, H, m, d, K: H * (m + d) * (S + R),
+    'RWGNK, sampled': lambda P, n, S, R, H, m, d, K: H * (m + d + 1) * (S + R),
     'RWGNK, exact': lambda P, n, S, R, H, m, d, K: K * H * m * ((d + 2) + 2 * (d + 1)) * (S + R),
     'causal': lambda P, n, S, R, H, m, d, K: (P - 1) * H * m * ((d + 2) + 2 * (d + 1)),
     'Toeplitz': lambda P, n, S, R, H, m, d, K: 2 * n * (P - 1) / P * H * m * ((d + 2) + 2 * (d + 1)),
@@ -275,34 +285,65 @@ FORMULAS: dict[str, Callable[..., float]] = {
 }
 
 
+# Of the computed table: nodes of other processes that neighbors add for each node of a mesh, neighbors on a random graph, nodes
+# whose walks meet those of a node, and random neighbors of an expander.
+BOUNDARY, DEGREE, MET, FAR_OF_EXPANDER = 0.1, 8, 20, 6
+#: What the halo of a mask consists of, unless it is that of the neighbors: layers of neighbors on a mesh, and for each node the
+#: number of random nodes beside them, and on a random graph.
+REACH: dict[str, tuple[int, int, int]] = {
+    'expander': (1, FAR_OF_EXPANDER, DEGREE + FAR_OF_EXPANDER),
+    'hop': (2, 0, DEGREE + DEGREE**2),
+    'GRF': (2, 0, MET),
+    'RWGNK, sampled': (2, 0, MET),
+    'k-MIP': (0, 40, 40),
+}
+
+
 def measured_formula(name: str, graph: ShardedGraph, layer: Any) -> float:
     r"""Returns the bytes of a step by :obj:`FORMULAS`, with the halo that the mask has."""
     halo, size = graph.halo, CHANNELS // HEADS
     if name == 'GRF':
-        halo = layer.mask.prepared(graph)[0].halo
+        halo = layer.mask.prepared(graph).meetings.halo
     numbers = FORMULAS[name](graph.group.size, graph.num_nodes, halo.send.numel(), halo.nodes.numel(), HEADS, size, size, ORDER)
     return 4 * numbers
+
+
+def computed_bytes(name: str, nodes: float, processes: int, mesh: bool) -> float:
+    r"""Returns the bytes that a process sends in a step, by :obj:`FORMULAS`.
+
+    Args:
+        name (str): The mask.
+        nodes (float): The nodes of all processes.
+        processes (int): The number of processes.
+        mesh (bool): Whether the graph is a mesh, or random.
+    """
+    local = nodes / processes
+    layers, far, far_of_random = REACH.get(name, (1, 0, DEGREE))
+    # Of so many random nodes for each node, this many are distinct and in other processes.
+    random = (processes - 1) * -math.expm1(-(far if mesh else far_of_random) / processes)
+    halo = local * (layers * BOUNDARY + random if mesh else random)
+    return 4 * FORMULAS[name](processes, local, halo, halo, 4, 16, 16, 4)
 
 
 def write_computed(folder: Path) -> None:
     r"""Writes the table of what the formulas say of larger graphs and more processes. Nothing in it is measured."""
     rows: list[dict[str, object]] = []
-    for name, numbers in FORMULAS.items():
+    for name in FORMULAS:
         row: dict[str, object] = {'mask': name}
-        for share, where in ((0.1, 'mesh'), (4.0, 'random')):
-            row[f'bytes per node, {where}'] = 4 * numbers(8, 1e7, 1e7 * share, 1e7 * share, 4, 16, 16, 4) / 1e7
-        for nodes, processes in ((1e8, 8), (1e8, 64), (1e9, 64), (1e9, 512)):
-            local = nodes / processes
-            sent = 4 * numbers(processes, local, 0.1 * local, 0.1 * local, 4, 16, 16, 4)
-            row[f'seconds, {nodes:.0e} nodes, {processes} processes'] = sent / BANDWIDTH
+        for where, mesh in (('mesh', True), ('random', False)):
+            row[f'bytes per node, {where}'] = computed_bytes(name, 8e7, 8, mesh) / 1e7
+        for nodes, processes in itertools.product((1e8, 1e9), (8, 64, 512)):
+            row[f'seconds, {nodes:.0e} nodes, {processes} processes'] = computed_bytes(name, nodes, processes, True) / BANDWIDTH
         rows.append(row)
     note = (
-        'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph; no graph of this size was trained on. The '
-        'table "sharding" confirms the formulas of packing, adjacency, power series, GRF and causal for two and four '
-        'processes. Bytes that a process sends in a step, forward and backward, with 4 heads of 16 features and 16 '
-        'channels in float32 and series of 4 terms. A halo is 0.1 nodes of other processes for each node (mesh: a '
-        'partition that cuts few edges) or 4 (random: a graph without one, of mean degree 8 or so). That of GRF is of the '
-        'nodes that walks visit, and that of k-MIP of the keys chosen. Seconds are the bytes with the halo of a mesh at '
+        f'COMPUTED from the formulas of pyg_topomask.distributed.ShardedGraph; no graph of this size was trained on. The '
+        f'table "sharding" confirms the formulas of packing, adjacency, power series, GRF and causal for two and four '
+        f'processes. Bytes that a process sends in a step, forward and backward, with 4 heads of 16 features and 16 '
+        f'channels in float32 and series of 4 terms. Bytes per node are those of 8 processes with 10^7 nodes each. On a mesh, '
+        f'the neighbors of the nodes of a process add {BOUNDARY} nodes of other processes for each node. On a random graph, a '
+        f'node has {DEGREE} neighbors anywhere. Hops are 2. Walks meet walks from nodes at up to 2 hops on a mesh, and from '
+        f'{MET} nodes on a random graph, as the 4 walks of the table "sharding" do. An expander adds {FAR_OF_EXPANDER} random '
+        f'neighbors. k-MIP chooses 10 keys anywhere for each of 4 heads. Seconds are the bytes with the halo of a mesh at '
         f'{BANDWIDTH / 1e9:.0f} GB/s a process (a link of 200 Gbit/s), without latency, overlap or computation.'
     )
     write_table('sharding_bytes', 'Bytes that masks send, computed', note, rows, folder)

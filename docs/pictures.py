@@ -324,6 +324,9 @@ LAYERS = {
         'The softmax runs over the nodes whose walks meet.', partial(masks.GRFMask, num_walks=8, **WALKS), grid, softmax=True
     ),
     'GatedGCNConv': Picture('How the gates share out one channel among the neighbors of each node.', gates_figure),
+    'HopAttention': of_attention(
+        'The weight falls with each hop, up to the fourth.', partial(masks.HopMask, max_hops=4, f='decay'), grid
+    ),
     'KMIPAttention': Picture(
         'Each query attends to the four keys with the largest inner products, wherever they are in the graph.', kmip_figure
     ),

@@ -189,25 +189,27 @@ class _RandomFeatures(FeatureMap):
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):
-            (exponent_q, factor_q), (exponent_k, factor_k) = self._features(self._scaled(q)), self._features(self._scaled(k))
-            # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
-            shift_q: Tensor | float = 0.5 * math.log(self.num_features)
-            shift_k = shift_q
+            (exponent_q, offset_q, factor_q), (exponent_k, offset_k, factor_k) = map(self._features, (q, k))
             if self.stabilize:
-                shift_q = shift_q + exponent_q.detach().amax(-1, keepdim=True)
-                shift_k = shift_k + _graph_max(exponent_k.detach().amax(-1), segments).unsqueeze(-1)
-            own_q, own_k = (exponent_q - shift_q).exp(), (exponent_k - shift_k).exp()
+                largest_q, largest_k = (x.detach().amax(-1, keepdim=True) for x in (exponent_q, exponent_k))
+                largest_k = largest_k + offset_k.detach()
+                offset_q = offset_q - offset_q.detach() - largest_q
+                offset_k = offset_k - _graph_max(largest_k.squeeze(-1), segments).unsqueeze(-1)
+            # The factor 1 / sqrt(m) is part of the exponents. A product would keep one more tensor.
+            shift = 0.5 * math.log(self.num_features)
+            own_q, own_k = (exponent_q + (offset_q - shift)).exp(), (exponent_k + (offset_k - shift)).exp()
             return own_q if factor_q is None else own_q * factor_q, own_k if factor_k is None else own_k * factor_k
 
-    def _scaled(self, x: Tensor) -> Tensor:
+    def _projected(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        r"""Returns :math:`\mathbf{\Omega} \mathbf{x}`, :obj:`[N, H, m]`, and :math:`|\mathbf{x}|^2 / 2`, :obj:`[N, H, 1]`."""
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
-        scale: float = self.channels**-0.25
-        return x.to(torch.promote_types(x.dtype, torch.float32)) * scale
+        x, scale = x.to(torch.promote_types(x.dtype, torch.float32)), self.channels**-0.25
+        return x @ (self.projection.to(x.dtype) * scale).t(), x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
 
     @abstractmethod
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        r"""Returns exponents and optional factors, :obj:`[N, H, m]`. The features are :math:`factor \cdot \exp(exponent)`, up
-        to the scale.
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        r"""Returns exponents, :obj:`[N, H, m]`, an offset of all exponents of a row, and optional factors. The features are
+        :math:`factor \cdot \exp(exponent + offset)`, up to the scale.
         """
 
     def extra_repr(self) -> str:
@@ -241,8 +243,9 @@ class FavorFeatures(_RandomFeatures):
         tensor(1.0000)
     """
 
-    def _features(self, x: Tensor) -> tuple[Tensor, None]:
-        return x @ self.projection.to(x.dtype).t() - 0.5 * x.square().sum(-1, keepdim=True), None
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, None]:
+        projected, half = self._projected(x)
+        return projected, -half, None
 
 
 class PositiveFeatures(FavorFeatures):
@@ -319,9 +322,9 @@ class FourierFeatures(_RandomFeatures):
         (torch.Size([1, 1, 16]), tensor(1.0000))
     """
 
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        angle = x @ self.projection.to(x.dtype).t()
-        return 0.5 * x.square().sum(-1, keepdim=True), torch.cat([angle.cos(), angle.sin()], dim=-1)
+    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        angle, half = self._projected(x)
+        return half, half.new_zeros(()), torch.cat([angle.cos(), angle.sin()], dim=-1)
 
 
 def _simplex(size: int) -> Tensor:

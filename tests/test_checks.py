@@ -55,6 +55,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'GRFAttention': lambda: {'channels': 4},
     'GRFSoftmaxAttention': lambda: {'channels': 4},
     'GatedGCNConv': lambda: {'channels': 4},
+    'HopAttention': lambda: {'channels': 4},
     'InducedCycles': lambda: {'num_pairs': 2, 'size': 6},
     'MajorityTrees': lambda: {'num_graphs': 5, 'size': 6},
     'Interlacer': lambda: {'in_channels': 3, 'channels': 4},

@@ -233,6 +233,7 @@ LAYERS: dict[str, LayerCase] = {
     'rwgnk_exact': LayerCase(layer(nn.RWGNKAttention, feature_map='elu', num_walks=None)),
     'sin_degree': LayerCase(layer(nn.SinDegreeAttention)),
     'toeplitz': LayerCase(layer(nn.ToeplitzAttention, feature_map='elu')),
+    'hop': LayerCase(layer(nn.HopAttention)),
     'kmip': LayerCase(layer(nn.KMIPAttention, k=3)),
     'kmip_looked_at': LayerCase(layer(nn.KMIPAttention, k=3, extra_edges='both', expander_degree=2), looked_at),
     'kmip_cosine': LayerCase(layer(nn.KMIPAttention, k=3, similarity='cosine', k_start=6, diversity=0.5)),

@@ -72,6 +72,7 @@ API = {
         'GRFAttention',
         'GRFSoftmaxAttention',
         'GatedGCNConv',
+        'HopAttention',
         'KMIPAttention',
         'MaskedLinearAttention',
         'MaskedSoftmaxAttention',

@@ -17,11 +17,12 @@ from torch_geometric.utils import from_networkx, to_scipy_sparse_matrix
 from benchmarks.graphs import in_batches
 from pyg_topomask.datasets import MajorityTrees
 
-__all__ = ['distances_on_trees', 'distances_to_infected', 'lookup_on_trees', 'majority_on_trees']
+__all__ = ['distances_on_trees', 'distances_to_infected', 'lookup_on_trees', 'majority_on_trees', 'transfer_on_rings']
 
 NODES = 500
 INFECTED, FARTHEST, DEGREE = 10, 5, 3.0
 FARTHEST_ON_TREES = 16
+RING, RING_CLASSES = 40, 5
 
 
 def majority_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
@@ -82,4 +83,21 @@ def distances_to_infected(seed: int) -> tuple[list[Data], list[Data], list[Data]
     """
     graphs = [_random_graph(seed * 100 + index) for index in range(100)]
     first, second, third = (in_batches(part, 20) for part in (graphs[:40], graphs[40:60], graphs[60:]))
+    return first, second, third
+
+
+def transfer_on_rings(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+    r"""Returns rings of 40 nodes. One node has one of five classes, and the node opposite has to say which, from `"On
+    Over-Squashing in Message Passing Neural Networks" <https://arxiv.org/abs/2302.02941>`_ (graph transfer).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    one_way = torch.stack([torch.arange(RING), torch.arange(1, RING + 1) % RING])
+    edge_index = torch.cat([one_way, one_way.flip(0)], 1)
+    target = torch.arange(RING) == RING // 2
+    graphs = []
+    for label in torch.randint(RING_CLASSES, (1000,), generator=generator).tolist():
+        x = torch.ones(RING, RING_CLASSES)
+        x[0], x[RING // 2] = torch.eye(RING_CLASSES)[label], 0.0
+        graphs.append(Data(x=x, edge_index=edge_index, y=torch.full((RING,), label), mask=target))
+    first, second, third = (in_batches(part, 100) for part in (graphs[:400], graphs[400:600], graphs[600:]))
     return first, second, third

@@ -16,7 +16,7 @@ from torch_geometric.utils import to_dense_batch
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
-from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['VARIANTS', 'Network', 'Setting']
@@ -129,6 +129,7 @@ VARIANTS = {
     'elu': 'The feature map is ELU + 1.',
     'square': 'The feature map is the square.',
     'focused': 'The feature map is that of focused linear attention.',
+    'softmax': 'The attention is softmax attention under the same mask.',
     'fast mask': 'The parameters of the mask learn ten times as fast.',
     'slow mask': 'The parameters of the mask learn a tenth as fast.',
 }
@@ -205,9 +206,11 @@ def make_attention(setting: Setting) -> Module | None:
     if name in ATTENTIONS:
         return DenseBatch(ATTENTIONS[name](setting))
     if name == 'linear':
-        return MaskedLinearAttention(setting.width, setting.heads)
+        return MaskedLinearAttention(setting.width, setting.heads, feature_map=_feature_map(setting))
     if name.startswith('mean '):
         return MeanOverMask(setting.width, MASKS[name.removeprefix('mean ')](setting))
+    if setting.variant == 'softmax':
+        return MaskedSoftmaxAttention(setting.width, setting.heads, MASKS[name](setting))
     masked = MaskedLinearAttention(setting.width, setting.heads, MASKS[name](setting), _feature_map(setting))
     if setting.variant in ('mixture', 'three masks'):
         edges = MaskedLinearAttention(setting.width, setting.heads, AdjacencyMask(setting.heads))

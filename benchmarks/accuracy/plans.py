@@ -41,7 +41,10 @@ def _plan(
         MASKED: masked,
         f'{MASKED}, equal scores': tuple(each._replace(attention=f'mean {each.attention}') for each in masked[:controls]),
         'no attention': (masked[0]._replace(attention='none'),),
-        'unmasked attention': tuple(masked[0]._replace(attention=name) for name in unmasked),
+        'unmasked attention': (
+            *(masked[0]._replace(attention=name) for name in unmasked),
+            *(each._replace(attention='linear') for each in masked[1:] if each.variant == 'square'),
+        ),
         'message passing': messages,
     }
     return Plan(groups)
@@ -62,7 +65,9 @@ _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 #: The plans by the name of the task.
 PLANS = {
     'trees': _plan(
-        _variants(_TREES, {'start': 'hops'}, {'start': 'decay'}, {'attention': 'powers', 'start': 'hops'}),
+        _variants(
+            _TREES, {'start': 'hops'}, {'start': 'decay'}, {'attention': 'powers', 'start': 'hops'}, {'variant': 'square'}
+        ),
         _variants(
             _TREES._replace(local='sage', attention='none', layers=8, epochs=80),
             {'epochs': 160},
@@ -72,7 +77,7 @@ PLANS = {
         ),
     ),
     'lookup': _plan(
-        _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}),
+        _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}, {'variant': 'square'}),
         _variants(
             _LOOKUP._replace(local='sage', attention='none', layers=8, epochs=80),
             {'layers': 4},
@@ -81,7 +86,9 @@ PLANS = {
         ),
     ),
     'meshes': _plan(
-        _variants(_MESHES, {'start': 'hops'}, {'start': 'decay'}, {'attention': 'powers', 'start': 'hops'}),
+        _variants(
+            _MESHES, {'start': 'hops'}, {'start': 'decay'}, {'attention': 'powers', 'start': 'hops'}, {'variant': 'square'}
+        ),
         _variants(
             _MESHES._replace(local='sage', attention='none', layers=6, epochs=80),
             {'layers': 12},
@@ -89,7 +96,7 @@ PLANS = {
         ),
     ),
     'sydney': _plan(
-        (_SYDNEY, _SYDNEY_DEEP),
+        (_SYDNEY, _SYDNEY_DEEP, _SYDNEY_DEEP._replace(variant='square')),
         _variants(
             _SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140),
             {'local': 'gcn', 'epochs': 110},
@@ -111,7 +118,13 @@ PLANS = {
         unmasked=('linear',),
     ),
     'chicago': _plan(
-        _variants(_CHICAGO, {'start': 'balls'}, {'layers': 6, 'reach': 3, 'start': 'balls'}, {'reach': 5, 'start': 'balls'}),
+        _variants(
+            _CHICAGO,
+            {'start': 'balls'},
+            {'layers': 6, 'reach': 3, 'start': 'balls'},
+            {'reach': 5, 'start': 'balls'},
+            {'reach': 5, 'start': 'balls', 'variant': 'square'},
+        ),
         _variants(
             _CHICAGO._replace(local='sage', attention='none', layers=16, epochs=140),
             {'local': 'gcn', 'epochs': 110},

@@ -13,7 +13,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import remove_self_loops, to_undirected
 from torchmetrics.functional.classification import binary_auroc
 
-from benchmarks.accuracy.generated import distances_on_trees, distances_to_infected, lookup_on_trees, majority_on_trees
+from benchmarks.accuracy.generated import (
+    distances_on_trees,
+    distances_to_infected,
+    lookup_on_trees,
+    majority_on_trees,
+    transfer_on_rings,
+)
 from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.roads import eccentricity_on_roads, volume_on_roads
 from benchmarks.harness import data_folder
@@ -56,6 +62,7 @@ class Task:
         note (str): The task in one or two sentences, for the table.
         metric (Metric): What is reported, and what chooses epochs and settings on the nodes of validation.
         splits (int): How many splits or seeds there are. (default: :obj:`10`)
+        evaluations (int): How many times a model is evaluated in training. (default: :obj:`20`)
     """
 
     load: Callable[[int], Splits]
@@ -63,6 +70,7 @@ class Task:
     metric: Metric
     note: str = ''
     splits: int = 10
+    evaluations: int = 20
 
 
 def _with_masks(data: Data, masks: tuple[Tensor, Tensor, Tensor]) -> Splits:
@@ -122,10 +130,18 @@ TASKS = {
     'minesweeper': Task(_heterophilous('minesweeper'), 2, AUROC, 'Minesweeper, the official splits.'),
     'tolokers': Task(_heterophilous('tolokers'), 2, AUROC, 'Tolokers, the official splits.'),
     'chameleon_filtered': Task(
-        _heterophilous('chameleon_filtered'), 5, ACCURACY, 'Chameleon without duplicates, the official splits.'
+        _heterophilous('chameleon_filtered'),
+        5,
+        ACCURACY,
+        'Chameleon without duplicates, the official splits.',
+        evaluations=200,
     ),
     'squirrel_filtered': Task(
-        _heterophilous('squirrel_filtered'), 5, ACCURACY, 'Squirrel without duplicates, the official splits.'
+        _heterophilous('squirrel_filtered'),
+        5,
+        ACCURACY,
+        'Squirrel without duplicates, the official splits.',
+        evaluations=200,
     ),
     'sydney': Task(
         _roads('sydney'),
@@ -168,6 +184,13 @@ TASKS = {
         ACCURACY,
         'Random trees of 500 nodes, each with one of eight keys: are more red than blue, within 4 edges, of the nodes that '
         'have the key that a node asks for? 40 trees for training, 20 for validation, 40 for test.',
+    ),
+    'rings': Task(
+        transfer_on_rings,
+        5,
+        ACCURACY,
+        'Rings of 40 nodes: which of five classes does the node opposite have, 20 edges away? 400 rings for training, 200 for '
+        'validation, 400 for test.',
     ),
     'meshes': Task(
         _meshes,

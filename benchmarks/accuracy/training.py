@@ -46,7 +46,8 @@ def make_example(data: Data, like: Example | None = None) -> Example:
 
 
 def train(name: str, setting: Setting, split: int) -> Run:
-    r"""Trains a model on a split, whose number is also the seed. It is evaluated 20 times, and after the last epoch.
+    r"""Trains a model on a split, whose number is also the seed. It is evaluated as often as the task
+    says, and after the last epoch.
 
     Args:
         name (str): The name of the task.
@@ -80,7 +81,7 @@ def train(name: str, setting: Setting, split: int) -> Run:
             optimizer.step()
             scheduler.step()
         seconds += time.process_time() - start
-        if epoch % max(1, setting.epochs // 20) == 0 or epoch == setting.epochs:
+        if epoch % max(1, setting.epochs // task.evaluations) == 0 or epoch == setting.epochs:
             validation, test = _score(model.eval(), parts[1:], task.metric)
             if validation > best.validation:
                 best = best._replace(validation=validation, test=test, epoch=epoch)

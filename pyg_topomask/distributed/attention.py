@@ -14,6 +14,7 @@ from pyg_topomask.capabilities import Entries, LowRank
 from pyg_topomask.distributed.communication import sum_over_processes
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.meetings import MOST
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
@@ -47,9 +48,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
             out = _attend_low_rank(q, k, values, mask.low_rank, graph)
         elif chosen == 'edges':
             entries, halo = _entries_of(mask)
-            extended = halo.gather(torch.cat([k, values], dim=-1))
-            k, values = extended.split([k.size(-1), values.size(-1)], dim=-1)
-            arguments = (halo.pad(q), k.contiguous(), values.contiguous(), [entries.value.to(dtype)])
+            arguments = (halo.pad(q), *halo.gather_all(k, values), [entries.value.to(dtype)])
             out = attend_entries(*arguments, list(entries.pattern.tensors))[0][: q.size(0)]
         else:
             # As many at a time in all processes, which then communicate as often.
@@ -87,15 +86,15 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
         raise ArgumentError(
             'mask',
             f'{mask!r}, whose entries no process has, for softmax attention on a sharded graph',
-            'AdjacencyMask, ExpanderMask, HopMask, GRFMask(asymmetric=True), and sums and products of these',
+            'AdjacencyMask, ExpanderMask, HopMask, GRFMask(asymmetric=True), GRFMask and RWGNKMask with up to '
+            f'{MOST} meetings of walks per visit, and sums and products of these',
         )
     graph.check_call(f'softmax attention of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
     entries, halo = _entries_of(mask)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        extended = halo.gather(torch.cat([k.to(dtype), v.to(dtype)], dim=-1))
-        key, value = extended.split([k.size(-1), v.size(-1)], dim=-1)
-        out, _ = attend_softmax(halo.pad(q.to(dtype)), key.contiguous(), value.contiguous(), entries, dropout)
+        key, value = halo.gather_all(k.to(dtype), v.to(dtype))
+        out, _ = attend_softmax(halo.pad(q.to(dtype)), key, value, entries, dropout)
         return out[: q.size(0)].to(v.dtype)
 
 
@@ -118,13 +117,11 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
     nodes = _search(q.detach(), k.detach(), min(num, graph.total_nodes), graph)
     halo = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
     dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
-    keys, values = halo.gather(torch.cat([k.to(dtype), v.to(dtype)], dim=-1)).split([k.size(-1), v.size(-1)], dim=-1)
+    keys, values = halo.gather_all(k.to(dtype), v.to(dtype))
     index = halo.pad(halo.extended(nodes.flatten()).view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
     chosen[: q.size(0)] = True
-    out, _ = attend_pairs(
-        halo.pad(q.to(dtype)), keys.contiguous(), values.contiguous(), pattern_of_slots(index, chosen), dropout
-    )
+    out, _ = attend_pairs(halo.pad(q.to(dtype)), keys, values, pattern_of_slots(index, chosen), dropout)
     return out[: q.size(0)].to(v.dtype)
 
 

@@ -1,7 +1,7 @@
-r"""What the processes that hold a graph together send to each other, and the gradients of it.
+r"""Communication between the processes of a graph, with gradients.
 
-The backward pass of every function sends the transpose of what its forward pass sent. Processes call the same functions in the
-same order.
+The backward pass of a function sends the gradients in the opposite direction. All processes call the same functions in the same
+order.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from pyg_topomask.errors import ArgumentError
 
 Value = TypeVar('Value')
 
-# Seconds after which a waiting process asks whether another has failed.
+# A waiting process checks for errors of the others after so many seconds.
 _PATIENCE = 1.0
 _GROUPS = count()
 
 
 class ProcessFailed(RuntimeError):
-    r"""Another process has reported an error, and this one cannot go on without it."""
+    r"""Another process has reported an error, and this process cannot continue without it."""
 
 
 class Processes:
-    r"""The processes that hold a graph together: one alone, where :mod:`torch.distributed` is not initialized.
+    r"""The processes that :mod:`torch.distributed` has connected. If it is not initialized, this process is the only one.
 
     Args:
-        timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
+        timeout (float): The number of seconds that a process waits for another. (default: :obj:`600.0`)
     """
 
     def __init__(self, timeout: float = 600.0) -> None:
@@ -49,14 +49,14 @@ class Processes:
         self.timeout = timeout
         self.group: Any = None
         self.rank, self.size = 0, 1
-        #: Bytes that this process has sent. A reduction over :math:`P` processes counts :math:`2 (P - 1) / P` times its size,
-        #: what a ring sends.
+        #: The number of bytes that this process has sent. A reduction over :math:`P` processes counts as
+        #: :math:`2 (P - 1) / P` times its size, as a ring sends it.
         self.bytes_sent = 0
-        # How often all processes have communicated, and after how many times this one has reported an error.
+        # The number of calls so far, and this number when this process last reported an error.
         self._calls, self._failed_after = 0, -1
         self._abandoned = False
         if dist.is_available() and dist.is_initialized():
-            # A group of its own: its timeout, and its order beside what other code sends.
+            # A new group has its own timeout. Messages of other code cannot mix with its messages.
             self.group = dist.new_group(timeout=timedelta(seconds=timeout))
             self.rank, self.size = dist.get_rank(), dist.get_world_size()
             self._device = torch.device('cuda' if dist.get_backend(self.group) == 'nccl' else 'cpu')
@@ -64,9 +64,9 @@ class Processes:
             atexit.register(self._end)
 
     def _wait(self, start: Callable[[], Any], device: torch.device) -> None:
-        r"""Starts a call of all processes, and waits until it ends or a process that it needs has reported an error."""
+        r"""Starts a call of all processes. Waits until the call ends, or another process reports an error."""
         if self._failed_after == self._calls:
-            self._publish('')  # it goes on: all processes had an error
+            self._publish('')  # this process continues after its error, so it withdraws its report
         self._calls += 1
         cause, reported = None, ''
         try:
@@ -86,8 +86,8 @@ class Processes:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        r"""A block whose errors are told to the processes that wait for this one. They would find out only when this process
-        ends, or after :attr:`timeout` seconds.
+        r"""A block whose errors are reported to the processes that wait for this one. Otherwise, they would wait until this
+        process ends, or for :attr:`timeout` seconds.
         """
         try:
             yield
@@ -105,17 +105,19 @@ class Processes:
         error = getattr(sys, 'last_value', None)
         if error is not None and dist.is_initialized():
             self._report(error)
-        if self._abandoned:  # the interpreter would wait for the call that another process has not joined
+        if self._abandoned:  # otherwise, the interpreter waits for a call that another process never joins
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(1)
 
     def _publish(self, text: str) -> None:
-        with suppress(RuntimeError):  # the process that keeps the store may have ended
+        with suppress(RuntimeError):  # the process of the store may have ended
             self._store.set(f'{self.rank}', f'{self._calls} {text}')
 
     def _reported(self) -> str:
-        r"""Returns what another process has reported, unless this one had an error in the same place."""
+        r"""Returns the error of another process as text. The text is empty without an error, and if this process had an error
+        in the same call.
+        """
         with suppress(RuntimeError):
             for rank in range(self.size):
                 if rank != self.rank and self._store.check([f'{rank}']):
@@ -139,15 +141,15 @@ class Processes:
         return parts
 
     def together(self, compute: Callable[[], Value]) -> Value:
-        r"""Returns what :obj:`compute` returns, or raises in all processes the first error that it raised in any.
+        r"""Returns the result of :obj:`compute`. If it raises an error in any process, all processes raise the first error.
 
         Args:
-            compute (callable): Computes without communication.
+            compute (callable): A function without communication.
         """
         result, failure = None, None
         try:
             result = compute()
-        except Exception as error:  # whatever it is, the others would wait for this process
+        except Exception as error:  # of any kind, because the others would wait
             failure = error
         failures = self.gather(_picklable(failure))
         for rank, each in enumerate(failures):
@@ -158,16 +160,13 @@ class Processes:
         return result  # type: ignore[return-value]
 
     def check_equal(self, argument: str, value: object) -> None:
-        r"""Raises an error in all processes unless all of them have the same value.
+        r"""Raises an error in all processes if their values differ.
 
         Args:
             argument (str): The name of the argument.
-            value (object): The value of this process, which is compared as text.
+            value (object): The value of this process. Values are compared as text.
         """
-        values = self.gather(str(value))
-        if len(set(values)) > 1:
-            given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
-            raise ArgumentError(argument, given, 'equal in all processes')
+        _check_equal(argument, self.gather(str(value)))
 
     def sum(self, x: Tensor) -> Tensor:
         r"""Returns the sum over the processes, without a gradient."""
@@ -205,10 +204,10 @@ class Processes:
         return out
 
     def fill(self, rows: Tensor, counts: Sequence[int]) -> None:
-        r"""Gives the rows of each process to all, in place.
+        r"""Sends the rows of each process to all others, in place.
 
         Args:
-            rows (torch.Tensor): The rows of all processes, of which this one has written its own, :obj:`[sum(counts), ...]`.
+            rows (torch.Tensor): The rows of all processes, :obj:`[sum(counts), ...]`. This process has written its rows.
             counts (sequence of int): The number of rows of each process.
         """
         if self.size == 1:
@@ -219,13 +218,13 @@ class Processes:
                 self.bytes_sent += (self.size - 1) * each.numel() * each.element_size()
 
     def exchange(self, rows: Tensor, sent: Sequence[int], received: Sequence[int]) -> Tensor:
-        r"""Sends the first :obj:`sent[0]` rows to process 0, the next to process 1 and so on, and returns the rows received, in
-        the order of the processes, without a gradient.
+        r"""Sends the first :obj:`sent[0]` rows to process 0, the next :obj:`sent[1]` rows to process 1, and so on. Returns the
+        received rows in the order of the processes, without a gradient.
 
         Args:
             rows (torch.Tensor): The rows, :obj:`[sum(sent), ...]`.
-            sent (sequence of int): How many rows each process is sent.
-            received (sequence of int): How many rows each process sends to this one.
+            sent (sequence of int): The number of rows for each process.
+            received (sequence of int): The number of rows from each process.
         """
         rows = rows.detach().contiguous()
         if self.size == 1:
@@ -238,11 +237,11 @@ class Processes:
         return out
 
     def exchange_any(self, rows: Sequence[Tensor], owner: Tensor) -> list[Tensor]:
-        r"""Sends each row of some tensors to a process, and returns the rows received, in the order of the processes.
+        r"""Sends each row of some tensors to a process. Returns the received rows in the order of the processes.
 
         Args:
-            rows (sequence of torch.Tensor): The tensors, of as many rows, :obj:`[n, ...]`.
-            owner (torch.Tensor): The process that each row is sent to, :obj:`[n]`.
+            rows (sequence of torch.Tensor): The tensors, each :obj:`[n, ...]`.
+            owner (torch.Tensor): The process that receives each row, :obj:`[n]`.
         """
         order = torch.argsort(owner, stable=True)
         sent = torch.bincount(owner, minlength=self.size).tolist()
@@ -250,12 +249,12 @@ class Processes:
         return [self.exchange(tensor.index_select(0, order), sent, received) for tensor in rows]
 
     def shift(self, x: Tensor, shapes: Sequence[Sequence[int]], round_: int) -> Tensor:
-        r"""Passes what this process holds in a round to the next process, and returns what the process before it held, without
-        a gradient.
+        r"""Passes a tensor to the next process, and returns the tensor of the previous process, without a gradient. After
+        :math:`P - 1` rounds, each process has seen the tensors of all.
 
         Args:
-            x (torch.Tensor): The tensor of the process :obj:`rank - round_`.
-            shapes (sequence of shapes): The shape of each process's tensor.
+            x (torch.Tensor): The tensor of this round, which began at process :obj:`rank - round_`.
+            shapes (sequence of shapes): The shape of the tensor of each process.
             round_ (int): The number of the round, from 0.
         """
         shape = shapes[(self.rank - round_ - 1) % self.size]
@@ -264,10 +263,16 @@ class Processes:
         return self.exchange(x.reshape(-1), sent, received).view(*shape)
 
 
+def _check_equal(argument: str, values: Sequence[object]) -> None:
+    if len(set(values)) > 1:
+        given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
+        raise ArgumentError(argument, given, 'equal in all processes')
+
+
 def _has_ended(work: Any, device: torch.device) -> bool:
-    r"""Waits for a while, and returns whether a call has ended."""
+    r"""Waits for a second, and returns whether a call has ended."""
     if device.type != 'cpu':
-        work.wait()  # for the device, which waits on its own
+        work.wait()  # the device waits, not this process
         return True
     try:
         work.wait(timedelta(seconds=_PATIENCE))
@@ -279,7 +284,7 @@ def _has_ended(work: Any, device: torch.device) -> bool:
 
 
 def _picklable(error: Exception | None) -> Exception | None:
-    r"""Returns the error, or one of the same message if it cannot be sent."""
+    r"""Returns the error, or a RuntimeError with its message if the error cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
@@ -291,8 +296,17 @@ _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
 def processes(timeout: float = 600.0) -> Processes:
-    r"""Returns the processes that :mod:`torch.distributed` has connected: one group for all graphs with one timeout."""
+    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them. All
+    processes call this.
+
+    Raises:
+        ValueError: In all processes, if their timeouts differ.
+    """
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
+    if world is not None:
+        timeouts: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(timeouts, timeout)
+        _check_equal('timeout', timeouts)
     known, group = _PROCESSES.get(timeout, (None, None))
     if group is None or known is not world:
         group = Processes(timeout)
@@ -315,7 +329,7 @@ class _Sum(torch.autograd.Function):
 
 
 def sum_over_processes(x: Tensor, group: Processes) -> Tensor:
-    r"""Returns the sum over the processes. It is differentiable: the gradient is summed too."""
+    r"""Returns the sum over the processes. Differentiable. The backward pass sums the gradients over the processes."""
     result: Tensor = _Sum.apply(x, group)
     return result
 
@@ -336,7 +350,7 @@ class _Before(torch.autograd.Function):
 
 
 def sum_before(x: Tensor, group: Processes, after: bool = False) -> Tensor:
-    r"""Returns the sum over the processes before this one, or over those after it. Differentiable."""
+    r"""Returns the sum over the processes before this one, or after it. Differentiable."""
     result: Tensor = _Before.apply(x, group, after)
     return result
 
@@ -364,8 +378,8 @@ class _Columns(torch.autograd.Function):
 
 
 def all_rows(x: Tensor, group: Processes, sizes: tuple[int, ...]) -> Tensor:
-    r"""Gives each process all rows of some columns, :obj:`[N, H, ceil(c / P)]`, for some rows of all columns,
-    :obj:`[n, H, c]`. Columns are padded by zeros. Differentiable.
+    r"""Returns all rows of some columns, :obj:`[N, H, ceil(c / P)]`, given some rows of all columns, :obj:`[n, H, c]`. Each
+    process gets other columns. Columns are padded by zeros. Differentiable.
 
     Args:
         x (torch.Tensor): The rows of this process.
@@ -377,6 +391,6 @@ def all_rows(x: Tensor, group: Processes, sizes: tuple[int, ...]) -> Tensor:
 
 
 def some_rows(x: Tensor, group: Processes, sizes: tuple[int, ...], columns: int) -> Tensor:
-    r"""Undoes :func:`all_rows` of so many columns. Differentiable."""
+    r"""Returns some rows of all columns. This is the inverse of :func:`all_rows`. Differentiable."""
     result: Tensor = _Columns.apply(x, group, sizes, True)
     return result[..., :columns]

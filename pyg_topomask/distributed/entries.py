@@ -42,7 +42,11 @@ class ShardEntries(SparseEntries):
         return self._with(super().scaled(scale))
 
     def weighted(self, factors: LowRank) -> ShardEntries:
-        return self._with(super().weighted(LowRank(self.halo.pad(factors.left), self.halo.gather(factors.right))))
+        def make() -> Entries:
+            extended = LowRank(self.halo.pad(factors.left), self.halo.gather(factors.right))
+            return SparseEntries.weighted(self, extended)()
+
+        return self._with(SparseEntries(make, self.most))
 
     def intersection(self, other: SparseEntries) -> ShardEntries:
         first, second = _on_one_halo([self, other])

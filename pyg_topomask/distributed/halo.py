@@ -1,8 +1,9 @@
-r"""The nodes of other processes that the rows of a sparse matrix refer to, and how their numbers come and go."""
+r"""The nodes of other processes that the rows of a sparse matrix refer to, and the exchange of their rows."""
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Sequence
+from itertools import accumulate, count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -15,7 +16,7 @@ from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
 
 _NUMBERS = count()
-#: Objects by the number that stands for them in a structure, which holds plain values alone.
+#: Objects by their number. Structures contain the number, because they contain only plain values.
 BY_NUMBER: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
@@ -28,13 +29,12 @@ class Numbered:
 
 
 class Halo(Numbered):
-    r"""The nodes of other processes that some columns of a sparse matrix stand for. Together with the nodes of this process,
-    which come first, they are the *extended* nodes. The lists of what to send and receive are made once; all processes make
-    them together.
+    r"""The nodes of other processes that the columns of a sparse matrix refer to. The *extended* nodes are the nodes of this
+    process, followed by those of the halo. The constructor lists what to send and what to receive. All processes call it.
 
     Args:
         group (Processes): The processes.
-        offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
+        offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
         nodes (torch.Tensor): The ids of the nodes of other processes, ascending, :obj:`[h]`.
     """
 
@@ -47,24 +47,27 @@ class Halo(Numbered):
         owner = torch.searchsorted(offsets, nodes, right=True) - 1
         self.received: list[int] = torch.bincount(owner, minlength=group.size).tolist()
         self.sent = [counts[group.rank] for counts in group.gather(self.received)]
-        #: The nodes of this process that others have in their halos, by process.
+        #: The nodes of this process in the halos of the others, by process.
         self.send = group.exchange(nodes, self.received, self.sent) - self.first
 
     @classmethod
     def of_columns(cls, group: Processes, offsets: Tensor, col: Tensor) -> Halo:
-        r"""Makes the halo of some columns.
+        r"""Creates the halo of some columns. All processes call this.
 
         Args:
             group (Processes): The processes.
-            offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
+            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
             col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
         """
         first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
-        nodes = col[:0]
+        nodes, new, count = col[:0], [], 0
         for block in blocks(col.numel()):
             remote = (col[block] < first) | (col[block] >= after)
-            nodes = torch.cat([nodes, col[block][remote]]).unique()
-        return cls(group, offsets, nodes)
+            new.append(col[block][remote].unique())
+            count += new[-1].numel()
+            if count > nodes.numel():  # a large halo is not sorted again for each block
+                nodes, new, count = torch.cat([nodes, *new]).unique(), [], 0
+        return cls(group, offsets, torch.cat([nodes, *new]).unique())
 
     @property
     def size(self) -> int:
@@ -73,11 +76,11 @@ class Halo(Numbered):
 
     @property
     def bytes_per_column(self) -> int:
-        r"""The bytes of one float32 for each node that is sent."""
+        r"""The bytes that this process sends for one column of float32."""
         return 4 * self.send.numel()
 
     def extended(self, nodes: Tensor) -> Tensor:
-        r"""Returns the extended nodes of ids, each of this process or in the halo."""
+        r"""Returns the extended nodes with some ids. Each is a node of this process or of the halo."""
         local = nodes - self.first
         inside = (local >= 0) & (local < self.num_nodes)
         return torch.where(inside, local, self.num_nodes + torch.searchsorted(self.nodes, nodes))
@@ -87,56 +90,92 @@ class Halo(Numbered):
         return torch.cat([torch.arange(self.first, self.first + self.num_nodes, device=self.nodes.device), self.nodes])
 
     def gather(self, x: Tensor) -> Tensor:
-        r"""Returns the rows of the extended nodes, :obj:`[n + h, ...]`, for those of this process. Differentiable; it sends
-        :attr:`send` rows, and in the backward pass those of :attr:`nodes`.
+        r"""Returns the rows of the extended nodes, :obj:`[n + h, ...]`, given the rows of this process. It sends the rows of
+        :attr:`send`, and in the backward pass the gradients of the rows of :attr:`nodes`. Differentiable.
         """
-        result: Tensor = _Gather.apply(x, self)
+        return self.gather_all(x)[0]
+
+    def gather_all(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        r"""Returns the rows of the extended nodes of several tensors of one data type, in one message. See :meth:`gather`."""
+        result: tuple[Tensor, ...] = _Gather.apply(self, *tensors)
         return result
 
     def scatter(self, x: Tensor) -> Tensor:
-        r"""Adds the rows of the halo, :obj:`[n + h, ...]`, to those of the processes that they belong to, and returns the sums
-        of this process, :obj:`[n, ...]`: the transpose of :meth:`gather`. Differentiable.
+        r"""Adds the rows of each node in all processes, given the rows of the extended nodes, :obj:`[n + h, ...]`. Returns the
+        sums of the nodes of this process, :obj:`[n, ...]`. This is the transpose of :meth:`gather`. Differentiable.
         """
-        result: Tensor = _Scatter.apply(x, self)
+        result: Tensor = _Scatter.apply(self, x)[0]
         return result
 
     def pad(self, x: Tensor) -> Tensor:
-        r"""Returns rows of zeros for the halo after those of this process. Nothing is sent."""
+        r"""Appends a row of zeros for each node of the halo. Nothing is sent."""
         return torch.cat([x, x.new_zeros(self.nodes.numel(), *x.shape[1:])])
+
+    def rows(self, degree: Tensor, entries: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        r"""Returns the rows of a sparse matrix at the nodes of the halo: the number of entries of each row, :obj:`[h]`, and the
+        entries. All processes call this.
+
+        Args:
+            degree (torch.Tensor): The number of entries in each row of this process, :obj:`[n]`.
+            entries (sequence of torch.Tensor): Numbers of the entries, in the order of the rows, :obj:`[nnz, ...]`.
+        """
+        count = degree[self.send]
+        received = self.group.exchange(count, self.sent, self.received)
+        first = (degree.cumsum(0) - degree)[self.send] - (count.cumsum(0) - count)
+        entry = torch.arange(int(count.sum()), device=degree.device) + first.repeat_interleave(count)
+        sizes = _sums(count, self.sent), _sums(received, self.received)
+        return received, [self.group.exchange(each[entry], *sizes) for each in entries]
+
+
+def _sums(values: Tensor, sizes: list[int]) -> list[int]:
+    r"""Returns the sums of consecutive groups of values."""
+    ends = torch.nn.functional.pad(values.cumsum(0), (1, 0))[torch.tensor([0, *accumulate(sizes)])]
+    sums: list[int] = ends.diff().tolist()
+    return sums
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, halo: Halo) -> Tensor:
-        received = halo.group.exchange(x.index_select(0, halo.send), halo.sent, halo.received)
-        return torch.cat([x, received]) if halo.group.size > 1 else x.clone()
+    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(halo.group, [x.index_select(0, halo.send) for x in tensors], halo.sent, halo.received)
+        return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.halo = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Scatter.apply(grads[0], ctx.halo), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_Scatter.apply(ctx.halo, *grads)
 
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(x: Tensor, halo: Halo) -> Tensor:
-        received = halo.group.exchange(x[halo.num_nodes :], halo.received, halo.sent)
-        return x[: halo.num_nodes].index_add(0, halo.send, received)
+    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(halo.group, [x[halo.num_nodes :] for x in tensors], halo.received, halo.sent)
+        both = zip(tensors, received, strict=True)
+        return tuple(x[: halo.num_nodes].index_add(0, halo.send, rows) for x, rows in both)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, ctx.halo = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return _Gather.apply(grads[0], ctx.halo), None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_Gather.apply(ctx.halo, *grads)
+
+
+def _exchange(group: Processes, tensors: Sequence[Tensor], sent: list[int], received: list[int]) -> list[Tensor]:
+    r"""Exchanges the rows of several tensors in one message."""
+    if len(tensors) == 1:
+        return [group.exchange(tensors[0], sent, received)]
+    flat = [x.flatten(1) for x in tensors]
+    rows = group.exchange(torch.cat(flat, dim=1), sent, received).split([x.size(1) for x in flat], dim=1)
+    return [part.reshape(-1, *x.shape[1:]) for part, x in zip(rows, tensors, strict=True)]
 
 
 class ExtendedGraph(Graph):
-    r"""The rows of the adjacency matrix at the nodes of this process: a graph of the extended nodes, in which those of the halo
+    r"""The rows of the adjacency matrix at the nodes of this process, as a graph of the extended nodes. Nodes of the halo
     attend to nothing.
     """
 
@@ -147,14 +186,14 @@ class ExtendedGraph(Graph):
 
     @classmethod
     def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
-        r"""Makes the halo of the columns, which are ids, and overwrites them by extended nodes. All processes call this.
+        r"""Creates the halo of the columns, and replaces their ids by extended nodes in place. All processes call this.
 
         Args:
             group (Processes): The processes.
-            offsets (torch.Tensor): Where the nodes of each process begin, and :math:`N`, :obj:`[P + 1]`.
-            edge_index (torch.Tensor): The edges, whose rows are counted from the first node of this process, :obj:`[2, E]`.
+            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
+            edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Rows count from the first node of this process.
             weight (torch.Tensor, optional): The weights, :obj:`[E]`.
-            flow (str): Which end of an edge is its row.
+            flow (str): The direction of attention along edges.
         """
         _, col = row_and_col(edge_index, flow)
         halo = Halo.of_columns(group, offsets, col)

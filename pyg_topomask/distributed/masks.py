@@ -7,17 +7,18 @@ capabilities communicate. Its algebra and every layer then work as on one proces
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import LowRank, Product
+from pyg_topomask.capabilities import Entries, LowRank, Product
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
+from pyg_topomask.distributed.meetings import ShardEnsembles
 from pyg_topomask.distributed.neighborhood import neighborhood
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import (
@@ -28,7 +29,7 @@ from pyg_topomask.distributed.structures import (
     ScanStructure,
     SummedStructure,
 )
-from pyg_topomask.distributed.walks import ShardWalks, shard_ensembles
+from pyg_topomask.distributed.walks import shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
@@ -207,38 +208,52 @@ def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> int:
     return mask.seed if generator is None and not mask.fresh else graph.group.gather(draw_seed(generator))[0]
 
 
-def _prepare_walks(mask: GRFMask, graph: Shard, generator: Generator) -> tuple[ShardWalks, ShardWalks]:
-    return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+def _prepare_walks(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
+    walks = shard_walks(graph, mask.walk_settings, _seed(mask, graph, generator), mask.fresh)
+    return ShardEnsembles(graph, *walks)
 
 
-def _chain(query: tuple[Tensor, ShardWalks], key: tuple[Tensor, ShardWalks]) -> Product:
-    r"""Returns the product with :math:`\Phi \Psi^{\top}`: features of the nodes of this process are collected at the nodes that
-    walks visit, and read from there.
+def _chain(state: ShardEnsembles, values: Callable[[], tuple[Tensor, Tensor]]) -> Product:
+    r"""Returns the product with :math:`\Phi \Psi^{\top}`, given the values of both. Features of the nodes of this process are
+    collected at the nodes that walks visit, and read from there.
     """
-    halves, tensors = [], []
-    for index, (value, walks) in enumerate((query, key)):
-        transposed = index == 1
-        halves.append(HaloStructure(SparseStructure(transposed), walks.halo.number, transposed))
-        tensors.append((value, *walks.features.pattern.tensors))
-    structure = ChainStructure(tuple(halves), tuple(map(len, tensors)))
-    return Product(structure, [tensor for group in tensors for tensor in group], tensors[0][0].size(1) + tensors[1][0].size(1))
+    query, key = state.query.features, state.key.features
+    matrix, transpose = SparseStructure(), SparseStructure(transposed=True)
+    halves = HaloStructure(matrix, state.query.halo.number), HaloStructure(transpose, state.key.halo.number, True)
+
+    def tensors() -> tuple[Tensor, ...]:
+        value, key_value = values()
+        return (value, *query.pattern.tensors, key_value, *key.pattern.tensors)
+
+    structure = ChainStructure(halves, (1 + len(fields(SparsePattern)),) * 2)
+    return Product(structure, tensors, query.nnz + key.nnz)
 
 
-def _bind_walks(mask: GRFMask, graph: Shard, state: tuple[ShardWalks, ShardWalks]) -> MaskOperator:
-    query, key = state
-    f = mask.f
+def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:
+    meetings = state.meetings
+    if meetings is None:
+        return None
+    return ShardEntries(lambda: make(meetings.walks), meetings.count, halo=meetings.halo, union=graph.union)
+
+
+def _bind_walks(mask: GRFMask, graph: Shard, state: ShardEnsembles) -> MaskOperator:
+    query, key, f = state.query, state.key, mask.f
     if mask.asymmetric is True:
         operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
     key_f = mask.key_f if mask.asymmetric == 'pairs' else f
-    value = query.features.values(f)
-    key_value = value if key is query and key_f is f else key.features.values(key_f)
-    return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+
+    def values() -> tuple[Tensor, Tensor]:
+        value = query.features.values(f)
+        return value, value if key is query and key_f is f else key.features.values(key_f)
+
+    entries = _entries_of_meetings(graph, state, lambda walks: walks.entries(f, key_f))
+    return MaskOperator(graph.segments, mask.heads, _chain(state, values), entries=entries)
 
 
 def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
     if not mask.exact:
-        return shard_ensembles(graph, mask.walk_settings, _seed(mask, graph, generator))
+        return _prepare_walks(mask, graph, generator)
     flow, hops = mask.flow, mask.walk_settings.max_walk_length
     weighted = mask.walk_settings.transition == 'weight'
     extended = graph.extended(flow)
@@ -258,10 +273,7 @@ def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
 def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     discounts = mask.discounts
     if not mask.exact:
-        query, key = state
-        value = mask.normalized(query.features, discounts)
-        key_value = value if key is query else mask.normalized(key.features, discounts)
-        return MaskOperator(graph.segments, mask.heads, _chain((value, query), (key_value, key)))
+        return _bind_sampled_rwgnk(mask, graph, state, discounts)
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
     matrix, tensors = _matrix(hops, discounts.dtype)
@@ -273,6 +285,24 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
         scale = torch.einsum('hl,nlk,hk->nh', series, gram.to(series), series) ** (-mask.alpha / 2)
         product = product.weighted(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
     return MaskOperator(graph.segments, mask.heads, product)
+
+
+def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
+    query, key = state.query.features, state.key.features
+
+    def values() -> tuple[Tensor, Tensor]:
+        value = mask.normalized(query, discounts)
+        return value, value if key is query else mask.normalized(key, discounts)
+
+    def combined(walks: GRFState) -> Entries:
+        pairs = walks.pairs(discounts.dtype, 'sums')
+        return Entries(pairs.pattern, pairs.values(discounts, discounts))
+
+    entries = _entries_of_meetings(graph, state, combined)
+    if entries is not None and mask.alpha > 0:
+        scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
+        entries = entries.weighted(LowRank(*scales))
+    return MaskOperator(graph.segments, mask.heads, _chain(state, values), entries=entries)
 
 
 # Masks of an order or a grid.

@@ -1,4 +1,4 @@
-r"""What one process holds of a graph that several processes hold together."""
+r"""The nodes and edges of one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyg_topomask.segments import Segments
 
 
 class ShardSegments(Segments):
-    r"""The nodes of one process, as a part of one graph."""
+    r"""The nodes of one process. They belong to one graph."""
 
     def __init__(self, graph: Shard, num_nodes: int, device: torch.device) -> None:
         super().__init__(num_nodes, device=device)
@@ -37,18 +37,18 @@ class ShardSegments(Segments):
 
 
 class Shard(Graph, Numbered):
-    r"""The nodes of this process, the edges that they receive, and what the processes tell each other of the others. The nodes
-    of each process have consecutive ids, which are their numbers in the whole graph if these follow each other too.
+    r"""The nodes of this process, and their incoming edges. The ids of the nodes of a process are consecutive. A partition can
+    give a node another id than its number in the whole graph.
 
     Args:
         group (Processes): The processes.
-        offsets (torch.Tensor): Where the ids of each process begin, and :math:`N`, :obj:`[P + 1]`.
-        edge_index (torch.Tensor): Ids of sources, which are overwritten by the extended nodes that they are, and targets
-            counted from the first node of this process, in ascending order, :obj:`[2, E]`.
+        offsets (torch.Tensor): The first id of each process, and :math:`N`, :obj:`[P + 1]`.
+        edge_index (torch.Tensor): Ids of sources, and targets in ascending order, :obj:`[2, E]`. Targets count from the first
+            node of this process. The sources are replaced by extended nodes in place.
         edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`.
         edge_ids (torch.Tensor, optional): The numbers of the edges in the whole graph, :obj:`[E]`.
-        new_of_original (torch.Tensor, optional): The id of each node, if it is not its number, :obj:`[N]`.
-        storage (Storage): Where edges lie.
+        new_of_original (torch.Tensor, optional): The id of each node, :obj:`[N]`; :obj:`None` if ids are numbers.
+        storage (Storage): Stores edges in memory or in files.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Shard(Graph, Numbered):
         new_of_original: Tensor | None,
         storage: Storage,
     ) -> None:
-        # Not that of the base class, which checks edges between nodes of this process.
+        # The constructor of Graph would refuse edges from other processes.
         Numbered.__init__(self)
         self.group = group
         self.offsets = offsets
@@ -101,37 +101,37 @@ class Shard(Graph, Numbered):
 
     @property
     def nodes(self) -> Tensor:
-        r"""The nodes of this process, by their numbers in the whole graph, :obj:`[n]`: :obj:`x[sharded.nodes]` are their
-        features.
+        r"""The numbers of the nodes of this process in the whole graph, :obj:`[n]`. Their features are
+        :obj:`x[sharded.nodes]`.
         """
         return self.segments.position
 
     def original(self, nodes: Tensor) -> Tensor:
-        r"""Returns the numbers in the whole graph of ids, in which the nodes of each process follow each other."""
+        r"""Returns the numbers in the whole graph of nodes, given their ids."""
         return nodes if self.original_of_new is None else self.original_of_new[nodes]
 
     def ids(self, nodes: Tensor) -> Tensor:
-        r"""Returns the ids of nodes by their numbers in the whole graph."""
+        r"""Returns the ids of nodes, given their numbers in the whole graph."""
         return nodes if self.new_of_original is None else self.new_of_original[nodes]
 
     def union(self, first: Halo, second: Halo) -> Halo:
-        r"""Returns the halo of the nodes of two, which the graph keeps. All processes call this."""
+        r"""Returns the union of two halos. The graph stores it. All processes call this."""
         key = 'halo', first.number, second.number
         return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
 
     def reporting_errors(self) -> AbstractContextManager[None]:
-        r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If it raises an
-        error, the others raise one that names this process and its error. Layers report their errors without it, and so does a
-        process that ends with one. A script needs the block only if it goes on after an error, as in a notebook. Without it the
-        others wait for :obj:`timeout` seconds.
+        r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If the block raises
+        an error, the other processes raise an error that names this process and its error. Errors of layers, and errors that
+        end a process, are reported without a block. A script needs the block only if it continues after an error, as in a
+        notebook. Without the block, the other processes would wait for :obj:`timeout` seconds.
         """
         return self.group.reporting()
 
     def check_call(self, signature: str) -> None:
-        r"""Raises an error in all processes unless all of them call layers of the same sizes, when one is called first.
+        r"""Raises an error in all processes if their layers have different sizes. Processes compare each signature once.
 
         Args:
-            signature (str): What the processes have to agree on.
+            signature (str): A text that must be equal in all processes.
         """
         if signature not in self._calls:
             self.group.check_equal('layer', signature)

@@ -53,16 +53,19 @@ class ShardedGraph(Shard):
         * - packing, and other masks of rank :math:`r`
           - :math:`2 \frac{P - 1}{P} r H m (d + 2)`
           - as forward
-        * - adjacency, expander, hops, GRF with :obj:`asymmetric=True`; also for softmax attention
+        * - adjacency, expander, hops and GRF; also for softmax attention
           - :math:`S H (m + d)`
           - :math:`R H (m + d)`
+        * - sampled RWGNK
+          - :math:`S H (m + d + 1)`
+          - :math:`R H (m + d + 1)`
         * - power series and heat kernels of degree :math:`K`
           - :math:`S K H m (d + 2)`
           - :math:`(S + R) K H m (d + 1)`
         * - exact RWGNK of :math:`K` hops
           - :math:`(S + R) K H m (d + 2)`
           - :math:`2 (S + R) K H m (d + 1)`
-        * - GRF, sampled RWGNK; the halo contains the nodes that walks visit
+        * - GRF and sampled RWGNK on the route :obj:`"features"`
           - :math:`(S + R) H m (d + 2)`
           - :math:`2 (S + R) H m (d + 1)`
         * - causal
@@ -74,6 +77,10 @@ class ShardedGraph(Shard):
         * - k-MIP; the halo contains the selected keys
           - :math:`(P - 1) n H d + S H (m + d)`, and :math:`R` ids
           - :math:`R H (m + d)`
+
+    The halo of a GRF or a sampled RWGNK contains the nodes whose walks meet walks of this process. On the route
+    :obj:`"features"` and with :obj:`asymmetric=True`, it contains the nodes that walks visit. The route is
+    :obj:`"features"` if walks meet more than 16 times per visit, as on a graph with a hub.
 
     A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes.
     """

@@ -12,17 +12,17 @@ from torch import Tensor
 
 from pyg_topomask.distributed.communication import Processes
 
-#: Edges that are handled at a time.
-BLOCK = 2**18
+#: The number of edges in a block.
+BLOCK = 2**16
 
 
 def count_blocks(size: int) -> int:
-    r"""Returns in how many blocks so many edges are handled."""
+    r"""Returns the number of blocks of so many edges."""
     return -(-size // BLOCK)
 
 
 def blocks(size: int) -> Iterator[slice]:
-    r"""Returns so many edges, some at a time."""
+    r"""Returns the blocks of so many edges."""
     return (slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK))
 
 

@@ -21,29 +21,36 @@ from pyg_topomask.walks.walk import walks_from
 
 @dataclass(frozen=True)
 class ShardWalks:
-    r"""What the walks of the nodes of this process leave behind, as features of the extended nodes, and the halo of the nodes
-    that they visit in other processes.
+    r"""The walks from the nodes of this process. Features refer to extended nodes. The halo contains the visited nodes of other
+    processes.
     """
 
     features: WalkFeatures
     halo: Halo
 
 
-def shard_ensembles(graph: Shard, settings: WalkSettings, seed: int) -> tuple[ShardWalks, ShardWalks]:
-    r"""Walks from the nodes of this process as :func:`~pyg_topomask.walks.walk.sample_ensembles` walks in one process: the
-    walks are the same. Returns the walks of the queries and of the keys, one object if they are the same.
+def shard_walks(graph: Shard, settings: WalkSettings, seed: int, again: bool) -> tuple[ShardWalks, ShardWalks]:
+    r"""Samples walks from the nodes of this process. One process samples the same walks with
+    :func:`~pyg_topomask.walks.walk.sample_ensembles`. Returns the walks of the queries and of the keys, one object if they are
+    the same.
 
     Args:
         graph (Shard): The graph.
-        settings (WalkSettings): How to walk.
+        settings (WalkSettings): The settings of the walks.
         seed (int): The seed.
+        again (bool): Whether further walks follow. The graph then keeps the transitions of all nodes, in the memory of each
+            process or in its folder.
     """
-    query = _sample(graph, settings, 2 * seed)
-    return query, _sample(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
+    if again:
+        key = 'transitions', settings.normalization, settings.transition, settings.flow
+        transitions = graph.prepared(key, lambda: _transitions(graph, settings))
+    else:
+        transitions = _transitions(graph, settings)
+    query = _walk(graph, settings, transitions, 2 * seed)
+    return query, _walk(graph, settings, transitions, 2 * seed + 1) if settings.independent_ensembles else query
 
 
-def _sample(graph: Shard, settings: WalkSettings, seed: int) -> ShardWalks:
-    transitions = shard_transitions(graph, settings)
+def _walk(graph: Shard, settings: WalkSettings, transitions: Transitions, seed: int) -> ShardWalks:
     nodes = range(graph.first, graph.first + graph.num_nodes)
     start, visited, length, load = graph.group.together(
         lambda: walks_from(nodes, graph.segments.position, transitions, settings, seed)
@@ -55,15 +62,9 @@ def _sample(graph: Shard, settings: WalkSettings, seed: int) -> ShardWalks:
     return ShardWalks(features, halo)
 
 
-def shard_transitions(graph: Shard, settings: WalkSettings) -> Transitions:
-    r"""Returns the transitions at all nodes, which the graph keeps: in the memory of each process, or in its folder."""
-    key = 'transitions', settings.normalization, settings.transition, settings.flow
-    return graph.prepared(key, lambda: _transitions(graph, settings))
-
-
 @torch.no_grad()
 def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
-    r"""Makes the rows of this process, as :class:`~pyg_topomask.walks.transitions.Transitions` makes all, block by block."""
+    r"""Returns the transitions at all nodes. Each process computes the rows of its nodes, block by block."""
     extended, group, storage = graph.extended(settings.flow), graph.group, graph.storage
     row, col = extended.row_and_col(settings.flow)
     ids = extended.halo.ids()
@@ -108,7 +109,7 @@ def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
 
 
 def _normalized_weights(graph: ExtendedGraph, settings: WalkSettings) -> Callable[[slice], Tensor]:
-    r"""Returns a function that makes :meth:`~pyg_topomask.graph.Graph.normalized_weight` of some edges."""
+    r"""Returns a function that computes :meth:`~pyg_topomask.graph.Graph.normalized_weight` for a block of edges."""
     row, col = graph.row_and_col(settings.flow)
     ends = {'sym': (row, col), 'rw': (row,), None: ()}[settings.normalization]
 

@@ -26,7 +26,7 @@ from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
-from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs
+from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs, estimate_pairs
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
@@ -73,6 +73,10 @@ class GRFState:
     @cached_property
     def num_pairs(self) -> int:
         return count_pairs(self.query, self.key)
+
+    @cached_property
+    def num_entries(self) -> int:
+        return estimate_pairs(self.query, self.key)
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""

@@ -246,7 +246,7 @@ class RWGNKMask(Mask):
             key = query if state.key is state.query else self.normalized(state.key, discounts)
             return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
-        columns = self._scale(state.key, discounts) if self.alpha > 0 else None
+        columns = self.scale(state.key, discounts) if self.alpha > 0 else None
 
         def combined() -> Entries:
             pairs = state.pairs(discounts.dtype, 'sums')
@@ -259,7 +259,7 @@ class RWGNKMask(Mask):
             products = combined()
             if self.alpha == 0:
                 return products
-            scales = (self._scale(walks, discounts).unsqueeze(2) for walks in (state.query, state.key))
+            scales = (self.scale(walks, discounts).unsqueeze(2) for walks in (state.query, state.key))
             return Entries(products.pattern, products.value * sddmm(products.pattern, *scales))
 
         def factored() -> tuple[Entries, Tensor]:
@@ -267,7 +267,7 @@ class RWGNKMask(Mask):
             return combined(), columns
 
         product = Product(GRFStructure(), tensors, cost=state.num_features)
-        sparse = SparseEntries(entries, state.num_pairs, factored if self.alpha > 0 else None)
+        sparse = SparseEntries(entries, state.num_entries, factored if self.alpha > 0 else None)
         prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
@@ -277,9 +277,9 @@ class RWGNKMask(Mask):
 
     def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the normalized frequency vectors, :obj:`[H, nnz]`."""
-        return walks.values(discounts) * self._scale(walks, discounts).t().index_select(1, walks.pattern.row)
+        return walks.values(discounts) * self.scale(walks, discounts).t().index_select(1, walks.pattern.row)
 
-    def _scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
+    def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
         # Walks visit their start node, so no norm is below 1.
         squares = walks.squares.to(discounts.dtype) @ self._powers(discounts).t()

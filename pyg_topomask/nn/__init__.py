@@ -5,6 +5,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.nn.gps_conv import TopoGPSConv
 from pyg_topomask.nn.grf_attention import GRFAttention
+from pyg_topomask.nn.hop_attention import HopAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.masked_softmax_attention import GRFSoftmaxAttention, MaskedSoftmaxAttention
@@ -18,6 +19,7 @@ __all__ = [
     'GRFAttention',
     'GRFSoftmaxAttention',
     'GatedGCNConv',
+    'HopAttention',
     'KMIPAttention',
     'MaskedLinearAttention',
     'MaskedSoftmaxAttention',

@@ -13,7 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.entry_sums import backward_columns, backward_rows, forward_rows, softmax_backward_rows, softmax_rows
+from pyg_topomask.ops.entry_sums import (
+    backward_columns,
+    backward_rows,
+    closed_rows,
+    forward_rows,
+    softmax_backward_rows,
+    softmax_rows,
+)
 from pyg_topomask.ops.numba_backend import ALONE, Array, array_of, in_blocks, in_threads
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -78,15 +85,8 @@ def backward(
 
 def closed_ends(pattern: SparsePattern) -> Array:
     r"""Returns the nodes that no entry leads across, as between the graphs of a batch."""
-    nodes = np.arange(pattern.num_rows)
-    reach = nodes
-    for pointers, columns in ((pattern.rowptr, pattern.col), (pattern.rowptr_t, pattern.col_t)):
-        stop, array = array_of(pointers)[1:], array_of(columns)
-        filled = stop > array_of(pointers)[:-1]
-        last = nodes.copy()
-        last[filled] = array[stop[filled] - 1]
-        reach = np.maximum(reach, last)
-    return np.flatnonzero(np.maximum.accumulate(reach) == nodes) + 1
+    ends = np.empty(pattern.num_rows, np.int64)
+    return ends[: closed_rows(*map(array_of, (pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t)), ends)]
 
 
 def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:

@@ -15,7 +15,7 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 
 @compiled

@@ -24,7 +24,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 T = TypeVar('T')
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 # Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, 4, 256

@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from pyg_topomask.ops.vectors import Writer, compiled, index
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 
 @intrinsic
@@ -136,6 +136,21 @@ def _gatherer(placed: bool) -> Any:
 # Sums of the rows of a matrix over the entries of a row: sum_e w_e x_c(e). The weights of the entries come one after the other,
 # or lie at places of their own.
 _gather, _gather_placed = _gatherer(False), _gatherer(True)
+
+
+@compiled
+def closed_rows(rowptr, col, rowptr_t, col_t, ends):  # type: ignore[no-untyped-def]
+    r"""Writes the nodes that no entry leads across, and returns their number."""
+    count, reach = 0, np.int64(0)
+    for i in range(len(ends)):
+        if rowptr[i + 1] > rowptr[i]:
+            reach = max(reach, np.int64(col[rowptr[i + 1] - 1]))
+        if rowptr_t[i + 1] > rowptr_t[i]:
+            reach = max(reach, np.int64(col_t[rowptr_t[i + 1] - 1]))
+        if reach <= i:
+            ends[count] = i + 1
+            count += 1
+    return count
 
 
 @compiled

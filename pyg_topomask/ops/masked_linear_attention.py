@@ -138,12 +138,12 @@ def masked_linear_attention(
                 out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
         elif route == 'products':
             out = attend_products(q, k, values, mask.product)
+        elif route == 'blocks' and (blocks := _prepared(mask)) is not None:
+            k = k if blocks.columns is None else k * blocks.columns.to(dtype).unsqueeze(-1)
+            out = _attend_blocks(q, k, values, blocks, mask.segments)
         else:
             tensors, structure = list(mask.product.tensors), mask.product.structure.key
-            if route == 'blocks' and (blocks := _prepared(mask)) is not None:
-                k = k if blocks.columns is None else k * blocks.columns.to(dtype).unsqueeze(-1)
-                out = _attend_blocks(q, k, values, blocks, mask.segments)
-            elif route == 'blocks':
+            if route == 'blocks':
                 out = attend_blocks(q, k, values, tensors, mask.segments.constants(), structure, mask.heads)[0]
             else:
                 out = attend_features(q, k, values, tensors, [], structure)[0]

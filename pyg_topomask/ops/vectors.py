@@ -62,7 +62,7 @@ class Writer:
         r"""Returns where the rows of a matrix begin."""
         return [self.at(pointer, self.times(width, index(row))) for row in range(number)]
 
-    def for_groups(self, count: Any, body: Callable[[Any, int], None], sizes: tuple[int, ...] = (_GROUP, 1)) -> None:
+    def for_groups(self, count: Any, body: Callable[[Any, int], None], sizes: tuple[int, ...] = (_GROUP, 2, 1)) -> None:
         r"""Calls :obj:`body` with the first item and the number of items of each group."""
         start: Any = index(0)
         for number in sizes:
@@ -73,13 +73,18 @@ class Writer:
 
     def for_channels(self, channels: Any, body: Callable[[Any, Any], None]) -> None:
         r"""Calls :obj:`body` with the first channel of each vector, and with a mask if it is not full."""
-        full = self.builder.and_(channels, index(-self.lanes))
-        with self.for_range(index(0), full, self.lanes) as (channel, _):
-            body(channel, None)
-        rest = self.builder.sub(channels, full)
-        with self.builder.if_then(self.builder.icmp_signed('>', rest, index(0)), likely=False):
-            lanes = ir.Constant(ir.VectorType(_INDEX, self.lanes), list(range(self.lanes)))
-            body(full, self.builder.icmp_signed('<', lanes, self.filled(rest, self.lanes)))
+        # Most heads have one vector of channels. A loop over one vector takes longer than its body.
+        with self.builder.if_else(self.builder.icmp_signed('==', channels, index(self.lanes))) as (one, several):
+            with one:
+                body(index(0), None)
+            with several:
+                full = self.builder.and_(channels, index(-self.lanes))
+                with self.for_range(index(0), full, self.lanes) as (channel, _):
+                    body(channel, None)
+                rest = self.builder.sub(channels, full)
+                with self.builder.if_then(self.builder.icmp_signed('>', rest, index(0))):
+                    lanes = ir.Constant(ir.VectorType(_INDEX, self.lanes), list(range(self.lanes)))
+                    body(full, self.builder.icmp_signed('<', lanes, self.filled(rest, self.lanes)))
 
     def for_wide(self, channels: Any, body: Callable[[list[Any], Any], None]) -> None:
         r"""Calls :obj:`body` with the first channels of four vectors, and then of one, with a mask if it is not full."""

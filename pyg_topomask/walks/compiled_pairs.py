@@ -8,7 +8,7 @@ from numba import njit
 from pyg_topomask.ops.numba_backend import Array
 from pyg_topomask.ops.vectors import compiled, lowest_bit
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 # Nodes between the first and the last that are met, for each that is met, up to which a bit for each puts them in order.
 _APART = 512

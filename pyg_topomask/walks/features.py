@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.functorch import outside_transforms, transformable
@@ -24,6 +25,8 @@ from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
 # The number of meetings per call of compiled code, which does not sort, and its largest number of combinations of hops.
 _MEETINGS_COMPILED, _KINDS = 2**22, 63
+# The number of rows sampled to estimate the number of entries.
+_SAMPLED = 64
 
 
 @dataclass
@@ -365,3 +368,20 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
     return int((query.visitors * key.visitors).sum())
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
+    r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. On a GPU, returns :func:`count_pairs`."""
+    size = query.num_nodes
+    if size == 0 or query.load.device.type != 'cpu':
+        return count_pairs(query, key)
+    first, second = (
+        csr_array((np.ones(len(col), bool), col, rowptr), shape=(size, size))
+        for rowptr, col in (
+            (query.pattern.rowptr.numpy(), query.pattern.col.numpy()),
+            (key.pattern.rowptr_t.numpy(), key.pattern.col_t.numpy()),
+        )
+    )
+    rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
+    return round((first[rows] @ second).nnz * size / len(rows))

@@ -111,6 +111,7 @@ CASES = {
     'parts_unweighted': Case(grf(), 'unweighted', source='parts'),
     'file': Case(grf(transition='weight'), source='file'),
     'folder': Case(grf(transition='weight'), partition='random', source='folder'),
+    'folder_adjacency': Case(linear(lambda: AdjacencyMask(2, 0.7, 'sym')), source='folder'),
     'packing': Case(linear(PackingMask)),
     'packing_favor': Case(linear(PackingMask, 'favor'), partition='random'),
     'packing_relu': Case(linear(PackingMask, 'relu')),
@@ -139,6 +140,9 @@ CASES = {
     'grf_against': Case(grf(flow='target_to_source'), partition='random'),
     'grf_asymmetric': Case(lambda: AsymmetricGRFAttention(CHANNELS, 2, feature_map='elu', num_walks=4), partition='random'),
     'rwgnk': Case(linear(lambda: RWGNKMask(2, 4, p_halt=0.3)), partition='random'),
+    'grf_features': Case(linear(lambda: walk_mask(asymmetric='pairs'), route='features')),
+    'rwgnk_features': Case(linear(lambda: RWGNKMask(2, 4, independent_ensembles=True), route='features'), partition='random'),
+    'rwgnk_pairs': Case(linear(lambda: RWGNKMask(2, 4, alpha=0.0, independent_ensembles=True))),
     'rwgnk_exact': Case(linear(lambda: RWGNKMask(2, None, p_halt=0.3)), partition='random'),
     'rwgnk_unscaled': Case(linear(lambda: RWGNKMask(2, None, alpha=0.0, transition='weight'))),
     'causal': Case(linear(CausalMask)),
@@ -155,6 +159,7 @@ CASES = {
         lambda: MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2) + ExpanderMask(2, 4)), 'positive', 'random'
     ),
     'softmax_walks': Case(lambda: GRFSoftmaxAttention(CHANNELS, 2, asymmetric=True), 'positive', 'random'),
+    'softmax_meetings': Case(lambda: GRFSoftmaxAttention(CHANNELS, 2), 'positive', 'random'),
     'kmip': Case(lambda: KMIPAttention(CHANNELS, 2, k=5), partition='random'),
     'kmip_cosine': Case(lambda: KMIPAttention(CHANNELS, 2, k=30, similarity='cosine')),
     'gps_gcn': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=grf()()), 'positive', 'random'),
@@ -173,6 +178,8 @@ CASES = {
 }
 #: Cases that are also run in float32.
 SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softmax', 'gps_gcn')
+#: Cases whose bytes are compared with formulas.
+WITH_BYTES = ('packing', 'adjacency', 'power_series', 'grf', 'grf_features', 'causal', 'kmip')
 #: Cases that four processes run too.
 OF_FOUR = ('adjacency', 'causal', 'grf_partition', 'kmip')
 

@@ -113,7 +113,8 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
                 'packing': (heads * features * (channels + 2),) * 2,
                 'adjacency': (heads * (features + channels) * sent, heads * (features + channels) * received),
                 'power_series': (3 * (outer + bound) * sent, 3 * outer * (sent + received)),
-                'grf': ((outer + bound) * (sent + received), 2 * outer * (sent + received)),
+                'grf': (heads * (features + channels) * sent, heads * (features + channels) * received),
+                'grf_features': ((outer + bound) * (sent + received), 2 * outer * (sent + received)),
                 'causal': (outer + bound, 2 * outer),
             }
             if name in numbers:
@@ -128,6 +129,7 @@ ERRORS = {
     'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted are equal in all processes',
     'learned_weights': 'edge_weight: got weights that require a gradient',
     'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',
+    'timeouts': 'timeout: got 600.0 in process 0, 500.0 in process 1; accepted are equal in all processes',
     'one_node': 'num_nodes: got 1 nodes for 2 processes, of which process 0 has none',
     'empty_shard': 'partition: got 48 nodes for 2 processes, of which process 1 has none',
     'partition': 'partition: got 2 to 2; accepted is a tensor [48] of whole numbers from 0 to 1',

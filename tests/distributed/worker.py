@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -24,6 +25,7 @@ from sharded_cases import (
     NODES,
     OF_FOUR,
     SHORT,
+    WITH_BYTES,
     Case,
     data_of,
     linear,
@@ -40,6 +42,7 @@ from pyg_topomask.distributed import (
     check_parameters,
     convert_norms,
     mean_over_nodes,
+    meetings,
     storage,
     sum_gradients,
 )
@@ -91,8 +94,10 @@ def bytes_of_step(name: str) -> dict[str, Any]:
     after = graph.bytes_sent
     out.sum().backward()
     sizes = {'forward': after - before, 'backward': graph.bytes_sent - after, 'nodes': graph.num_nodes}
-    state = next(iter(graph.prepared(layer.mask.settings(), list)), None) if name == 'grf' else None
-    halo = graph.halo if state is None else state.halo
+    halo = graph.halo
+    if name.startswith('grf'):
+        walks = layer.mask.prepared(graph)
+        halo = walks.meetings.halo if name == 'grf' else walks.query.halo
     return {**sizes, 'sent': halo.send.numel(), 'received': halo.nodes.numel()}
 
 
@@ -119,6 +124,10 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
     def gps(conv: torch.nn.Module, norm: str | None = None) -> Any:
         return TopoGPSConv(CHANNELS, conv, attn=linear(PackingMask)(), norm=norm)(x, graph.edge_index, graph=graph)
 
+    def with_many_meetings() -> Any:
+        with patch.object(meetings, 'MOST', 0):
+            return attend(GRFSoftmaxAttention(CHANNELS, 2, seed=7))
+
     def seeded(seed: int) -> torch.nn.Module:
         torch.manual_seed(seed)
         return torch.nn.Linear(2, 2)
@@ -129,6 +138,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'weights_of_one': lambda: ShardedGraph.from_parts(edge_index, NODES, weight if rank else None),
         'learned_weights': lambda: ShardedGraph.from_parts(edge_index, NODES, weight.clone().requires_grad_()),
         'num_nodes': lambda: ShardedGraph.from_parts(edge_index, NODES + rank),
+        'timeouts': lambda: ShardedGraph.from_graph(edge_index, NODES, timeout=600.0 - 100 * rank),
         'one_node': lambda: ShardedGraph.from_graph(edge_index[:, :0], 1),
         'empty_shard': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.zeros(NODES, dtype=torch.long)),
         'partition': lambda: ShardedGraph.from_graph(edge_index, NODES, partition=torch.full((NODES,), 2 - rank)),
@@ -147,7 +157,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'missing': lambda: attend(linear(lambda: LowRankMask(2, 'nothing'))()),
         'route': lambda: attend(linear(PackingMask, route='blocks')()),
         'directed': lambda: attend(linear(lambda: HeatKernelMask(2))()),
-        'softmax': lambda: attend(GRFSoftmaxAttention(CHANNELS, 2)),
+        'softmax': with_many_meetings,
         'softmax_T': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2).T)),
         'coefficients': lambda: attend(MaskedSoftmaxAttention(CHANNELS, 2, AdjacencyMask(2)), return_attention_weights=True),
         'kmip': lambda: attend(KMIPAttention(CHANNELS, 2, deterministic=True)),
@@ -264,7 +274,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     types = {name: [torch.float64] + [torch.float32] * (name in SHORT) for name in CASES}
     results: dict[str, Any] = {
         'cases': {(name, str(dtype)): run_case(CASES[name], dtype, folder) for name in CASES for dtype in types[name]},
-        'bytes': {name: bytes_of_step(name) for name in ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip')},
+        'bytes': {name: bytes_of_step(name) for name in WITH_BYTES},
         'errors': {name: error_of(call) for name, call in wrong_calls(rank).items()},
         'stored': warning_of_stored_walks(),
         'limited': run_limited(rank, folder),

@@ -168,6 +168,7 @@ LAYERS = {
         attend_with_weights,
         {'channels': CHANNELS, 'out_channels': CHANNELS, 'heads': 2, 'mask': masks.ExpanderMask()},
     ),
+    'HopAttention': Case(st.builds(nn.HopAttention, st.just(CHANNELS), HEADS, max_hops=st.integers(0, 3), feature_map=MAPS)),
     'RWGNKAttention': Case(st.builds(nn.RWGNKAttention, **WALKS, feature_map=MAPS)),
     'SinDegreeAttention': Case(
         st.builds(nn.SinDegreeAttention, st.just(CHANNELS), HEADS, max_degree=st.sampled_from([1, 512]), feature_map=MAPS)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multiply
 
-VECTORS = 'dcbbea7dc4cc'
+VECTORS = '8d395281b0be'
 
 # Queries whose scores are computed together, and scores that are compared together.
 _ROWS, _LANES = 8, 16
