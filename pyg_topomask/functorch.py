@@ -9,8 +9,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch.autograd import forward_ad
 
 from pyg_topomask.errors import ArgumentError
 
@@ -36,7 +36,10 @@ def numbers(x: Tensor) -> Tensor:
 
 
 # The keys that the dispatcher leaves out within an operator if a mode watches it.
-_KEYS = [getattr(torch._C.DispatchKey, f'FuncTorch{name}') for name in ('DynamicLayerFrontMode', 'DynamicLayerBackMode', 'GradWrapper')]
+_KEYS = [
+    getattr(torch._C.DispatchKey, f'FuncTorch{name}')
+    for name in ('DynamicLayerFrontMode', 'DynamicLayerBackMode', 'GradWrapper')
+]
 
 
 @contextmanager
@@ -115,7 +118,7 @@ def transformable(
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             raise NotImplementedError(
-                f'{function} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): use torch.func.grad, vjp and jacrev'
+                f'{function} has no forward-mode derivative, as torch.func.jvp, jacfwd and hessian take: use grad, vjp, jacrev'
             )
 
         @staticmethod

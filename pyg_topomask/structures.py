@@ -9,13 +9,16 @@ Custom operators, which are single nodes for torch.compile, accept only tensors 
 
 from __future__ import annotations
 
+import ast
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
 
 __all__ = ['MaskStructure']
 
@@ -23,8 +26,37 @@ _STRUCTURES: dict[str, MaskStructure] = {}
 
 
 def structure_from_key(key: str) -> MaskStructure:
-    r"""Returns the structure with the :attr:`MaskStructure.key` :obj:`key`."""
+    r"""Returns the structure with the :attr:`MaskStructure.key` :obj:`key`, which another process may have made, as that of an
+    exported program. Its class must have been imported.
+
+    Raises:
+        ValueError: If the key names no structure.
+    """
+    if key not in _STRUCTURES:
+        name, _, arguments = key.partition('(')
+        kind = next((kind for kind in _kinds(MaskStructure) if f'{kind.__module__}.{kind.__qualname__}' == name), None)
+        if kind is None or '#' in arguments:
+            raise ArgumentError('structure', repr(key), 'structures of masks whose classes are imported')
+        fields_of = ast.literal_eval(f'({arguments}')
+        for inner in _texts(fields_of):
+            if '(' in inner:
+                structure_from_key(inner)
+        _STRUCTURES[key] = kind(*_structured(fields_of))
     return _STRUCTURES[key]
+
+
+def _kinds(kind: type[Any]) -> Iterator[type[MaskStructure]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _kinds(each)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(item)
 
 
 def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Sequence[Tensor]) -> list[Tensor]:

@@ -130,8 +130,8 @@ def attention_op(
 
         of_second = torch.zeros_like(kept) if grad_second is None else grad_second
         inputs = [*arguments[:3], *(arguments.tensors[index] for index in ctx.learnable)]
-        upstream = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
-        given = [torch.zeros_like(x) if each is None else each for each, x in zip(upstream, inputs, strict=True)]
+        grads: Sequence[Tensor | None] = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
+        given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, inputs, strict=True)]
         again = gradients(first, given, grad, of_second, *inputs)
         # What depends on the outputs depends on the inputs, through which it is differentiated.
         of_learnable = None if ctx.learnable else list[None]()  # an empty list counts as one of tensors
@@ -156,7 +156,7 @@ def _arguments(ctx: Any, inputs: Sequence[Tensor]) -> tuple[Any, ...]:
 
 
 def _of_arguments(ctx: Any, grads: Sequence[Tensor]) -> tuple[Any, ...]:
-    r"""Returns the gradients of all arguments of the operator from those of :obj:`q`, :obj:`k`, :obj:`v` and what is learned."""
+    r"""Returns the gradients of all arguments of the operator from those of q, k, v and what is learned."""
     of_tensors: list[Tensor | None] = [None] * ctx.num_tensors
     for index, learned in zip(ctx.learnable, grads[3:], strict=True):
         of_tensors[index] = learned

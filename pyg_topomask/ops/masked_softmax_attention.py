@@ -36,7 +36,7 @@ def masked_softmax_attention(
 
     which is softmax attention with the bias :math:`\log M_{ij}`. Zero entries of the mask get no attention and no gradient, so
     learnable entries must start above zero. The output of a row without entries is 0. Scores and sums are at least in float32,
-    also under autocast. The route :obj:`"entries"` does not support second derivatives.
+    also under autocast.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -188,4 +188,6 @@ def _plain(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
     return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
 
 
-_attend = attention_op('attend_softmax', _forward, _backward, _plain, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1]))
+_attend = attention_op(
+    'attend_softmax', _forward, _backward, _plain, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1])
+)

@@ -53,6 +53,10 @@ def known_positive(*tensors: Tensor) -> bool:
     r"""Whether no number is negative, so that magnitudes add up to the denominator, as far as a look at the numbers is cheap:
     a GPU would have to be waited for, and tracing breaks.
     """
-    if torch.compiler.is_compiling() or is_transforming() or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors):
+    if (
+        torch.compiler.is_compiling()
+        or is_transforming()
+        or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors)
+    ):
         return False
     return all(float(tensor.detach().amin()) >= 0 for tensor in tensors)

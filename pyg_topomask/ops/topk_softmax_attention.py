@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import numbers, transformable
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
@@ -48,8 +47,6 @@ def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
         size (int): The number of nodes times the number of heads.
     """
     row, col = numbers(row), numbers(col)
-    if row.dim() > 1:
-        raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without random_fraction and extra_edges', verb='is')
     pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 

@@ -1,69 +1,17 @@
 """The transforms of torch.func on layers: gradients of autograd, and ensembles of layers one by one."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
-from graphs import ring
+from small_layers import LAYERS, example
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import Module
-from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
-from pyg_topomask.nn import (
-    GRFAttention,
-    GRFSoftmaxAttention,
-    KMIPAttention,
-    MaskedLinearAttention,
-    MaskedSoftmaxAttention,
-    RWGNKAttention,
-)
-
-
-def linear(*mask: Any, **options: Any) -> Module:
-    return MaskedLinearAttention(4, 2, *mask, **options)
-
-
-LAYERS: dict[str, Callable[[], Module]] = {
-    'linear': linear,
-    'favor': lambda: linear(feature_map='favor'),
-    'adjacency': lambda: linear(AdjacencyMask(2)),
-    'power_series': lambda: linear(PowerSeriesMask(2)),
-    'products': lambda: linear(PowerSeriesMask(2), route='products'),
-    'blocks': lambda: linear(PowerSeriesMask(2) * SinDegreeMask(2), route='blocks'),
-    'heat_kernel': lambda: linear(HeatKernelMask(2)),
-    'toeplitz': lambda: linear(ToeplitzMask(2, 1)),
-    'tree': lambda: linear(TreeMask(2)),
-    'fixed_tree': lambda: linear(TreeMask(2, a=0.01, learnable=False)),
-    'sum': lambda: linear(0.5 * AdjacencyMask(2) + GRFMask(2)),
-    'grf': lambda: GRFAttention(4, 2, route='features'),
-    'resampled': lambda: GRFAttention(4, 2, resample='forward'),
-    'grf_softmax': lambda: GRFSoftmaxAttention(4, 2),
-    'softmax': lambda: MaskedSoftmaxAttention(4, 2, AdjacencyMask(2)),
-    'rwgnk': lambda: RWGNKAttention(4, 2),
-    'kmip': lambda: KMIPAttention(4, 2, k=2, diversity=0.1),
-}
-
-
-def path(num_nodes: int) -> Tensor:
-    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
-
-
-def example(name: str, *sizes: int) -> tuple[Module, dict[str, Tensor], Tensor, Graph]:
-    torch.manual_seed(0)
-    edges = path if name in ('tree', 'fixed_tree', 'toeplitz') else ring
-    data = [Data(edge_index=edges(n), num_nodes=n, grid_shape=torch.tensor([[n]])) for n in sizes]
-    graph = Graph.from_data(Batch.from_data_list(data) if len(data) > 1 else data[0])
-    layer = LAYERS[name]().double()
-    if name == 'resampled':
-        layer.eval()
-    parameters = {name: x.detach() for name, x in layer.named_parameters()}
-    return layer, parameters, torch.randn(sum(sizes), 4, dtype=torch.float64), graph
 
 
 def loss_of(layer: Module, graph: Graph) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
@@ -101,7 +49,7 @@ def test_one_graph_with_inputs_stacked(name: str) -> None:
 
 
 def test_a_graph_made_under_a_transform() -> None:
-    layer, parameters, x, graph = example('adjacency', 3, 5)
+    layer, _parameters, x, graph = example('adjacency', 3, 5)
 
     def loss(x: Tensor) -> Tensor:
         return layer(x, graph.edge_index, batch=graph.batch).square().sum()
@@ -132,9 +80,9 @@ def test_transformed_edge_weights_are_refused() -> None:
 
 def test_forward_mode_is_refused_by_name() -> None:
     layer, _, x, graph = example('adjacency', 3, 5)
-    with pytest.raises(NotImplementedError, match='attend_entries.*forward-mode'):
+    with pytest.raises(NotImplementedError, match=r'attend_entries.*forward-mode'):
         jvp(lambda x: layer(x, graph=graph), (x,), (x,))
-    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match='attend_entries.*forward-mode'):
+    with forward_ad.dual_level(), pytest.raises(NotImplementedError, match=r'attend_entries.*forward-mode'):
         layer(forward_ad.make_dual(x, x), graph=graph)
 
 

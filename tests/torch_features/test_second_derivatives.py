@@ -86,7 +86,7 @@ def assert_twice_differentiable(attention: Attention, graph: Graph) -> None:
     assert gradgradcheck(function, leaves, fast_mode=True)
 
 
-@pytest.mark.parametrize('name, route', CASES)
+@pytest.mark.parametrize(('name', 'route'), CASES)
 def test_linear_attention(name: str, route: str) -> None:
     assert_twice_differentiable(Attention(MASKS[name][0](), masked_linear_attention, route), graphs(name, 2, 4))
 
@@ -160,4 +160,5 @@ def test_a_row_without_weight_has_no_second_derivative() -> None:
     x = torch.zeros(2, 1, 2, dtype=torch.float64, requires_grad=True)
     (grad,) = torch.autograd.grad(masked_linear_attention(x, x, x, mask).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(grad.sum(), x)
-    assert not grad.any() and not second.any()
+    assert not grad.any()
+    assert not second.any()
