@@ -106,7 +106,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         settings = WalkSettings(self.num_walks, self.p_halt, self.max_walk_length, sampler=self.sampler)
         if not isinstance(self.kernel, str):
             raise ArgumentError('kernel', repr(self.kernel), 'names of kernels, such as "heat:2"')
-        f = named_series('kernel', self.kernel, settings.max_walk_length, 'max_walk_length', squared=True)
+        f = named_series('kernel', self.kernel, settings.max_walk_length, 'max_walk_length', factors=2)
         return settings, f.unsqueeze(0)
 
     def _graph(self, X: Data | Any, reset: bool) -> Graph:

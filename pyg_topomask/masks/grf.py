@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_choice, check_seed
+from pyg_topomask.checks import check_choice, check_seed, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.graph import Graph
@@ -228,7 +228,7 @@ class GRFMask(LogarithmicMask):
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         check_seed(seed=seed)
-        check_whole(1, stitch=stitch)
+        check_size(1, stitch=stitch)
         check_choice(('never', 'forward'), resample=resample)
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True

@@ -70,7 +70,7 @@ def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
         >>> deconvolve(torch.tensor([1.0, 3.0, 3.0, 1.0]), factors=3)
         tensor([1., 1., 0., 0.])
     """
-    check_whole(1, factors=factors)
+    check_size(1, factors=factors)
     return deconvolved('alpha', alpha, factors)
 
 
