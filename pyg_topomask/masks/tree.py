@@ -315,7 +315,7 @@ class TreeMask(Mask):
         largest = float(numbers(a).max())
         if largest <= 0:
             return
-        path = state.forest.longest_path(numbers(state.length).double().cpu().numpy())
+        path = state.forest.longest_path(state.length)
         limit = float(np.log(_ACCURACY / torch.finfo(a.dtype).eps)) / 2
         if largest * path > limit:
             raise ArgumentError(

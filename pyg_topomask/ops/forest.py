@@ -157,21 +157,22 @@ class Forest:
         return zero.scatter_reduce(0, below[joins], edge_weight[joins], 'amin', include_self=False)
 
     @outside_transforms
-    def longest_path(self, length: NDArray[Any]) -> float:
+    def longest_path(self, length: Tensor) -> float:
         r"""Returns the largest distance between nodes of a tree.
 
         Args:
-            length (numpy.ndarray): The length of each node's edge to its parent, at least 0, and 0 for roots.
+            length (torch.Tensor): The length of each node's edge to its parent, at least 0, and 0 for roots.
         """
+        lengths = length.detach().double().cpu().numpy()
         # The farthest node from any node is an end of a longest path.
-        order = np.argsort(self.distance(length))
+        order = np.argsort(self.distance(lengths))
         end = np.empty(self.num_nodes, dtype=np.int64)
         end[self.tree[order]] = order
         below = np.flatnonzero(~self.root)
         edges = torch.from_numpy(np.stack([below, self.parent[below]]))
         forest = Forest.from_edges(edges, self.num_nodes, end[self.root])
-        lengths = forest.lengths(edges, torch.from_numpy(length[below])).numpy()
-        return float(forest.distance(lengths).max(initial=0.0))
+        from_end = forest.lengths(edges, torch.from_numpy(lengths[below])).numpy()
+        return float(forest.distance(from_end).max(initial=0.0))
 
     def stretch(self, length: NDArray[Any], source: Indices, target: Indices, edge_weight: NDArray[Any]) -> NDArray[Any]:
         r"""Returns the distance in the forest between the ends of edges, divided by the lengths of the edges. It is 1 for

@@ -33,7 +33,8 @@ READS = ('item', 'tolist', '__int__', '__bool__', '__float__', '__index__')
 
 @contextmanager
 def without_host_reads() -> Iterator[None]:
-    """Makes every read of a number from a tensor raise. On the CPU alone, routes look whether numbers are positive."""
+    """Makes every read of a number from a tensor raise. On the CPU alone, attention looks whether numbers are
+    positive and in range."""
 
     def refuse(self: Tensor, *arguments: object) -> None:
         raise AssertionError('a number was read from a tensor')
@@ -44,6 +45,7 @@ def without_host_reads() -> Iterator[None]:
         for module in ('edges', 'features', 'low_rank', 'low_rank_batch'):
             path = f'pyg_topomask.ops.routes.{module}.known_positive'
             stack.enter_context(mock.patch(path, return_value=False))
+        stack.enter_context(mock.patch('pyg_topomask.ops.scaling._readable', return_value=False))
         yield
 
 

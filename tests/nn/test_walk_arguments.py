@@ -20,8 +20,8 @@ def state_of(mask: Mask) -> tuple[dict[str, object], dict[str, object]]:
     ('layer', 'mask', 'decided'),
     [
         (GRFAttention, GRFMask, set()),
-        (AsymmetricGRFAttention, GRFMask, {'independent_ensembles', 'asymmetric'}),  # its keys never walk
-        (GRFSoftmaxAttention, GRFMask, {'positive'}),  # softmax needs a positive mask
+        (AsymmetricGRFAttention, GRFMask, {'independent_ensembles', 'asymmetric', 'stitch'}),  # its keys never walk
+        (GRFSoftmaxAttention, GRFMask, {'positive', 'stitch'}),  # softmax needs positive entries
         (RWGNKAttention, RWGNKMask, set()),
     ],
 )

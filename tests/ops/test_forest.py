@@ -132,7 +132,7 @@ def test_longest_path() -> None:
     matrix[tuple(edges.numpy())] = weight
     distance = shortest_path(matrix, directed=False)
     forest = Forest.from_edges(edges, 40)
-    actual = forest.longest_path(forest.lengths(edges, weight).numpy())
+    actual = forest.longest_path(forest.lengths(edges, weight))
     np.testing.assert_allclose(actual, distance[np.isfinite(distance)].max())
 
 

@@ -115,7 +115,9 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
             name, arguments = entry, None
         if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
             raise ArgumentError('topomask.transforms', repr(entry), 'names and {name: {argument: value}}')
-        transform = lookup('topomask.transforms', name, ours, theirs)
+        # One list of transforms serves all words.
+        counts_visits = name == 'AddGraphRandomFeatures' and configured_attention() == 'RWGNK'
+        transform = lookup('topomask.transforms', 'AddRandomWalkKernel' if counts_visits else name, ours, theirs)
         given = {**_options_of_attention(name, transform), **(arguments or {})}
         if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
             raise ArgumentError(
