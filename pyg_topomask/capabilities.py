@@ -1,4 +1,4 @@
-r"""What a mask operator can do, each as an object that knows what becomes of it under the algebra of operators.
+r"""The capabilities of a mask operator. Each is an object that implements the algebra of operators.
 
 Every class has the same five methods, so that :class:`~pyg_topomask.operators.MaskOperator` treats all alike:
 :obj:`transposed`, :obj:`scaled`, :obj:`weighted` (the entrywise product with a mask of low rank), :obj:`plus`, and
@@ -140,17 +140,17 @@ def _products(factor: Tensor, x: Tensor) -> Tensor:
 class Blocks:
     r"""The blocks of a mask in the graphs of a batch, as combinations of blocks that no parameter changes:
     :math:`\mathbf{M}_h = \mathbf{L}_h \sum_k c_{hk} \mathbf{B}_k \mathbf{R}_h` with diagonal matrices :math:`\mathbf{L}_h` and
-    :math:`\mathbf{R}_h`. Those :math:`\mathbf{L}_h` are positive, so that attention divides them out.
+    :math:`\mathbf{R}_h`. The :math:`\mathbf{L}_h` are positive and not stored, because they cancel in normalized attention.
 
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
         make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
             :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type.
-        kept (dict): Where :math:`\mathbf{B}` is kept for all heads, layers and steps.
+        kept (dict): Stores :math:`\mathbf{B}` for all heads, layers and steps.
         cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
         columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
-        magnitude (callable, optional): Returns what rows without weight are told by beside :math:`|\mathbf{M}| \mathbf{x}`,
-            for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
+        magnitude (callable, optional): Returns a second bound, beside :math:`|\mathbf{M}| \mathbf{x}`, that detects rows
+            without weight, for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
     """
 
     coefficients: Tensor

@@ -74,7 +74,7 @@ def check_not_transformed(**given: Any) -> None:
     r"""Raises a :class:`ValueError` for a tensor that ``torch.func`` differentiates or batches."""
     for name, value in given.items():
         if is_transformed(value):
-            raise ArgumentError(name, 'a tensor that a transform of torch.func takes', 'tensors that none takes')
+            raise ArgumentError(name, 'a tensor that torch.func differentiates or batches', 'plain tensors')
 
 
 def transformable(
@@ -118,7 +118,7 @@ def transformable(
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             raise NotImplementedError(
-                f'{function} has no forward-mode derivative, as torch.func.jvp, jacfwd and hessian take: use grad, vjp, jacrev'
+                f'{function} has no forward-mode derivative (torch.func.jvp, jacfwd, hessian): use grad, vjp, jacrev'
             )
 
         @staticmethod

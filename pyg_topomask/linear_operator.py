@@ -165,7 +165,7 @@ def check_covariance(matrix: LinearOperator) -> None:
     probe = probe.expand(*matrix.batch_shape, -1, -1)
     out, transposed = matrix._matmul(probe), matrix._t_matmul(probe)
     if bool(((out - transposed).norm(dim=-2) > _ROUNDING * out.norm(dim=-2)).any()):
-        raise ArgumentError('mask', 'an asymmetric matrix', 'symmetric ones, as of undirected graphs')
+        raise ArgumentError('mask', 'an asymmetric matrix', 'symmetric matrices, such as those of undirected graphs')
     if matrix.size(-1) <= _STEPS:
         tridiagonal = matrix._matmul(torch.eye(matrix.size(-1)).to(probe))
     else:
@@ -177,6 +177,6 @@ def check_covariance(matrix: LinearOperator) -> None:
         raise ArgumentError(
             'mask',
             f'a matrix with an eigenvalue of at most {float(values.amin()):.4g}',
-            'positive semi-definite matrices, as those of PowerSeriesMask(parameterization="f"), GRFMask, RWGNKMask and '
+            'positive semi-definite matrices, such as those of PowerSeriesMask(parameterization="f"), GRFMask, RWGNKMask and '
             'HeatKernelMask',
         )

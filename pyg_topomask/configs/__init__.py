@@ -42,7 +42,7 @@ def find_config(cfg: str | Path) -> Path:
     raise ArgumentError(
         'cfg',
         f'{str(cfg)!r}, which is no file',
-        'YAML files, and names of configurations, as digits and cora',
+        'YAML files, and names of configurations, such as digits and cora',
         f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
     )
 
@@ -55,7 +55,7 @@ def check_overrides(words: Sequence[str]) -> None:
     """
     if len(words) % 2:
         given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
-        raise ArgumentError('options', given, 'pairs of a key and a value, as gt.layers 2')
+        raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2')
 
 
 def config_sentences() -> dict[str, str]:

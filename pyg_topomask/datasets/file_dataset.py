@@ -20,10 +20,10 @@ SPLITS = ('train', 'val', 'test')
 
 
 class FileDataset(InMemoryDataset):
-    r"""A dataset whose graphs :meth:`read` makes from the files :attr:`raw_file_names` in the root.
+    r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root.
 
-    The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name has a digest of the raw files and of
-    :obj:`pre_transform`. A stored file that has been damaged is made again, with a warning.
+    The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files and of
+    :obj:`pre_transform`. A damaged file is created again, with a warning.
 
     Args:
         root (str): The folder with the files.

@@ -26,17 +26,17 @@ class RoadEccentricity(FileDataset):
     r"""A road network for node classification, constructed as in `"Towards Quantifying Long-Range Interactions in Graph Machine
     Learning: a Large Graph Dataset and a Measurement" <https://arxiv.org/abs/2503.09008>`_.
 
-    The eccentricity of a crossing is the largest shortest-path distance to the crossings within :obj:`hops` edges, along roads
-    within these edges. Classes are quantiles of the eccentricity. Roads are undirected. The features of a crossing are its
-    degree and the mean logarithms of the attributes of its roads, without coordinates. 10 % of the crossings are in
+    The eccentricity of a crossing is the largest shortest-path distance to the crossings within :obj:`hops` edges, along paths
+    within this neighborhood. Classes are quantiles of the eccentricity. Roads are undirected. The features of a crossing are
+    its degree and the mean logarithms of the attributes of its roads, without coordinates. 10 % of the crossings are in
     :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Computing the classes takes about a minute for
     30,000 crossings, once.
 
     Args:
         root (str): The folder with :obj:`<name>.npz`, which has the arrays :obj:`edges` of shape :obj:`[E, 2]`, :obj:`links` of
             shape :obj:`[E, C]`, the names :obj:`link_columns` of these columns, among them :obj:`"length"`, and :obj:`pos` of
-            shape :obj:`[N, 2]`. What is made of it goes to :obj:`processed` there.
-        split (str, optional): Only :obj:`None`, because masks define the splits of the graph. (default: :obj:`None`)
+            shape :obj:`[N, 2]`. Processed graphs are stored in :obj:`processed` there.
+        split (str, optional): Must be :obj:`None`, because the splits are masks of nodes. (default: :obj:`None`)
         name (str): The name of the file. (default: :obj:`"sydney"`)
         hops (int): The number of edges, from 1. (default: :obj:`16`)
         num_classes (int): The number of classes, from 2. (default: :obj:`10`)

@@ -103,10 +103,10 @@ class ShardedGraph(Shard):
             edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
             partition (torch.Tensor, optional): The process of each node, :obj:`[N]`, for example from METIS; :obj:`None`
                 divides the nodes into equal parts in their order. (default: :obj:`None`)
-            timeout (float): After how many seconds a process gives up waiting for another. (default: :obj:`600.0`)
+            timeout (float): The number of seconds that a process waits for another. (default: :obj:`600.0`)
             folder (str or path, optional): A folder on a disk that all processes see. The edges, and the table of all edges
-                that random walks need, are then in files that the processes map, and end with them. :obj:`None` keeps both in
-                the memory of each process. (default: :obj:`None`)
+                that random walks need, are then in temporary files that the processes map into memory. :obj:`None` keeps both
+                in the memory of each process. (default: :obj:`None`)
 
         Raises:
             ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have

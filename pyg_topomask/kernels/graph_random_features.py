@@ -34,7 +34,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     with :obj:`modulation=kernel` and :obj:`seed=random_state`.
 
     The nodes are the samples. Transform the whole graph first, and then split the rows of :math:`\hat{\Phi}` into training and
-    test, because walks cross between both.
+    test rows, because walks from training nodes visit test nodes.
 
     Args:
         kernel (str): A kernel of :func:`~pyg_topomask.masks.kernel_series`, such as :obj:`"heat:2"`. (default: :obj:`"heat"`)

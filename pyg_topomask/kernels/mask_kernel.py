@@ -18,7 +18,7 @@ __all__ = ['MaskKernel']
 
 class MaskKernel(Kernel):  # type: ignore[misc]
     r"""The covariance function :math:`k(i, j) = M_{ij}` between the nodes of a graph, for `GPyTorch <https://gpytorch.ai>`_.
-    The inputs of the Gaussian process are numbers of nodes.
+    The inputs of the Gaussian process are the indices of nodes.
 
     The mask must be symmetric and positive semi-definite. This holds on undirected graphs for
     :class:`~pyg_topomask.masks.GRFMask` and :class:`~pyg_topomask.masks.RWGNKMask` with one ensemble of walks,
@@ -26,8 +26,8 @@ class MaskKernel(Kernel):  # type: ignore[misc]
     :class:`~pyg_topomask.masks.HeatKernelMask` except for :obj:`kind="random_walk_laplacian"`.
     The parameters of the mask are learned with those of the Gaussian process.
 
-    GPyTorch computes a dense Cholesky factor up to :obj:`gpytorch.settings.max_cholesky_size` nodes, and conjugate gradients
-    above. These only multiply with the mask.
+    Up to :obj:`gpytorch.settings.max_cholesky_size` nodes, GPyTorch computes a dense Cholesky factor. Above, it uses conjugate
+    gradients, which only multiply by the mask.
 
     Args:
         mask (Mask): The mask. Each head is a covariance function of a batch, if there are several.

@@ -44,8 +44,8 @@ def convolve(first: Tensor, second: Tensor) -> Tensor:
 
 
 def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
-    r"""Returns the :math:`f` with :math:`\alpha_k = \sum_{p_1 + \dots + p_n = k} f_{p_1} \cdots f_{p_n}` for every :math:`k`
-    given, the series of the :math:`n`-th root, by the iterative formula
+    r"""Returns the series :math:`f` of the :math:`n`-th root, for which :math:`\alpha_k = \sum_{p_1 + \dots + p_n = k} f_{p_1}
+    \cdots f_{p_n}` for every given :math:`k`, by the iterative formula
 
     .. math::
         f_0 = \alpha_0^{1/n}, \qquad

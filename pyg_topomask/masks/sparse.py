@@ -16,8 +16,8 @@ __all__ = ['sparse_operator']
 
 #: The supported products of masks, for errors.
 ENTRYWISE_PRODUCTS = (
-    'products with a mask of low rank, as SinDegreeMask, of two sparse masks, as AdjacencyMask and GRFMask, or with a number, '
-    'for all heads or each'
+    'products with a mask of low rank, such as SinDegreeMask, of two sparse masks, such as AdjacencyMask and GRFMask, or '
+    'with a number, for all heads or each'
 )
 
 

@@ -23,7 +23,7 @@ class HopAttention(MaskedLinearAttention):
 
     Time and memory are :math:`O(\text{pairs})` for the pairs of nodes within :math:`K` edges.
 
-    The feature map :obj:`"square"` is worth a try: on two of five tasks it was better than ReLU, on one it was worse
+    Try the feature map :obj:`"square"` too: it was better than ReLU on two of five tasks, and worse on one
     (:obj:`benchmarks/results/accuracy_variants.md`, :obj:`accuracy_chicago.md`).
 
     Args:

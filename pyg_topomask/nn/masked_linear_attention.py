@@ -163,5 +163,5 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ArgumentError('feature_map', repr(feature_map), 'names, as "relu", and a FeatureMap')
+        raise ArgumentError('feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap')
     return feature_map_of_name(feature_map, channels)

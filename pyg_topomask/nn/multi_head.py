@@ -72,7 +72,7 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
 def check_mask(mask: Mask, heads: int) -> None:
     r"""Raises a :class:`ValueError` unless the mask has :obj:`heads` heads, or one head that all share."""
     if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, as GRFMask(heads={heads})', verb='is')
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', verb='is')
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 

@@ -99,7 +99,7 @@ def _check(mask: Tensor) -> None:
         raise ArgumentError(
             'mask',
             f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
-            'masks without negative entries, as GRFMask(positive=True) on a graph with positive weights',
+            'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights',
         )
 
 

@@ -39,7 +39,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     """
     check_whole(1, chunk_size=chunk_size)
     if not is_whole(k, 1) or k > items.size(0):
-        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the size of the catalogue')
+        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count

@@ -77,7 +77,7 @@ class Training:
         self.dataset = dataset
         self.options = options = config.recommend
         if options.k > dataset.num_items:
-            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the size of the catalogue')
+            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the number of items')
         if dataset.test.size(1) == 0:
             option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
             accepted = 'test interactions that neither training nor validation holds'

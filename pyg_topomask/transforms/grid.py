@@ -42,7 +42,7 @@ class AddGridShape(BaseTransform):
     def __init__(self, shape: Sequence[int]) -> None:
         sizes = shape if isinstance(shape, Sequence) else ()
         if not sizes or not all(is_whole(size, 0) for size in sizes):
-            raise ArgumentError('shape', repr(shape), 'one or more whole numbers from 0, as (3, 4)')
+            raise ArgumentError('shape', repr(shape), 'one or more whole numbers from 0, such as (3, 4)')
         self.shape = tuple(sizes)
 
     def forward(self, data: Data) -> Data:

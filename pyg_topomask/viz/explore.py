@@ -57,33 +57,33 @@ def explore(
     num_nodes: int = 128,
     title: str = 'Masks on a graph',
 ) -> Page:
-    r"""Makes a page on which to look at masks, for any browser, with a graph to click on. The page shows
+    r"""Creates a page that shows masks on a graph, for any browser. Click a node of the graph to select its row. The page shows
 
-    - the row of the node that is clicked, as colours of the nodes and as a table: how much it attends to which node,
+    - the row of the selected node, as colors of the nodes and as a table: how much it attends to each node,
     - how far the mask looks: the share of the row at each distance, see :func:`~pyg_topomask.diagnostics.weight_by_hops`,
-    - of a :class:`~pyg_topomask.masks.GRFMask` the exact row beside its estimate, the relative error
-      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2` of the row, the error of all rows shown
-      together for each number of walks, and about how many walks bring this error to 10 %.
+    - for a :class:`~pyg_topomask.masks.GRFMask`, the exact row beside its estimate, the relative error
+      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2` of the row, the joint error of all rows
+      for each number of walks, and about how many walks reduce this error to 10 %.
 
-    You choose the mask, its head and, if it is a power series, its kernel and the hops after which it ends. Everything is
-    computed when the page is made, on the whole graph, and the page loads nothing from a network.
+    You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. All numbers are
+    computed in advance, on the whole graph. The page needs no network.
 
-    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and else where
-    the Kamada-Kawai layout puts them. Of a batch, the page shows the graph of :obj:`node`. Of a large graph, it shows the nodes
-    nearest to :obj:`node`. It has about 5 megabytes, and at most 11 more.
+    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and otherwise by
+    the Kamada-Kawai layout. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes nearest
+    to :obj:`node`. The page has 5 to 16 megabytes.
 
     Args:
         mask (Mask or dict of str to Mask): The mask, or several masks by name.
         graph (Graph or torch_geometric.data.Data): The graphs.
-        node (int, optional): The node that is chosen at first. (default: :obj:`None`, one of the largest degree)
-        num_walks (sequence of int): The numbers of walks to compare, beside that of the mask itself; for antithetic walkers the
-            even ones, and at most :math:`2^{23} / N`. Walks are drawn with the seed of the mask, also where a transform has
-            stored some. (default: :obj:`(1, 4, 16, 64)`)
-        kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. Those of which the
-            hops of a mask leave out more than a tenth are not offered, nor are any for other normalizations than
-            :obj:`"sym"`. (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
-        num_nodes (int): The most nodes to show. There are fewer if the page would hold more than :math:`2^{21}` numbers
-            otherwise, or take more than :math:`2^{30}` to compute. The page says how many there are. (default: :obj:`128`)
+        node (int, optional): The node that is selected at first. (default: :obj:`None`, one of the largest degree)
+        num_walks (sequence of int): The numbers of walks to compare, in addition to that of the mask. Numbers above
+            :math:`2^{23} / N`, and odd numbers for antithetic walkers, are left out. Walks are drawn with the seed of the mask,
+            even if the data stores walks. (default: :obj:`(1, 4, 16, 64)`)
+        kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. A kernel is left out
+            if the hops of the mask omit more than a tenth of its series, or the normalization is not :obj:`"sym"`.
+            (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
+        num_nodes (int): The largest number of nodes to show. The page shows fewer nodes if it would otherwise contain more
+            than :math:`2^{21}` numbers, or take more than :math:`2^{30}` to compute. (default: :obj:`128`)
         title (str): The title. (default: :obj:`"Masks on a graph"`)
 
     Returns:

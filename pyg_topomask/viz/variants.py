@@ -51,7 +51,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
     Args:
         mask (Mask): The mask.
         kernels (sequence of str): The kernels, see :func:`~pyg_topomask.masks.kernel_series`. Only masks that are series of
-            the symmetrically normalised adjacency matrix have kernels, and only those that their hops hold.
+            the symmetrically normalized adjacency matrix have kernels, and only those that their hops hold.
         num_walks (sequence of int): The numbers of walks, beside that of the mask itself. Antithetic walkers take even ones.
         most (int): The largest number of walks, unless the mask itself has more.
     """
@@ -128,4 +128,4 @@ def _of_series(
 def check_kernels(kernels: Sequence[str]) -> None:
     r"""Raises an error for what is no sequence of names of kernels."""
     if isinstance(kernels, str) or not all(isinstance(name, str) for name in kernels):
-        raise ArgumentError('kernels', repr(kernels), 'sequences of names, as ("heat", "heat:3")')
+        raise ArgumentError('kernels', repr(kernels), 'sequences of names, such as ("heat", "heat:3")')

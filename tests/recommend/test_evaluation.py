@@ -105,7 +105,7 @@ def test_cutoff_beyond_the_catalogue(k: int) -> None:
         lambda: rank_items(torch.eye(4), torch.eye(4), pair[0], pair, k),
         lambda: evaluate(torch.eye(4), torch.eye(4), pair, pair[:, :0], k),
     ):
-        with pytest.raises(ValueError, match=f'k: got {k}; accepted are 1 to 4, the size of the catalogue'):
+        with pytest.raises(ValueError, match=f'k: got {k}; accepted are 1 to 4, the number of items'):
             rank()
 
 

@@ -201,7 +201,7 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.dir', ''], "recommend.dir: got ''; accepted is the folder"),
         (['train', 'recommend.dataset', 'netflix'], "recommend.dataset: got 'netflix'; accepted are beauty, gowalla"),
         (['train', 'recommend.files.train', '[]'], 'recommend.files.train: got no file'),
-        (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted are 1 to 30, the size of the catalogue'),
+        (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted are 1 to 30, the number of items'),
         (['train', 'recommend.batch_size', '0'], 'recommend.batch_size: got 0'),
         (['train', 'recommend.patience', '-1'], 'recommend.patience: got -1'),
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),

@@ -93,12 +93,12 @@ def build_mask(tree: Any, heads: int) -> Mask:
         raise ArgumentError(
             'topomask.mask',
             'nothing',
-            f'the names {", ".join(MASKS)}, and trees of them with one entry, as {{sum: [GRF, SinDegree]}}',
+            f'the names {", ".join(MASKS)}, and trees of them with one entry, such as {{sum: [GRF, SinDegree]}}',
         )
     if isinstance(tree, str):
         tree = {tree: {}}
     if not isinstance(tree, Mapping) or len(tree) != 1:
-        raise ArgumentError('topomask.mask', repr(tree), 'names and trees with one entry, as {sum: [...]}')
+        raise ArgumentError('topomask.mask', repr(tree), 'names and trees with one entry, such as {sum: [...]}')
     ((kind, content),) = tree.items()
     if kind in ('sum', 'hadamard', 'heads'):
         if not isinstance(content, list) or len(content) < 2:
@@ -154,7 +154,7 @@ def read_tree(text: str) -> Any:
     Raises:
         ValueError: If it is not valid YAML.
     """
-    return _read_yaml('topomask.mask', text, 'trees in YAML, as {sum: [GRF, SinDegree]}')
+    return _read_yaml('topomask.mask', text, 'trees in YAML, such as {sum: [GRF, SinDegree]}')
 
 
 def _read_yaml(name: str, text: str, accepted: str) -> Any:
@@ -192,10 +192,10 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
             text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
             words[index : index + 2] = ['topomask.Masked.mask', text]
         elif key == 'topomask.transforms':
-            entries = _read_yaml(key, value, 'lists in YAML, as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
+            entries = _read_yaml(key, value, 'lists in YAML, such as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
             words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
         elif key in ('topomask.dataset', 'topomask.model'):
-            arguments = _read_yaml(key, value, 'arguments in YAML, as {heads: 2}')
+            arguments = _read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
             words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
     return words
 

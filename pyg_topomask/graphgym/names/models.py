@@ -123,7 +123,9 @@ class ParticleModel(Module):
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         for key in ('pos', 'history', 'target'):
             if key not in batch:
-                raise ArgumentError(f'model.type {cfg.model.type}', f'data without {key}', 'data with it, as cloth', verb='is')
+                raise ArgumentError(
+                    f'model.type {cfg.model.type}', f'data without {key}', 'data with it, such as cloth', verb='is'
+                )
         steps = batch.target.size(1)
         predicted = self.model.rollout(batch.pos, batch.history, steps, batch.x, batch.batch)
         return predicted.flatten(1), batch.target.flatten(1)

@@ -79,7 +79,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
     names = layer_type.split('+')
     if len(names) != 2:
-        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', as 'GINE+GRF'", verb='is')
+        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', such as 'GINE+GRF'", verb='is')
     if names == ['None', 'None']:
         raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, or both')
     local_layer(names[0])

@@ -95,7 +95,7 @@ class GKAT(torch.nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):
-            raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, as (8, 1)')
+            raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, such as (8, 1)')
         check_input_channels(in_channels)
         if norm and in_channels == -1:
             raise ArgumentError('norm', 'True for in_channels=-1', 'False', verb='is')
