@@ -51,15 +51,15 @@ def run(quick: bool, folder: Path) -> None:
         f'of a cloth of 1 m with {SIDE**2} particles, by time step of 1/50 s; mean ± standard error over {seeds} seeds of '
         f'weights and batches{", a smoke run" if quick else ""}. "Constant velocity" and "no motion" learn nothing. A '
         f'difference below two standard errors is "not distinguishable". Training steps per second are of forward, backward '
-        f'and optimizer on {BATCH_SIZE} cloths and on one cloud of {large} random points, searches for neighbors and new walks '
-        f'included, all variants in one run. '
+        f'and optimizer on {BATCH_SIZE} cloths and on one cloud of {large} random points, with the search for neighbors and '
+        f'new walks, all variants in one run. '
         f'As in App. C.3: roll-outs of {HORIZON} steps, 3 neighbors, 27 repelling walks of 3 hops, ReLU features, one head of '
         f'masked attention, AdamW with weight decay 0.001, gradients clipped to 0.01, steps of at most 0.25, {BATCH_SIZE} '
-        f'windows a batch. Other than there: a simulated cloth whose positions are seen and scored, not video of a robot '
-        f'encoded and rendered by networks trained along; {SIDE**2} particles, not 32768; {steps} training steps, not '
-        f'100000, and so learning rates {LEARNING_RATES[0]} for the first half and {LEARNING_RATES[1]} then, ten times theirs; '
-        f'2 layers of {CHANNELS} channels, 4 heads where unmasked; {seeds} seeds, not 5; exact neighbors; every '
-        f'particle is an anchor of message passing; their speeds are of other hardware.'
+        f'windows per batch. Unlike there: a simulated cloth with known positions instead of video of a robot, which networks '
+        f'encode and render; {SIDE**2} particles instead of 32768; {steps} training steps instead of 100000, and therefore '
+        f'ten times the learning rates ({LEARNING_RATES[0]} in the first half, then {LEARNING_RATES[1]}); 2 layers of '
+        f'{CHANNELS} channels, with 4 heads in unmasked attention; {seeds} seeds instead of 5; exact neighbors; every particle '
+        f'is an anchor of message passing; other hardware.'
     )
     write_table('interlacer', 'Interlacers on simulated cloth', note, rows, folder)
     _plot(errors, folder / 'interlacer.png')

@@ -82,8 +82,8 @@ ATTENTIONS: dict[str, Callable[[int], dict[str, Any]]] = {
 WIDTHS = range(4 * HEADS, 100, HEADS)
 #: What the note below a comparison says of them.
 EQUAL_SIZE = (
-    f'k = 10. Models other than k-MIP have the channels, a multiple of {HEADS}, with which their number of parameters comes '
-    f'closest to its own.'
+    f'k = 10. The other models have the number of channels, a multiple of {HEADS}, with which their number of parameters is '
+    f'closest to that of k-MIP.'
 )
 
 
@@ -313,8 +313,8 @@ def describe(training: Training, metric: str) -> str:
     return (
         f'{training.train} graphs for training and {training.test} for testing, {training.epochs} epochs, batches of {BATCH}, '
         f'AdamW, one-cycle learning rate up to {RATE}, {training.seeds} seeds (weights and batches), {metric} after the last '
-        f'epoch, mean ± standard error; a difference below two standard errors is "not distinguishable". {LAYERS} layers, '
-        f'{HEADS} heads, dropout {DROPOUT}, the mean over nodes; k-MIP has {CHANNELS} channels. GPS layers have a local '
-        f'GatedGCN, which, as GINE, has edge features. The milliseconds of a training step are medians on one batch and one '
-        f'thread, models in turns.'
+        f'epoch, mean ± standard error. A difference below two standard errors is "not distinguishable". All models have '
+        f'{LAYERS} layers, {HEADS} heads, dropout {DROPOUT} and a mean over nodes, and k-MIP has {CHANNELS} channels. The '
+        f'local layer of GPS is GatedGCN. It uses the edge features, and so does GINE. The milliseconds of a training step are '
+        f'medians on one batch and one thread, with the models in turns.'
     )

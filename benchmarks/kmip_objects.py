@@ -56,10 +56,11 @@ def run(quick: bool, folder: Path) -> None:
         settings = [POINTS, NORMALS, NEIGHBORS]
         rows = compare_all('kmip_objects', task, training, settings, METRIC, PAPER, quick, folder)
     note = (
-        f'Objects of aerial laser scans (buildings, cars, fences, poles, trees): of each {POINTS} points, chosen by farthest '
-        f'sampling, joined to their {NEIGHBORS} nearest; features are the position in metres from the mean and the normal, and '
-        f'of edges the step from source to target. The test graphs are the validation and test split, for nothing is chosen '
-        f'by validation. {describe(training, METRIC)} {EQUAL_SIZE} "thesis" is Table 6.5 on ModelNet10, in %, of 9,500 points '
-        f'an object and 100,000 parameters; it has no GPS + Transformer there, for its costs.'
+        f'Objects of aerial laser scans (buildings, cars, fences, poles, trees). A graph has {POINTS} points of an object, '
+        f'chosen by farthest point sampling, with edges to the {NEIGHBORS} nearest points. Node features are the position in '
+        f'meters relative to the mean, and the normal. Edge features are the step from source to target. Validation selects '
+        f'nothing here, so the test graphs are those of the validation and the test split. {describe(training, METRIC)} '
+        f'{EQUAL_SIZE} "thesis" is Table 6.5 on ModelNet10, in %, with 9,500 points per object and 100,000 parameters. It '
+        f'leaves out GPS + Transformer because of its cost.'
     )
     write_table('kmip_objects', 'k-MIP attention on scanned objects: accuracy beside baselines', note, rows, folder)

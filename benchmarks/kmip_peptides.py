@@ -102,9 +102,10 @@ def run(quick: bool, folder: Path) -> None:
         task.load('train')  # prepares all of them once
         rows = compare_all('kmip_peptides', task, training, EIGENVECTORS, METRIC, PAPER, quick, folder)
     note = (
-        f'Peptides-func of the Long Range Graph Benchmark: molecules of 151 atoms on average, ten functions to tell; parts of '
-        f'its official training and test split, drawn at random. Features are kinds of atoms and bonds and {EIGENVECTORS} '
-        f'eigenvectors of the Laplacian, of random signs in training. {describe(training, METRIC)} {EQUAL_SIZE} "thesis" is '
-        f'Table 6.1, in %, of models of 500,000 parameters and 8 layers, 200 epochs on all 10,873 molecules, and five seeds.'
+        f'Peptides-func of the Long Range Graph Benchmark: predict ten functions of molecules with 151 atoms on average. The '
+        f'graphs are random parts of its official training and test splits. Features are the kinds of atoms and bonds, and '
+        f'{EIGENVECTORS} eigenvectors of the Laplacian, whose signs are random in training. {describe(training, METRIC)} '
+        f'{EQUAL_SIZE} "thesis" is Table 6.1, in %, of models with 500,000 parameters and 8 layers, after 200 epochs on all '
+        f'10,873 molecules, with five seeds.'
     )
     write_table('kmip_peptides', 'k-MIP attention on Peptides-func: average precision beside baselines', note, rows, folder)

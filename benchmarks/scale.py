@@ -99,14 +99,14 @@ def run(quick: bool, folder: Path) -> None:
     note = (
         f'The largest N of {", ".join(f"{size:,}" for size in ladder)} with which a training step, or a forward pass without '
         f'gradients, stays in {", ".join(map(str, BUDGETS[:-1]))} and {BUDGETS[-1]} GiB of resident memory beyond that of the '
-        f'process, with '
-        f'features, graph, walks and all else that is prepared; {CHANNELS} channels, {HEADS} heads, default options, float32, '
-        f'a process for each measurement. Graphs: random ones of mean degree {DEGREE}, rings, square grids, random recursive '
-        f'trees. The ladder ends with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one core; smaller '
-        f'sizes are left out where {START:,} fits in {BUDGETS[0]} GiB; ">=" stands where nothing larger was measured. "bytes '
-        f'per node" is the slope between the two largest N within {BUDGETS[-1]} GiB, or the quotient where one was measured. '
-        f'The search of KMIP and dense softmax take quadratic time. "GiB" and "seconds" (of a core, while the other may '
-        f'have been busy) are those at N = {START:,}: inf is beyond the largest budget, nan was not measured.'
+        f'process, '
+        f'including features, graph, walks and everything that is prepared. {CHANNELS} channels, {HEADS} heads, default '
+        f'options, float32, one process per measurement. Graphs are random graphs of mean degree {DEGREE}, rings, square grids '
+        f'and random recursive trees. Sizes end with a step of more than {BUDGETS[-1]} GiB or {SECONDS:.0f} seconds of one '
+        f'core. Smaller sizes are left out if {START:,} fits in {BUDGETS[0]} GiB. ">=" means that nothing larger was measured. '
+        f'"bytes per node" is the slope between the two largest N within {BUDGETS[-1]} GiB, or the quotient if only one was '
+        f'measured. The search of KMIP and dense softmax take quadratic time. "GiB" and "seconds" (of one core, while the '
+        f'other may have been busy) are those at N = {START:,}: inf is beyond the largest budget, and nan was not measured.'
     )
     write_table('scale', 'Largest graph in a given memory, and a million nodes', note, rows, folder)
 

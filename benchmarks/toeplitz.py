@@ -31,11 +31,11 @@ def run(quick: bool, folder: Path) -> None:
         # Where the dense matrix would not fit.
         rows += [_measure(shape, 512, 1, 17, 5, dense=False) for shape in ((256, 256), (512, 512))]
     note = (
-        'Products M x in float32 of one grid with one table per head, signed offsets, for x of "columns" columns a head. The '
-        'window of 4 is zero beyond, 81 offsets in two dimensions, which are summed without transforms, and 729 in three; the '
-        'other holds every offset. "dense" multiplies the dense mask, given; "two FFTs" is '
-        'torch.fft.rfftn and irfftn of the columns, contiguous, on the grid padded to twice its size, with nothing in '
-        f'between.{"" if quick else _judge(rows)}'
+        'Products M x on one grid in float32, with one table of signed offsets per head, for x of "columns" columns per head. '
+        'The window of 4 is zero beyond. It has 81 offsets in two dimensions, which are summed without transforms, and 729 in '
+        'three. The other window has every offset. "dense" multiplies by the given dense mask. "two FFTs" is only '
+        f'torch.fft.rfftn and irfftn of the contiguous columns, on the grid padded to twice its '
+        f'size.{"" if quick else _judge(rows)}'
     )
     write_table('toeplitz', 'Toeplitz masks by Fourier transform', note, rows, folder)
 
@@ -46,9 +46,9 @@ def _judge(rows: list[dict[str, Any]]) -> str:
     gains, bare = ([row['dense ms'] / row[key] for row in measured] for key in ('ms', 'two FFTs ms'))
     fast, fast_bare, near = (sum(reached) for reached in zip(*map(_reached, measured), strict=True))
     return (
-        f' The targets at 64x64: 20 times as fast as "dense", reached in {fast} of {len(measured)} rows '
-        f'(at most {max(gains):.3g}), by the two transforms alone in {fast_bare} (at most {max(bare):.3g}); '
-        f'and at most twice the time of these, reached in {near}.'
+        f' One target at 64x64 is 20 times the speed of "dense". It is reached in {fast} of {len(measured)} rows (at most '
+        f'{max(gains):.3g}), and by the two transforms alone in {fast_bare} (at most {max(bare):.3g}). The other is at most '
+        f'twice the time of the two transforms, and is reached in {near} rows.'
     )
 
 

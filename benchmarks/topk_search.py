@@ -54,15 +54,14 @@ def run(quick: bool, folder: Path) -> None:
             row[f'{baseline} / it'] = time / row['seconds']
     note = (
         f'Search for the k = {K} largest inner products of normal queries and keys, d = {DIM}, 1 head, float32, median of '
-        f'{"1 call" if quick else "9 calls, 3 beyond 10,000 nodes,"} of each in turn after one not counted, so without the '
-        f'compilation of KeOps. "auto" to "tree" are topk_inner_product(backend=...); "alone" calls the library itself; '
-        f'"full attention" is scaled_dot_product_attention with {VALUE_DIM} value channels, queries and keys padded with zeros '
-        f'to as many, which does more than search. "x / it" is how many times as long x takes. Memory is '
-        f'the peak of one call beyond its input. All backends leave graphs of at most 1,024 '
-        f'nodes to "dense". auto takes '
-        f'{choose_topk_backend(1_000, DIM)[0]} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)[0]} beyond. The thesis '
-        f'(Sec. 6.2), on a GPU: k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which overtakes '
-        f'full attention from 10,000 nodes on.'
+        f'{"1 call" if quick else "9 calls (3 beyond 10,000 nodes)"} of each in turn. A first call, in which KeOps compiles, '
+        f'does not count. "auto" to "tree" are topk_inner_product(backend=...). "alone" calls the library itself. "full '
+        f'attention" is scaled_dot_product_attention with {VALUE_DIM} value channels, and queries and keys padded with zeros '
+        f'to as many. It does more than search. "x / it" is how many times as long x takes. Memory is the peak of one call '
+        f'beyond its input. All backends use "dense" for graphs of at most 1,024 nodes. "auto" uses '
+        f'{choose_topk_backend(1_000, DIM)[0]} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)[0]} beyond. In the '
+        f'thesis (Sec. 6.2), on a GPU, k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which is '
+        f'faster than full attention from 10,000 nodes on.'
     )
     write_table('topk_search', 'Exact top-k inner product search', note, rows, folder)
     _plot(rows, folder / 'topk_search.png')

@@ -28,18 +28,18 @@ def run(quick: bool, folder: Path) -> None:
         for shuffled in (False, True):
             rows += _exp_rows(name, (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000), shuffled, quick)
     note = (
-        'exp(a dist + b) of weighted trees, float32, one head: the whole product, from x to M x, with nodes numbered as the '
-        'tree grows or at random. The baseline is one product of the adjacency matrix of the tree with the same x (torch CSR, '
-        'MKL); the target is at most 30 times its time. TreeMask runs O(log N) rounds of rake and compress, and is given the '
-        'contracted forest ("prepare" finds it, once for a graph). "slope" is that of log time over log N from the row before. '
-        'Times hold what the system takes to hand out new pages of memory, which a run may do without.'
+        'Products M x with M = exp(a dist + b) of weighted trees, float32, one head. Nodes are numbered as the tree grows, or '
+        'at random. The baseline is one product of the adjacency matrix of the tree with the same x (torch CSR, MKL). The '
+        'target is at most 30 times its time. TreeMask runs O(log N) rounds of rake and compress on the contracted forest, '
+        'which "prepare" computes once per graph. "slope" is that of log time over log N from the row before. Times include '
+        'the allocation of new pages of memory by the system, which some runs do without.'
     )
     write_table('tree', 'Tree masks, exponential of the distance', note, rows, folder)
     rows = [row for name in TREES for row in _distance_rows(name, (1_000, 4_000) if quick else SIZES, quick)]
     note = (
-        'f(dist) for any f on unweighted trees, float32, one head, one column, f of as many values as there are distances. '
-        '"slope" is that of log time over log N from the row before: 1 is linear, 2 that of a dense matrix. "auto" names the '
-        'method that TreeMask takes. "rings" is left out beyond 4,096 distances.'
+        'Products with f(dist) for any f on unweighted trees, float32, one head, one column. f has one value per distance. '
+        '"slope" is that of log time over log N from the row before: 1 is linear, and 2 that of a dense matrix. "auto" names '
+        'the method that TreeMask chooses. "rings" is left out beyond 4,096 distances.'
     )
     write_table('tree_distance', 'Tree masks, any function of the distance', note, rows, folder)
 

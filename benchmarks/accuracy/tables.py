@@ -58,11 +58,11 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                 }
             )
     note = (
-        f'{task.note} {len(reference)} splits or seeds. The epoch with the best validation counts. Of each group the setting '
-        'with the best mean validation is chosen. Every setting of the plan is a row. The plan was made after single runs on '
-        'one or two splits, which accuracy_tries.csv lists. Differences are paired by split, test minus test, over the splits '
-        'of the row. A difference below two standard errors is "not distinguishable". Mean ± standard error. Adam with a '
-        'one-cycle learning rate. Seconds are those of a processor in training, on one thread, without evaluation.'
+        f'{task.note} {len(reference)} splits or seeds, mean ± standard error. Results are those of the epoch with the best '
+        'validation. In each group, the setting with the best mean validation is chosen. The table lists every setting of the '
+        'plan, which was made after single runs on one or two splits (accuracy_tries.csv). Differences are test minus test, '
+        'paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". Adam '
+        'with a one-cycle learning rate. Seconds are those of a processor in training, on one thread, without evaluation.'
     )
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)
@@ -112,9 +112,9 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
         folder (Path): Where the table is written.
     """
     note = (
-        'Networks of Hop attention without message passing. Each row changes one thing of the row with the variant "sum" of '
-        'its task. Paired by split, test minus test; a difference below two standard errors is "not distinguishable". Mean ± '
-        'standard error. The other settings are those of the tables of the tasks, and were not tuned again.'
+        'Networks of Hop attention without message passing. Each row changes one thing in the variant "sum" of its task. '
+        'Mean ± standard error. Differences are test minus test, paired by split. A difference below two standard errors is '
+        '"not distinguishable". The other settings are those of the tables of the tasks, and were not tuned again.'
     )
     rows = _beside_the_first(VARIATIONS, runs, 'sum', _variant)
     write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
@@ -128,9 +128,10 @@ def write_walks(runs: Mapping[Job, Run], folder: Path) -> None:
         folder (Path): Where the table is written.
     """
     note = (
-        'Networks of attention without message passing under a power series of the edges with one power per head at the '
-        'start: exact ("powers"), or estimated by random walks that halt with probability 0.5, so many from each node. A '
-        'walk has at most half the hops, because the mask joins two. Paired by split; mean ± standard error.'
+        'Networks of attention without message passing, masked by a power series of the edges with one power per head at the '
+        'start. It is exact ("powers"), or estimated by random walks that halt with probability 0.5. The name has the number '
+        'of walks from each node. A walk has at most half the hops, because the mask joins two walks. Differences are paired '
+        'by split; mean ± standard error.'
     )
     rows = _beside_the_first(WALKS, runs, 'powers', lambda setting: {'mask': setting.attention})
     write_table('accuracy_walks', 'What walks cost in accuracy', note, rows, folder)
