@@ -122,9 +122,8 @@ def cumulative_full_attention(
 def distance_to_full_attention(
     q: Tensor, k: Tensor, v: Tensor, ks: Sequence[int], batch: Tensor | None = None, scale: float | None = None
 ) -> Tensor:
-    r"""Returns the Euclidean distance between the outputs of softmax attention to the :math:`k` keys with the largest inner
-    products and of full softmax attention, averaged over the nodes, for each :math:`k` and head, from the thesis "Bringing
-    k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
+    r"""Returns the Euclidean distance between the outputs of k-MIP attention and of full softmax attention, averaged over the
+    nodes, for each :math:`k` and head, from the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
 
     Args:
         q (torch.Tensor): The queries, :obj:`[N, H, d]`.

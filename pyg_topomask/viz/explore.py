@@ -61,9 +61,9 @@ def explore(
 
     - the row of the selected node, as colors of the nodes and as a table: how much it attends to each node,
     - how far the mask looks: the share of the row at each distance, see :func:`~pyg_topomask.diagnostics.weight_by_hops`,
-    - for a :class:`~pyg_topomask.masks.GRFMask`, the exact row beside its estimate, the relative error
-      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2` of the row, the joint error of all rows
-      for each number of walks, and about how many walks reduce this error to 10 %.
+    - for a :class:`~pyg_topomask.masks.GRFMask`, the exact row beside its estimate, and the relative error of the row,
+      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2`,
+    - the joint error of all rows for each number of walks, and about how many walks reduce it to 10 %.
 
     You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. All numbers are
     computed in advance, on the whole graph. The page needs no network.
