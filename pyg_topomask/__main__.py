@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
-    inspect.add_argument('--html', metavar='FILE', help='also write a page on which to look at the mask in a browser')
+    inspect.add_argument('--html', metavar='FILE', help='also write an interactive page of the mask')
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
     attention = commands.add_parser('inspect-attention', help='show the attention of a trained model (or: inspect attention)')

@@ -1,4 +1,4 @@
-r"""Pictures of masks and of attention, and a page on which to look at masks. They need the extra :obj:`viz`."""
+r"""Pictures of masks and of attention, and an interactive page of masks. They need the extra :obj:`viz`."""
 
 from pyg_topomask.viz.attention import (
     plot_attention_degrees,
