@@ -37,7 +37,7 @@ class KMIPAttention(ExplicitAttention):
 
     On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
-    :math:`k` scores, but not through the choice of keys. Second derivatives are not supported.
+    :math:`k` scores, but not through the choice of keys.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
