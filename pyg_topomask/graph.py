@@ -159,12 +159,17 @@ class Graph:
     @classmethod
     def shared(cls, batch: Data) -> Graph:
         r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
-        or other attributes that the graph or a mask has read, were replaced.
+        or other attributes that the graph or a mask has read, were replaced, or if the number of nodes has changed.
         """
         key = id(batch)
         owner, graph = _SHARED.get(key, (None, None))
         fits = owner is not None and owner() is batch
-        if graph is None or not fits or any(_attribute(batch, name) is not value for name, value in graph._read.items()):
+        if (
+            graph is None
+            or not fits
+            or graph.num_nodes != (batch.num_nodes or 0)
+            or any(_attribute(batch, name) is not value for name, value in graph._read.items())
+        ):
             graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
             _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph

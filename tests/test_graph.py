@@ -209,3 +209,10 @@ def test_whole_numbers_are_weights() -> None:
     assert torch.equal(*(AdjacencyMask(1, None)(weighted).to_dense() for weighted in (graph, expected)))
     with pytest.raises(ValueError, match=r'^edge_weight: got shape \(6,\) of torch.bool'):
         Graph.from_tensors(ring(3), 3, weight > 1)
+
+
+def test_shared_graph_of_data_that_has_gained_nodes_is_a_new_one() -> None:
+    data = Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]))
+    assert Graph.shared(data).num_nodes == 3
+    data.x = torch.randn(5, 2)
+    assert Graph.shared(data).num_nodes == 5

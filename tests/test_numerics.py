@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import ring
+from small_layers import LAYERS, example
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
@@ -155,12 +156,13 @@ def test_masks_share_nothing_unless_they_say_so() -> None:
     assert Constant(3.0)(graph).to_dense().unique().tolist() == [3.0]
 
 
-def test_training_goes_on_after_inference_mode_on_the_same_graph() -> None:
-    graph, layer, x = Graph.from_tensors(ring(6), 6), GRFAttention(8, heads=2), torch.randn(6, 8)
+@pytest.mark.parametrize('name', LAYERS)
+def test_training_goes_on_after_inference_mode_on_the_same_graph(name: str) -> None:
+    layer, _, x, graph = example(name, 5, 7)
     with torch.inference_mode():
-        layer(x, graph.edge_index, graph=graph)
-    layer(x, graph.edge_index, graph=graph).sum().backward()
-    assert layer.mask.modulation.grad is not None
+        layer(x, graph=graph)
+    layer(x, graph=graph).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in layer.parameters() if parameter.requires_grad)
 
 
 def test_learned_edge_weights_take_several_steps_on_the_same_graph() -> None:

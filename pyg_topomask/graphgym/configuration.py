@@ -195,6 +195,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     except KeyError as error:
         # yacs says "Non-existent config key: gt.layer".
         raise _unknown_option(error.args[0].split()[-1]) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
     except ValueError as error:
         mismatch = re.search(r"<class '(\w+)'> vs\. .* vs\. (.*)\) for config key: (\S+)", str(error), re.DOTALL)
         if mismatch is None:
@@ -203,8 +205,6 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         raise ArgumentError(key, repr(given), f'values of type {accepted}') from error
     except AttributeError as error:  # yacs requests the items of a list or a number
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
-    except yaml.YAMLError as error:
-        raise ValueError(f'{cfg_file} is not YAML: {" ".join(str(error).split())}') from error
 
 
 def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
@@ -266,6 +266,8 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
         if isinstance(value, CfgNode) and isinstance(default, CfgNode):
             value = _adapted(value, default, (*path, name))
+        elif isinstance(default, CfgNode):
+            raise ArgumentError('.'.join((*path, name)), repr(value), 'keys and their values')
         elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
             value = float(value)
         if len(types) > 1 and type(value) is not type(default):

@@ -284,6 +284,7 @@ class HeatKernelMask(Mask):
         return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
 
     @outside_transforms
+    @torch.inference_mode(False)  # kept, and possibly used in training later
     @torch.no_grad()
     def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
         r"""Returns the span of the coefficients for all times between two: that of the first singular vectors of those for some

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import reduce
 from operator import getitem
@@ -170,11 +171,22 @@ def test_lists_that_are_no_numbers_are_refused_by_name(digits: Path) -> None:
         build_attention('GRF', channels=8, heads=2)
 
 
-def test_file_that_is_not_yaml(tmp_path: Path) -> None:
+@pytest.mark.parametrize('content', [b'a: [1\nb: }', b'gt: \xf6'])
+def test_file_that_is_not_yaml(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / 'bad.yaml'
-    path.write_text('a: [1\nb: }')
-    with pytest.raises(ValueError, match=r'is not YAML'):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r'bad.yaml is not YAML'):
         load_config(path)
+
+
+@pytest.mark.parametrize(('key', 'value'), [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')])
+def test_a_value_for_a_group_of_options_is_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
+    path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted are keys and their values$'
+    path.write_text(yaml.safe_dump(nested(key, value)))
+    with pytest.raises(ValueError, match=refused):
+        load_config(path)
+    with pytest.raises(ValueError, match=refused):
+        load_config(digits, [key, str(value)])
 
 
 def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:
