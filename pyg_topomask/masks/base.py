@@ -101,6 +101,10 @@ class Mask(torch.nn.Module, ABC):
             graph.forward_pass.enter(self)
         return self._state(graph, generator)
 
+    def held_by(self, graph: Graph) -> bool:
+        r"""Returns whether the graph holds the state of this mask, so that nothing is left to prepare."""
+        return not self.fresh and graph.holds(self.settings())
+
     @outside_transforms
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
         learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
@@ -204,6 +208,9 @@ class _ComposedMask(Mask):
         return [mask._state(graph, generator) for mask in self._masks]
 
     _state = prepare  # the graph keeps the state of each mask, not the list
+
+    def held_by(self, graph: Graph) -> bool:
+        return all(mask.held_by(graph) for mask in self._masks)
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]

@@ -68,6 +68,11 @@ def on_graph(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     return out
 
 
+def on_edges(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    out: Tensor = layer(x, graph.edge_index, batch=graph.batch)
+    return out
+
+
 def gated(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     nodes, edges = layer(x, graph.edge_index, x[graph.edge_index[0].long()])
     return torch.cat([nodes, edges])
@@ -218,6 +223,17 @@ def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
         case.call(layer, x, graph)
         assert_equal(compiled, case, layer, x, graph)
     assert counter.frame_count <= 2
+
+
+@pytest.mark.parametrize('name', daily_and_nightly(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], ()))
+def test_a_new_graph_breaks_once(name: str) -> None:
+    case, counter = (WHOLE | IN_PARTS)[name], CompileCounterWithBackend('aot_eager')
+    layer = case.make().eval()
+    compiled = torch.compile(on_edges, backend=counter)
+    for sizes in ((5, 7), (11, 3, 6), (6, 8)):
+        x, graph = batch(case, sizes)
+        assert_equal(compiled, case._replace(call=on_edges), layer, x, graph)
+    assert counter.frame_count <= 4  # before and after the break, and once more with dynamic sizes
 
 
 @pytest.mark.parametrize('name', daily_and_nightly(IN_PARTS))
