@@ -225,7 +225,9 @@ def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     assert counter.frame_count <= 2
 
 
-@pytest.mark.parametrize('name', daily_and_nightly(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], ()))
+@pytest.mark.parametrize(
+    'name', daily_and_nightly(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], nightly=['hop'])
+)
 def test_a_new_graph_breaks_once(name: str) -> None:
     case, counter = (WHOLE | IN_PARTS)[name], CompileCounterWithBackend('aot_eager')
     layer = case.make().eval()
