@@ -169,7 +169,7 @@ def test_masks_that_need_a_prepared_graph(layer: Callable[[], Module]) -> None:
 @pytest.mark.nightly
 @pytest.mark.skipif(shutil.which('g++') is None, reason='AOTInductor needs g++')
 def test_compiled_ahead_of_time(tmp_path: Path) -> None:
-    module = OnInputs(ANY_GRAPH['grf']().eval())
+    module = OnInputs(ANY_GRAPH['adjacency']().eval())
     with torch.no_grad():
         package = torch._inductor.aoti_compile_and_package(exported(module, inputs(4, 5)), package_path=str(tmp_path / 'm.pt2'))
         compiled = torch._inductor.aoti_load_package(package)
