@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.functorch import is_exporting, outside_transforms
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
@@ -266,7 +266,7 @@ class SparseEntries:
         return (self.make(), None) if self.make_factored is None else self.make_factored()
 
     def _check(self) -> None:
-        if self.most is not None and self.most > MAX_ENTRIES:
+        if self.most is not None and not is_exporting() and self.most > MAX_ENTRIES:
             raise ArgumentError(
                 'mask',
                 f'a sparse mask of up to {self.most:,} entries per head',

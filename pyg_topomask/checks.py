@@ -10,17 +10,20 @@ from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
-from torch import Tensor
+from torch import SymInt, Tensor
 
 from pyg_topomask.errors import ArgumentError
 
 #: The largest number of channels, heads, hops, walks of a node, and the like.
 MAX_SIZE = 2**20
+#: The largest number of nodes that have parameters of their own.
+MAX_NODES = 2**31
 
 
 def is_whole(value: object, least: int | None = None) -> TypeGuard[int]:
     r"""Returns whether a value is an integer of Python or NumPy, at least :obj:`least`, and not a boolean."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and (least is None or int(value) >= least)
+    whole = isinstance(value, Integral | SymInt) and not isinstance(value, bool)
+    return whole and (least is None or value >= least)  # type: ignore[operator]
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -57,8 +60,8 @@ def check_seed(**given: object) -> None:
 
 
 def check_even(**given: object) -> None:
-    r"""Raises an error unless a value is a positive even integer."""
-    _check(given, 'even numbers from 2', lambda value: is_whole(value, 2) and value % 2 == 0)
+    r"""Raises an error unless a value is an even integer from 2 to :obj:`2**20`."""
+    _check(given, f'even numbers from 2 to {MAX_SIZE}', lambda value: is_whole(value) and value in range(2, MAX_SIZE + 1, 2))
 
 
 def check_finite(**given: object) -> None:

@@ -23,6 +23,17 @@ def is_transforming() -> bool:
     return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
 
 
+def is_exporting() -> bool:
+    r"""Returns whether ``torch.export`` traces, so that numbers of tensors are unknown, and sizes may be symbols."""
+    return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
+
+
+def integer(x: Tensor) -> int:
+    r"""Returns the number of a tensor of integers, which is a symbol while ``torch.export`` traces."""
+    number: int = x.item()  # type: ignore[assignment]
+    return number
+
+
 def is_transformed(x: Any) -> bool:
     r"""Returns whether a value is a tensor that a transform of ``torch.func`` differentiates or batches."""
     return isinstance(x, Tensor) and is_transforming() and bool(torch._C._functorch.is_functorch_wrapped_tensor(x))

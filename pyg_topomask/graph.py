@@ -17,7 +17,7 @@ from pyg_topomask.checks import check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
-from pyg_topomask.functorch import check_not_transformed, outside_transforms
+from pyg_topomask.functorch import check_not_transformed, is_exporting, outside_transforms
 from pyg_topomask.ops.splitmix import splitmix
 from pyg_topomask.segments import Segments
 
@@ -96,7 +96,10 @@ class Graph:
         # The attributes read from the data, by name. None is a missing one.
         self._read: dict[str, Any] = {}
         check_whole(0, num_nodes=num_nodes)
-        check_edges(edge_index, num_nodes, edge_weight, batch)
+        if is_exporting():  # the program checks the edges that it is given
+            self.edge_index = _checked(edge_index, num_nodes, edge_weight, batch)
+        else:
+            check_edges(edge_index, num_nodes, edge_weight, batch)
         #: The division of the nodes into graphs.
         self.segments = Segments(num_nodes, batch, device=edge_index.device)
         named = self.segments.num_graphs
@@ -365,6 +368,21 @@ def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
             'weights of shape [E]',
             'give the batch vector as batch=batch, and such weights as edge_weight.float()',
         )
+
+
+@torch.library.custom_op(
+    'pyg_topomask::checked_edges',
+    mutates_args=(),
+    schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch) -> Tensor',
+)
+def _checked(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
+    check_edges(edge_index, num_nodes, weight, batch)
+    return edge_index.clone()
+
+
+@_checked.register_fake
+def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
+    return torch.empty_like(edge_index)
 
 
 def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:

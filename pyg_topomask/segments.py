@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.functorch import integer, outside_transforms
 
 __all__ = ['Segments']
 
@@ -80,7 +80,9 @@ class Segments:
         self.num_nodes = num_nodes
         self.batch = batch
         if num_graphs is None:
-            num_graphs = 1 if batch is None else (int(batch[-1]) + 1 if batch.numel() > 0 else 0)
+            num_graphs = 1 if batch is None else (integer(batch[-1]) + 1 if batch.numel() > 0 else 0)
+        if isinstance(num_graphs, torch.SymInt):
+            torch._check(num_graphs >= 1)
         self.num_graphs = num_graphs
         self.device = device if batch is None else batch.device
         # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
@@ -133,6 +135,11 @@ class Segments:
         return torch.arange(self.num_nodes, device=self.device) - self.first
 
     @property
+    def several(self) -> bool:
+        r"""Whether there are several graphs. In an exported program, there may be."""
+        return True if isinstance(self.num_graphs, torch.SymInt) else self.num_graphs > 1
+
+    @property
     def largest(self) -> int:
         r"""The number of nodes of the largest graph."""
         return self._measured()[0]
@@ -145,7 +152,7 @@ class Segments:
     @outside_transforms
     def _measured(self) -> tuple[int, int]:
         if self._extent is None:
-            if self.num_graphs <= 1:
+            if not self.several or isinstance(self.num_graphs, torch.SymInt):  # then an upper bound
                 self._extent = self.num_nodes, self.num_nodes**2
             else:  # one synchronization with a GPU
                 largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()

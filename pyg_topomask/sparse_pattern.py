@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.functorch import is_exporting, outside_transforms
 
 __all__ = ['SparsePattern']
 
@@ -57,7 +57,7 @@ class SparsePattern:
     @outside_transforms
     def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
-        index = torch.int32 if max(row.numel(), num_rows, num_cols) < 2**31 else torch.int64
+        index = torch.int64 if is_exporting() or max(row.numel(), num_rows, num_cols) >= 2**31 else torch.int32
         row, col = row.to(index), col.to(index)
         rowptr = _pointers(row, num_rows)
         if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting

@@ -30,12 +30,16 @@ from pyg_topomask.masks import (
     ExpanderMask,
     GRFMask,
     HopMask,
+    HypercubeMask,
+    LearnedFeaturesMask,
     PowerSeriesMask,
     RWGNKMask,
     StochasticRPEMask,
+    ToeplitzMask,
 )
 from pyg_topomask.nn import GRFAttention, KMIPAttention
-from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding
+from pyg_topomask.nn.models import MGFormer
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddSpanningForest, AddSVDEncoding
 from pyg_topomask.walks import WalkSettings
 
 MODULES = (
@@ -205,7 +209,7 @@ def test_other_values_are_no_whole_numbers(value: Any) -> None:
     assert not is_whole(value)
     with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are whole numbers$'):
         check_whole(num=value)
-    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are even numbers from 2$'):
+    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are even numbers from 2 to 1048576$'):
         check_even(num=value)
 
 
@@ -214,8 +218,8 @@ def test_other_values_are_no_whole_numbers(value: Any) -> None:
     [
         (lambda: check_whole(1, first=1, num=0), '0; accepted are whole numbers from 1'),
         (lambda: check_whole(0, 4, num=5), '5; accepted are whole numbers from 0 to 4'),
-        (lambda: check_even(first=2, num=3), '3; accepted are even numbers from 2'),
-        (lambda: check_even(num=0), '0; accepted are even numbers from 2'),
+        (lambda: check_even(first=2, num=3), '3; accepted are even numbers from 2 to 1048576'),
+        (lambda: check_even(num=0), '0; accepted are even numbers from 2 to 1048576'),
         (lambda: check_probability(first=1, num=1.5), r'1.5; accepted are probabilities in \[0, 1\]'),
         (lambda: check_probability(num=math.nan), r'nan; accepted are probabilities in \[0, 1\]'),
         (lambda: check_above_zero(first=1e-9, num=0.0), '0.0; accepted are finite numbers above 0'),
@@ -283,6 +287,7 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
             lambda seed=seed: KMIPAttention(4, seed=seed),
             lambda seed=seed: AddGraphRandomFeatures(seed=seed),
             lambda seed=seed: AddSVDEncoding(2, seed=seed),
+            lambda seed=seed: AddSpanningForest(seed=seed),
         ):
             with pytest.raises(ArgumentError, match=r'^seed: got'):
                 make()
@@ -295,6 +300,16 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
         'heads': lambda: GRFMask(heads=huge),
         'channels': lambda: GRFAttention(huge),
         'num_features': lambda: FavorFeatures(4, huge),
+        'rank': lambda: LearnedFeaturesMask(num_nodes=3, rank=huge),
+        'num_nodes': lambda: LearnedFeaturesMask(num_nodes=huge),
+        'shape_dims': lambda: ToeplitzMask(shape_dims=huge),
+        'dim': lambda: HypercubeMask(dim=huge),
+        'degree': lambda: ExpanderMask(degree=huge),
+        'expander_degree': lambda: KMIPAttention(4, expander_degree=huge),
+        'num_users': lambda: MGFormer(huge, 2, 4),
+        'svd_dim': lambda: MGFormer(2, 2, 4, svd_dim=huge),
+        'num_iterations': lambda: AddSVDEncoding(2, num_iterations=huge),
+        'num_trees': lambda: AddSpanningForest(num_trees=huge),
     }.items():
-        with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted are whole numbers from \d to 1048576'):
+        with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted are (whole|even) numbers from \d to \d+'):
             refuse()

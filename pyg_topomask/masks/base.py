@@ -3,8 +3,8 @@ r"""The base class of masks, and the algebra of masks."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
-from functools import partial
+from collections.abc import Callable, Hashable
+from functools import partial, wraps
 from typing import Any, cast
 
 import torch
@@ -14,12 +14,27 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_numbers, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.functorch import is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.operators import MaskOperator, reciprocal
 
 __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
+
+
+def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
+    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep."""
+
+    @wraps(init)
+    def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
+        if torch.get_default_device().type != 'meta':
+            init(self, *args, **kwargs)
+            return
+        with torch.device('cpu'):
+            init(self, *args, **kwargs)
+        self.to('meta')
+
+    return construct
 
 
 class Mask(torch.nn.Module, ABC):
@@ -52,6 +67,11 @@ class Mask(torch.nn.Module, ABC):
         super().__init__()
         check_size(heads=heads)
         self.heads = int(heads)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if '__init__' in cls.__dict__:
+            cls.__init__ = _on_cpu_before_meta(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
@@ -86,7 +106,13 @@ class Mask(torch.nn.Module, ABC):
         """
         graph = Graph.of(graph)
         with torch.autocast(device_type=graph.device.type, enabled=False):
-            return bound(self, graph, self.prepared(graph, generator))
+            try:
+                return bound(self, graph, self.prepared(graph, generator))
+            except RuntimeError as error:
+                if not is_exporting():
+                    raise
+                accepted = 'masks that torch.export traces, or a Graph that was used before, for which the program is then made'
+                raise ArgumentError('mask', f'{type(self).__name__} on a new graph', accepted) from error
 
     def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state that :obj:`graph` holds for masks with equal :meth:`settings`, or prepares it. The graph does
@@ -100,6 +126,10 @@ class Mask(torch.nn.Module, ABC):
         if self.fresh and generator is None:
             graph.forward_pass.enter(self)
         return self._state(graph, generator)
+
+    def held_by(self, graph: Graph) -> bool:
+        r"""Returns whether the graph holds the state of this mask, so that nothing is left to prepare."""
+        return not self.fresh and graph.holds(self.settings())
 
     @outside_transforms
     def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
@@ -204,6 +234,9 @@ class _ComposedMask(Mask):
         return [mask._state(graph, generator) for mask in self._masks]
 
     _state = prepare  # the graph keeps the state of each mask, not the list
+
+    def held_by(self, graph: Graph) -> bool:
+        return all(mask.held_by(graph) for mask in self._masks)
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
@@ -345,7 +378,7 @@ class ScaledMask(_ComposedMask):
                 f'a tensor of shape {tuple(scale.shape)} for {mask.heads} heads',
                 'a number, a tensor without dimensions, and a tensor of shape [heads]',
             )
-        if not bool(scale.isfinite().all()):
+        if not scale.is_meta and not bool(scale.isfinite().all()):
             raise ArgumentError('scale', scale.tolist(), 'finite numbers')
         if scale.requires_grad and not isinstance(scale, torch.nn.Parameter):
             raise ArgumentError(

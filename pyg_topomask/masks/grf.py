@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_choice, check_seed, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.functorch import integer, is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
@@ -93,7 +93,7 @@ class GRFState:
 
     @cached_property
     def num_features(self) -> int:
-        each = (int(walks.visitors.sum()) for walks in (self.query, self.key))
+        each = (integer(walks.visitors.sum()) for walks in (self.query, self.key))
         return sum(each) + sum(state.num_features for state in self.stitched)
 
     @cached_property
@@ -114,6 +114,8 @@ class GRFState:
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
         if (dtype, kinds) not in self._pairs:
+            if is_exporting():
+                raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before', verb='is')
             with torch.inference_mode(False):  # kept, and possibly used in training later
                 self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
         return self._pairs[dtype, kinds]

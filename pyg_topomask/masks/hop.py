@@ -2,7 +2,7 @@ r"""Masks of the shortest-path distance."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import torch
@@ -112,8 +112,9 @@ class HopMask(LogarithmicMask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures:
         row, col = graph.row_and_col(self.flow)
         pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
-        pairs: WalkFeatures = _pairs_within(pattern, self.max_hops)
-        return pairs
+        start, visited, length = _pairs_within(pattern.tensors, self.max_hops)
+        load = torch.ones_like(start, dtype=torch.get_default_dtype())
+        return WalkFeatures(start, visited, length, load, graph.num_nodes, self.max_hops)
 
     def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
         return sparse_operator(graph, state.pattern, state.values(self.f), self.heads)
@@ -122,9 +123,12 @@ class HopMask(LogarithmicMask):
         return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'
 
 
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
-    r"""Returns the pairs of nodes at each distance, as walks with load 1 along the shortest path."""
+# A custom operator, because neither torch.compile nor torch.export reads SciPy.
+@torch.library.custom_op(
+    'pyg_topomask::pairs_within', mutates_args=(), schema='(Tensor[] pattern, int max_hops) -> (Tensor, Tensor, Tensor)'
+)
+def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the pairs of nodes within :obj:`max_hops` edges, in ascending order, and their distances."""
 
     def refuse(count: int) -> None:
         raise ArgumentError(
@@ -133,6 +137,7 @@ def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
             f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs',
         )
 
+    pattern = SparsePattern(*tensors)
     size, count = pattern.num_rows, count_within(pattern, max_hops)
     if count > _MOST:
         refuse(count)
@@ -149,6 +154,13 @@ def _pairs_within(pattern: SparsePattern, max_hops: int) -> WalkFeatures:
     entries = [ring.tocoo() for ring in rings]
     row, col = (np.concatenate([getattr(ring, name) for ring in entries]) for name in ('row', 'col'))
     hops = np.repeat(np.arange(max_hops + 1), [ring.nnz for ring in entries])
-    start, visited, length = (torch.from_numpy(array).to(pattern.rowptr.device) for array in (row, col, hops))
-    load = torch.ones(len(row), dtype=torch.get_default_dtype(), device=start.device)
-    return WalkFeatures.from_visits(start, visited, length, load, size, max_hops)
+    order = np.lexsort((col, row))
+    start, visited, length = (torch.from_numpy(array[order]).to(pattern.rowptr) for array in (row, col, hops))
+    return start, visited, length
+
+
+@_pairs_within.register_fake
+def _(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
+    count = torch.library.get_ctx().new_dynamic_size()
+    start, visited, length = (tensors[0].new_empty(count) for _ in range(3))
+    return start, visited, length

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import LowRank, Product
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import MAX_NODES, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -82,7 +82,7 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
 
 def check_entries(name: str, given: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
-    if not bool(given.isfinite().all()):
+    if not given.is_meta and not bool(given.isfinite().all()):
         at = (~given.isfinite()).nonzero()[0].tolist()
         raise ArgumentError(name, f'{given[tuple(at)].item()} at {at}', 'finite numbers')
 
@@ -233,7 +233,8 @@ class LearnedFeaturesMask(Mask):
     def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
         super().__init__(heads)
         rank = num_nodes if rank is None else rank
-        check_whole(1, num_nodes=num_nodes, rank=rank)
+        check_whole(1, MAX_NODES, num_nodes=num_nodes)
+        check_size(rank=rank)
         self.features = torch.nn.Parameter(torch.empty(num_nodes, heads, rank))
         self.reset_parameters()
 

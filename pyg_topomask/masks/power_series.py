@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_size
+from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -196,6 +197,8 @@ def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tens
         state (AdjacencyState): :math:`\mathbf{W}`, not normalized, without added self-loops.
         series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
     """
+    if is_exporting():
+        return
     if state.weight.requires_grad:
         _check_growth(spectral_radius(state.pattern, state.weight), series)
         return

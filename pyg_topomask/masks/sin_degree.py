@@ -93,16 +93,19 @@ class SinDegreeMask(Mask):
         self.max_degree = max_degree
         self.flow = flow
         self.degree_attr = degree_attr
-        limit = torch.iinfo(torch.long).max
-        bounds = [(max_degree + 1) << bucket for bucket in range(_BUCKETS)]
-        self.register_buffer('bounds', torch.tensor([bound for bound in bounds if bound <= limit]), persistent=False)
+        self.register_buffer('bounds', self._bounds(), persistent=False)
         rows = max_degree + 1 + self.bounds.numel()
         self.register_buffer('initial', torch.empty(rows, embedding_dim))
         self.offset = torch.nn.Parameter(torch.empty(rows, embedding_dim))
         self.weight = torch.nn.Parameter(torch.empty(heads, embedding_dim))
         self.reset_parameters()
 
+    def _bounds(self) -> Tensor:
+        bounds = [(self.max_degree + 1) << bucket for bucket in range(_BUCKETS)]
+        return torch.tensor([bound for bound in bounds if bound <= torch.iinfo(torch.long).max])
+
     def reset_parameters(self) -> None:
+        self.bounds.copy_(self._bounds())  # that Module.to_empty loses
         torch.nn.init.normal_(self.initial)
         torch.nn.init.zeros_(self.offset)
         torch.nn.init.uniform_(self.weight, -(self.weight.size(1) ** -0.5), self.weight.size(1) ** -0.5)
@@ -124,7 +127,8 @@ class SinDegreeMask(Mask):
         if self.degree_attr is not None:
             return self._given(graph, self.degree_attr)
         row = graph.edge_index.flatten() if self.flow is None else graph.row_and_col(self.flow)[0]
-        return torch.bincount(row, minlength=graph.num_nodes)
+        degree = torch.zeros(graph.num_nodes, dtype=torch.long, device=graph.device)
+        return degree.index_add_(0, row, torch.ones_like(row, dtype=torch.long))
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         # Sines of the table, which has fewer rows than there are nodes.

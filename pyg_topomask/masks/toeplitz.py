@@ -93,7 +93,7 @@ class ToeplitzMask(LogarithmicMask):
         positive: bool = False,
     ) -> None:
         super().__init__(heads)
-        check_whole(1, shape_dims=shape_dims)
+        check_whole(1, 60, shape_dims=shape_dims)  # of at most 64 in torch
         check_choice(('offset', 'distance'), kind=kind)
         check_choice(('clip', 'zero'), beyond=beyond)
         length = shape_dims if kind == 'offset' else 1

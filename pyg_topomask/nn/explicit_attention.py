@@ -18,7 +18,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow, row_and_col
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops.sparse_matmul import entries_of
 
 __all__ = ['ExplicitAttention']
@@ -134,12 +134,19 @@ class ExplicitAttention(MessagePassing, ABC):
                 :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
-        graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, lin.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
         looked_at = return_attention_weights or len(self._message_forward_hooks) > 0 or self.explain
-        if not looked_at:
-            out = self.attend(q, k, v, graph, generator)
-            return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
+        attend = compiled_if_prepared(self._look if looked_at else self._attend, graph, getattr(self, 'mask', None))
+        out, *seen = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)
+        out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
+        return (out, tuple(seen)) if return_attention_weights else out
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
+        return (self.attend(q, k, v, as_graph(*given), generator),)
+
+    def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
+        r"""Returns the output of all heads, the pairs and the coefficients."""
+        graph = as_graph(*given)
         if graph.segments.shard is not None:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False', verb='is')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
@@ -151,8 +158,7 @@ class ExplicitAttention(MessagePassing, ABC):
         added = torch.stack(row_and_col(torch.stack([row, col])[:, rest], self.flow))
         ends = torch.cat([graph.edge_index.long(), added], dim=1)
         out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes)).to(v.dtype)
-        out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
-        return (out, (pairs, alpha)) if return_attention_weights else out
+        return out, pairs, alpha
 
     def message(self, v_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * v_j

@@ -3,6 +3,7 @@ r"""Multi-head linear attention under any mask."""
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, resolve_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import ROUTES
 
@@ -127,11 +128,15 @@ class MaskedLinearAttention(torch.nn.Module):
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         self._warn_of_rounding(x.device.type)
-        graph = as_graph(x, edge_index, edge_weight, batch, graph)
         q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        attend = compiled_if_prepared(self._attend, graph, self.mask)
+        out = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)
+        return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> Tensor:
+        graph = as_graph(*given)
         q, k = self.feature_map(q, k, graph.segments)
-        out = masked_linear_attention(q, k, v, self.mask(graph, generator), self.route).flatten(1)
-        return torch.nn.functional.dropout(self.lin_out(out), self.dropout, self.training)
+        return masked_linear_attention(q, k, v, self.mask(graph, generator), self.route)
 
     def _warn_of_rounding(self, device: str) -> None:
         r"""Warns once if rounding of queries and keys may be amplified by sums of masks that cancel."""

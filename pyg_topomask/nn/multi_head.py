@@ -3,7 +3,9 @@ r"""Shared checks and arguments of multi-head attention layers."""
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +17,8 @@ from pyg_topomask.checks import MAX_SIZE, check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
+
+T = TypeVar('T')
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
@@ -128,6 +132,21 @@ def as_graph(
     if x.size(0) != graph.num_nodes:
         raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]', verb='is')
     return graph
+
+
+def compiled_if_prepared(
+    function: Callable[..., T], graph: Graph | Data | None = None, mask: Mask | None = None
+) -> Callable[..., T]:
+    r"""Returns the function. Under ``torch.compile``, it runs eagerly if it checks a new graph or prepares the mask, so that it
+    breaks what is compiled only once.
+    """
+    held = isinstance(graph, Graph) and (mask is None or mask.held_by(graph))
+    return function if held or not torch.compiler.is_dynamo_compiling() else partial(_eagerly, function)
+
+
+@torch.compiler.disable
+def _eagerly(function: Callable[..., T], *arguments: Any) -> T:
+    return function(*arguments)
 
 
 def _equal(first: Any, second: Tensor) -> bool:

@@ -19,6 +19,7 @@ from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.scaling import balanced
+from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.segments import Segments
 
 __all__ = ['masked_linear_attention']
@@ -103,7 +104,7 @@ def masked_linear_attention(
                 f'shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}',
                 '[R] with [R, H, m] and [N, H, m]',
             )
-        if mask.low_rank is None or mask.segments.num_graphs > 1 or route not in ('auto', 'low_rank'):
+        if mask.low_rank is None or mask.segments.several or route not in ('auto', 'low_rank'):
             raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
     check_shapes(q if rows is None else k, k, v, mask)
     if mask.operators:
@@ -129,7 +130,7 @@ def masked_linear_attention(
         elif route == 'low_rank':
             assert mask.low_rank is not None
             left, right = mask.low_rank.left, mask.low_rank.right
-            if mask.segments.num_graphs > 1:
+            if mask.segments.several:
                 scale = scale_of_shared(left, right)
                 factors = [] if scale is not None else [side.to(dtype).expand(-1, q.size(1), -1) for side in (left, right)]
                 q = q if scale is None else q * scale.to(dtype)
@@ -188,7 +189,9 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if route != 'auto':
         return route
     chosen = 'features' if mask.low_rank is None else 'low_rank'
-    if chosen == 'low_rank' and segments.num_graphs <= 1:
+    if isinstance(numbers, torch.SymInt):  # an exported program, for graphs of any size
+        return 'edges' if isinstance(mask.product.structure, SparseStructure) else chosen
+    if chosen == 'low_rank' and not segments.several:
         return chosen
     outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
     most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost

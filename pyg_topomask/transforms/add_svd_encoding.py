@@ -10,7 +10,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_seed, check_whole
+from pyg_topomask.checks import check_seed, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_unbatched
@@ -94,8 +94,9 @@ class AddSVDEncoding(BaseTransform):
         num_iterations: int = 8,
         seed: int = 0,
     ) -> None:
-        check_whole(1, rank=rank)
-        check_whole(0, num_users=0 if num_users is None else num_users, num_iterations=num_iterations)
+        check_size(rank=rank)
+        check_whole(0, num_users=0 if num_users is None else num_users)
+        check_size(0, num_iterations=num_iterations)
         check_seed(seed=seed)
         check_normalization(normalization)
         self.rank = rank

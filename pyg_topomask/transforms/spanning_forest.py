@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import check_choice, check_seed, check_size
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeState
 from pyg_topomask.ops.spanning_forest import METHODS, spanning_forests
@@ -57,8 +57,8 @@ class AddSpanningForest(BaseTransform):
 
     def __init__(self, method: str = 'low_stretch', num_trees: int = 1, seed: int = 0) -> None:
         check_choice(METHODS, method=method)
-        check_whole(1, num_trees=num_trees)
-        check_whole(seed=seed)
+        check_size(num_trees=num_trees)
+        check_seed(seed=seed)
         self.method = method
         self.num_trees = num_trees
         self.seed = seed

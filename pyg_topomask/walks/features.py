@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
-from pyg_topomask.functorch import outside_transforms, transformable
+from pyg_topomask.functorch import integer, is_exporting, outside_transforms, transformable
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
@@ -88,7 +88,8 @@ class WalkFeatures:
     @outside_transforms
     def visitors(self) -> Tensor:
         r"""The number of nodes whose walks visit each node, :obj:`[N]`. They add up to the number of features."""
-        return torch.bincount(self.visited[self._first], minlength=self.num_nodes)
+        count = torch.zeros(self.num_nodes, dtype=torch.long, device=self.load.device)
+        return count.index_add_(0, self.visited, self._first.long())
 
     @cached_property
     @outside_transforms
@@ -127,12 +128,12 @@ class WalkFeatures:
         determine the squared norms of features whose modulation is a power.
         """
         with torch.inference_mode(False):
-            if uses_numba('auto', self.load.device):
+            if uses_numba('auto', self.load.device) and not is_exporting():
                 summed: Tensor = _squares_compiled(self)
                 return summed
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
-            total, each = int(count.sum()), torch.arange(self.nnz, device=self.load.device)
+            total, each = integer(count.sum()), torch.arange(self.nnz, device=self.load.device)
             one = each.repeat_interleave(count, output_size=total)
             start = loads.rowptr[:-1][loads.row] - (count.cumsum(0) - count)
             other = torch.arange(total, device=one.device) + start[one]
@@ -367,7 +368,7 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
-    return int((query.visitors * key.visitors).sum())
+    return integer((query.visitors * key.visitors).sum())
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
@@ -375,7 +376,7 @@ def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
 def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. On a GPU, returns :func:`count_pairs`."""
     size = query.num_nodes
-    if size == 0 or query.load.device.type != 'cpu':
+    if size == 0 or query.load.device.type != 'cpu' or is_exporting():
         return count_pairs(query, key)
     first, second = (
         csr_array((np.ones(len(col), bool), col, rowptr), shape=(size, size))

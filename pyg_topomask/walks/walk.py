@@ -2,13 +2,18 @@ r"""Random walks from every node at once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_seed
+from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import COMPILED, SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
@@ -62,11 +67,52 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         >>> sample_walks(graph, WalkSettings(num_walks=4, p_halt=0.0, max_walk_length=1), seed=0).load
         tensor([1., 1., 1., 1.])
     """
+    if is_exporting():
+        tensors = graph.edge_index, graph.num_nodes, graph.edge_weight, graph.batch
+        given = settings.num_walks, settings.survival.tolist(), settings.sampler, settings.transition, settings.normalization
+        start, visited, length, load = _drawn(*tensors, *given, settings.flow, settings.importance, str(seed))
+        return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     start, visited, length, load = walks_from(
         range(graph.num_nodes), graph.segments.position, transitions, settings, seed, backend
     )
     return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
+
+
+# A custom operator, so that an exported program draws the walks of the graph that it is given.
+@torch.library.custom_op(
+    'pyg_topomask::sample_walks',
+    mutates_args=(),
+    schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch, int num_walks, float[] survival, str sampler, '
+    'str transition, str? normalization, str flow, bool importance, str seed) -> (Tensor, Tensor, Tensor, Tensor)',
+)
+def _drawn(
+    edge_index: Tensor,
+    num_nodes: int,
+    weight: Tensor | None,
+    batch: Tensor | None,
+    num_walks: int,
+    survival: Sequence[float],
+    sampler: str,
+    transition: str,
+    normalization: str | None,
+    flow: str,
+    importance: bool,
+    seed: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    options: dict[str, Any] = {'transition': transition, 'normalization': normalization, 'flow': flow, 'importance': importance}
+    length = SurvivalLength(tuple(survival))
+    settings = WalkSettings(num_walks, 0.5, length.longest, sampler=sampler, walk_length=length, **options)
+    walks = sample_walks(Graph(edge_index, num_nodes, weight, batch), settings, int(seed))
+    return walks.start.long(), walks.visited.long(), walks.length.long(), walks.load
+
+
+@_drawn.register_fake
+def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, *others: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    count = torch.library.get_ctx().new_dynamic_size()
+    start, visited, length = (edge_index.new_empty(count, dtype=torch.long) for _ in range(3))
+    dtype = torch.get_default_dtype() if weight is None else weight.dtype
+    return start, visited, length, edge_index.new_empty(count, dtype=torch.promote_types(dtype, torch.float32))
 
 
 def walks_from(

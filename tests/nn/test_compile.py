@@ -68,6 +68,11 @@ def on_graph(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     return out
 
 
+def on_edges(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    out: Tensor = layer(x, graph.edge_index, batch=graph.batch)
+    return out
+
+
 def gated(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     nodes, edges = layer(x, graph.edge_index, x[graph.edge_index[0].long()])
     return torch.cat([nodes, edges])
@@ -220,6 +225,19 @@ def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     assert counter.frame_count <= 2
 
 
+@pytest.mark.parametrize(
+    'name', daily_and_nightly(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], nightly=['hop'])
+)
+def test_a_new_graph_breaks_once(name: str) -> None:
+    case, counter = (WHOLE | IN_PARTS)[name], CompileCounterWithBackend('aot_eager')
+    layer = case.make().eval()
+    compiled = torch.compile(on_edges, backend=counter)
+    for sizes in ((5, 7), (11, 3, 6), (6, 8)):
+        x, graph = batch(case, sizes)
+        assert_equal(compiled, case._replace(call=on_edges), layer, x, graph)
+    assert counter.frame_count <= 4  # before and after the break, and once more with dynamic sizes
+
+
 @pytest.mark.parametrize('name', daily_and_nightly(IN_PARTS))
 def test_equal_to_eager_in_parts(name: str) -> None:
     case = IN_PARTS[name]
@@ -237,6 +255,7 @@ def test_equal_to_eager_in_parts(name: str) -> None:
 def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None:
     case = (WHOLE | IN_PARTS)[name]
     layer, (x, graph) = case.make(), batch(case)
+    case.call(layer, x, graph)  # on a new graph, it runs eagerly
     explanation = torch._dynamo.explain(case.call)(layer, x, graph)
     operators = [str(node.target) for module in explanation.graphs for node in module.graph.nodes if node.op == 'call_function']
     assert sum(target.startswith('pyg_topomask.attend_') for target in operators) == 1

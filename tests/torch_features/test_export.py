@@ -1,5 +1,6 @@
 """Exported programs against eager layers, also in a process that has bound no mask."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,13 +11,23 @@ import pytest
 import torch
 from graphs import ring
 from torch import Tensor
+from torch.export import Dim
 from torch.nn import Module
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.masks import AdjacencyMask, PackingMask, PowerSeriesMask
-from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask, ToeplitzMask
+from pyg_topomask.nn import (
+    GRFAttention,
+    GRFSoftmaxAttention,
+    HopAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    RWGNKAttention,
+    SinDegreeAttention,
+)
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.structures import _STRUCTURES, SumStructure, structure_from_key
 
@@ -28,6 +39,24 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'grf_softmax': lambda: GRFSoftmaxAttention(4, 2),
     'kmip': lambda: KMIPAttention(4, 2, k=2),
 }
+#: Layers whose programs take the graph as an input.
+ANY_GRAPH: dict[str, Callable[[], Module]] = {
+    'linear': lambda: MaskedLinearAttention(4, 2),
+    'adjacency': lambda: MaskedLinearAttention(4, 2, AdjacencyMask(2, normalization='sym')),
+    'power_series': lambda: MaskedLinearAttention(4, 2, PowerSeriesMask(2)),
+    'hop': lambda: HopAttention(4, 2),
+    'sin_degree': lambda: SinDegreeAttention(4, 2),
+    'grf': lambda: GRFAttention(4, 2),
+    'grf_of_weights': lambda: MaskedLinearAttention(
+        4, 2, GRFMask(2, 3, max_walk_length=3, walk_length='fixed:2', transition='weight', normalization=None, seed=5)
+    ),
+    'sum': lambda: MaskedLinearAttention(4, 2, 0.5 * AdjacencyMask(2) + PackingMask()),
+    'rwgnk': lambda: RWGNKAttention(4, 2),
+    'softmax': lambda: MaskedSoftmaxAttention(4, 2, AdjacencyMask(2)),
+    'kmip': lambda: KMIPAttention(4, 2, k=2),
+}
+#: What differs from the others in its mask alone.
+OF_A_KIND = ('sum', 'sin_degree', 'linear', 'softmax', 'rwgnk')
 LOAD = """
 import sys, torch, pyg_topomask.nn
 program = torch.export.load(sys.argv[1])
@@ -73,6 +102,80 @@ def test_in_another_process(tmp_path: Path) -> None:
     command = [sys.executable, '-W', 'ignore', '-c', LOAD, str(tmp_path / 'program.pt2'), str(tmp_path / 'example.pt')]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+class OnInputs(Module):
+    def __init__(self, layer: Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor, batch: Tensor | None = None) -> Any:
+        return self.layer(x, edge_index, edge_weight, batch)
+
+
+def inputs(*sizes: int) -> tuple[Tensor, ...]:
+    """Undirected weighted graphs with random edges, which touch each node."""
+    batch = Batch.from_data_list([Data(edge_index=ring(n), num_nodes=n) for n in sizes])
+    first = batch.edge_index[:, torch.randperm(batch.num_edges)[: 2 * sum(sizes)]]
+    edge_index = torch.cat([first, first.flip(0)], dim=1)
+    weight = torch.rand(first.size(1)).repeat(2) + 0.1
+    return torch.randn(sum(sizes), 4), edge_index, weight, *([batch.batch] if len(sizes) > 1 else [])
+
+
+def exported(module: Module, example: tuple[Tensor, ...]) -> torch.export.ExportedProgram:
+    nodes, edges = Dim('nodes', min=2, max=2**20), Dim('edges', min=2)  # k-MIP attention needs a largest number
+    shapes = ({0: nodes}, {1: edges}, {0: edges}, {0: nodes})
+    return torch.export.export(module, example, dynamic_shapes=shapes[: len(example)], strict=False)
+
+
+@pytest.mark.filterwarnings('ignore:max_walk_length is', 'ignore:The spectral radius')
+@pytest.mark.parametrize(
+    'name', [pytest.param(name, marks=[pytest.mark.nightly] if name in OF_A_KIND else []) for name in ANY_GRAPH]
+)
+def test_any_graph(name: str) -> None:
+    torch.manual_seed(0)
+    module = OnInputs(ANY_GRAPH[name]().eval())
+    program = exported(module, inputs(4, 5)).module()
+    for sizes in ((3, 7, 6), (8,), (2, 9)):
+        given = inputs(*sizes)
+        batch = given[3] if len(sizes) > 1 else torch.zeros(sum(sizes), dtype=torch.long)
+        torch.testing.assert_close(program(*given[:3], batch), module(*given))
+    x, edge_index, *others = inputs(4, 5)
+    if name not in ('linear', 'kmip'):  # which read no edges
+        with pytest.raises(ArgumentError, match='edge_index: got nodes'):
+            program(x, edge_index + 5, *others)
+
+
+def test_any_single_graph() -> None:
+    module = OnInputs(ANY_GRAPH['kmip']().eval())
+    program = exported(module, inputs(9)).module()
+    given = inputs(12)
+    torch.testing.assert_close(program(*given), module(*given))
+
+
+@pytest.mark.parametrize(
+    'layer',
+    [
+        lambda: MaskedLinearAttention(4, 2, HeatKernelMask(2)),
+        lambda: MaskedLinearAttention(4, 2, ToeplitzMask(2, 1)),
+        lambda: GRFSoftmaxAttention(4, 2),
+    ],
+)
+def test_masks_that_need_a_prepared_graph(layer: Callable[[], Module]) -> None:
+    with pytest.raises(ArgumentError, match=r'mask: got .*Mask on a new graph'):
+        exported(OnInputs(layer().eval()), inputs(4, 5))
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which('g++') is None, reason='AOTInductor needs g++')
+def test_compiled_ahead_of_time(tmp_path: Path) -> None:
+    module = OnInputs(ANY_GRAPH['adjacency']().eval())
+    with torch.no_grad():
+        package = torch._inductor.aoti_compile_and_package(exported(module, inputs(4, 5)), package_path=str(tmp_path / 'm.pt2'))
+        compiled = torch._inductor.aoti_load_package(package)
+        for sizes in ((3, 7, 6), (2, 9)):
+            given = inputs(*sizes)
+            torch.testing.assert_close(compiled(*given), module(*given))
 
 
 def test_structures_from_keys() -> None:

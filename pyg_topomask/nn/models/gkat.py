@@ -17,7 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import RWGNKMask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_input_channels
+from pyg_topomask.nn.multi_head import as_graph, check_features, check_input_channels, compiled_if_prepared
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.options import options_of
 
@@ -174,7 +174,7 @@ class GKAT(torch.nn.Module):
             generator (torch.Generator, optional): The source of random numbers of the walks. (default: :obj:`None`)
         """
         check_features(x, self.in_channels, next(self.parameters()).dtype)
-        graph = as_graph(x, edge_index, edge_weight, batch, graph)
+        graph = compiled_if_prepared(as_graph, graph)(x, edge_index, edge_weight, batch, graph)
         x = self._first(x)
         for layer in self.layers:
             x = layer(F.dropout(x, self.dropout, self.training), graph=graph, generator=generator)

@@ -15,7 +15,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.models.checks import check_dtype
-from pyg_topomask.nn.multi_head import check_input_channels
+from pyg_topomask.nn.multi_head import check_input_channels, compiled_if_prepared
 from pyg_topomask.ops.knn import knn_graph
 
 __all__ = ['Interlacer']
@@ -145,16 +145,19 @@ class Interlacer(Module):
         check_shape(('N', self.out_channels), pos=pos)
         check_shape((pos.size(0), self._num_features or 'in_channels'), x=x)
         check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
-        if self.local is None:
-            edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
-        else:
-            edge_index = knn_graph(pos, self.num_neighbors, batch)
-        graph = Graph.from_tensors(edge_index, pos.size(0), batch=batch)
+        graph = compiled_if_prepared(self._graph)(pos, batch)
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
             h = block(h, pos, graph)
         step: Tensor = self.max_step * self.lin_out(h).tanh()
         return step
+
+    def _graph(self, pos: Tensor, batch: Tensor | None) -> Graph:
+        if self.local is None:
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
+        else:
+            edge_index = knn_graph(pos, self.num_neighbors, batch)
+        return Graph.from_tensors(edge_index, pos.size(0), batch=batch)
 
     def rollout(self, pos: Tensor, history: Tensor, steps: int, x: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
         r"""Applies the model to its own predictions, with gradients through all steps. The features are the last :math:`h`

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_probability, check_size, check_whole
+from pyg_topomask.checks import MAX_NODES, check_probability, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
@@ -97,7 +97,8 @@ class MGFormer(torch.nn.Module):
         super().__init__()
         svd_dim = embedding_dim if svd_dim is None else svd_dim
         check_size(embedding_dim=embedding_dim, layers=layers)
-        check_whole(0, num_users=num_users, num_items=num_items, svd_dim=svd_dim)
+        check_whole(0, MAX_NODES, num_users=num_users, num_items=num_items)
+        check_size(0, svd_dim=svd_dim)
         channels = embedding_dim + svd_dim
         check_heads(heads, channels)
         check_probability(dropout=dropout)

@@ -171,8 +171,6 @@ class GridEncoder(torch.nn.Module):
     The other arguments are those of :class:`TopologicalViT`.
     """
 
-    edge_index: Tensor
-
     def __init__(
         self,
         height: int,
@@ -194,7 +192,6 @@ class GridEncoder(torch.nn.Module):
         if isinstance(mask, Mask):
             raise ArgumentError('mask', 'a Mask', 'a function that makes one for each layer, or None', verb='is')
         self.shape = (height, width)
-        self.register_buffer('edge_index', _grid_edges(height, width), persistent=False)
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
         self.blocks = torch.nn.ModuleList()
         for layer in range(depth):
@@ -223,19 +220,20 @@ class GridEncoder(torch.nn.Module):
         r"""Returns one graph with the given number of copies of the grid, and its prepared masks. The graphs for one copy and
         for the last number of copies are kept.
         """
-        key = copies, self.edge_index.device
+        device = self.position.device
+        key = copies, device
         if key not in self._graphs:
-            grid = 1, self.edge_index.device
+            grid = 1, device
             with torch.inference_mode(False):  # validation may come before training
                 self._graphs = {kept: self._graphs[kept] for kept in self._graphs if kept == grid} | {key: self._copies(copies)}
         return self._graphs[key]
 
     def _copies(self, copies: int) -> Graph:
-        nodes = self.position.size(0)
-        batch = torch.arange(copies, device=self.edge_index.device)
-        edge_index = (self.edge_index.unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
+        nodes, device = self.position.size(0), self.position.device
+        batch = torch.arange(copies, device=device)
+        edge_index = (_grid_edges(*self.shape).to(device).unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
         batch_of_nodes = None if copies == 1 else batch.repeat_interleave(nodes)
-        shape = torch.tensor([self.shape], device=self.edge_index.device).expand(copies, -1)
+        shape = torch.tensor([self.shape], device=device).expand(copies, -1)
         data = Data(grid_shape=shape)  # for Toeplitz masks
         return Graph(edge_index, copies * nodes, batch=batch_of_nodes, num_graphs=copies, data=data)
 
