@@ -118,13 +118,20 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         heads = self._heads[batch_indices] if batch_indices else self._heads
         shape = torch.broadcast_shapes(heads.shape, row_index.shape, col_index.shape)
         heads, rows, cols = (index.expand(shape).flatten() for index in (heads, row_index, col_index))
-        entries = []
-        for head, row, col in zip(heads.split(_COLUMNS), rows.split(_COLUMNS), cols.split(_COLUMNS), strict=True):
-            column = torch.arange(col.numel(), device=col.device)
-            units = torch.zeros(self._nodes(self._cols).numel(), self._num_heads, col.numel(), dtype=self.dtype)
-            units = units.to(col.device).index_put((col, head, column), units.new_ones(()))
-            entries.append(self._product(units)[row, head, column])
-        return torch.cat(entries).view(shape) if entries else self._heads.new_zeros(shape, dtype=self.dtype)
+        if rows.unique().numel() < cols.unique().numel():  # a product gives columns
+            transposed: Tensor = self._transpose_nonbatch()._get_indices(col_index, row_index, *batch_indices)
+            return transposed
+        width = self._nodes(self._cols).numel()
+        wanted, place = (heads * width + cols).unique(return_inverse=True)
+        order, entries = [place[:0]], [torch.zeros(0, dtype=self.dtype, device=place.device)]
+        for start in range(0, wanted.numel(), _COLUMNS):
+            chosen = ((place >= start) & (place < start + _COLUMNS)).nonzero().squeeze(1)
+            head, col = (index(wanted[start : start + _COLUMNS], width) for index in (torch.floor_divide, torch.remainder))
+            units = torch.zeros(width, self._num_heads, col.numel(), dtype=self.dtype, device=col.device)
+            units[col, head, torch.arange(col.numel(), device=col.device)] = 1.0
+            order.append(chosen)
+            entries.append(self._product(units)[rows[chosen], heads[chosen], place[chosen] - start])
+        return torch.cat(entries)[torch.cat(order).argsort()].view(shape)
 
     def _diagonal(self) -> Tensor:
         nodes = self._nodes(self._rows)

@@ -11,7 +11,7 @@ from unittest import TestCase
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, small_digraph, small_graph
+from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph
 from oracles import power_series, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -20,6 +20,7 @@ pytest.importorskip('linear_operator')
 
 from linear_operator.test.linear_operator_test_case import LinearOperatorTestCase, RectangularLinearOperatorTestCase
 
+from pyg_topomask.linear_operator import MaskLinearOperator
 from pyg_topomask.masks import (
     GRFMask,
     HeatKernelMask,
@@ -95,6 +96,15 @@ def test_entries_are_those_of_the_equation(heads: int) -> None:
     torch.testing.assert_close(matrix.to_dense(), dense)
     torch.testing.assert_close(matrix[..., NODES, :][..., OTHERS].to_dense(), dense[..., NODES, :][..., OTHERS])
     torch.testing.assert_close(matrix.diagonal(), dense.diagonal(dim1=-2, dim2=-1))
+
+
+def test_a_row_takes_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = HeatKernelMask().double()(Data(edge_index=ring(200), num_nodes=200)).to_linear_operator()
+    dense, calls, product = matrix.to_dense(), [], MaskLinearOperator._product
+    monkeypatch.setattr(MaskLinearOperator, '_product', lambda self, x: calls.append(x) or product(self, x))
+    row = torch.tensor([3]).expand(200)
+    torch.testing.assert_close(matrix[row, torch.arange(200)], dense[3])
+    assert [x.size(2) for x in calls] == [1]
 
 
 @pytest.mark.parametrize('heads', [1, 2])
