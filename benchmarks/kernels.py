@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import gpytorch
@@ -27,12 +28,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from benchmarks.harness import compare, data_folder, each, run_all, show, write_table
+from benchmarks.graphs import random_graph
+from benchmarks.harness import compare, data_folder, each, interleaved_medians, run_all, show, write_table
 from pyg_topomask.datasets.meshes import cut_patch, read_mesh
-from pyg_topomask.kernels import GraphRandomFeatures, MaskKernel
-from pyg_topomask.masks import GRFMask, HeatKernelMask, modulation
+from pyg_topomask.graph import Graph
+from pyg_topomask.kernels import GraphRandomFeatures, MaskKernel, sample_posterior
+from pyg_topomask.masks import GRFMask, HeatKernelMask, PowerSeriesMask, modulation
 
-__all__ = ['run']
+__all__ = ['run', 'speed']
 
 Array = NDArray[Any]
 
@@ -56,6 +59,18 @@ METRICS = {
 SETTINGS = {'traffic': (64, 10, 0.1, 2.0), 'mesh': (64, 16, 0.1, 5.0), 'departments': (256, 20, 0.05, 8.0)}
 SETTINGS['clusters'] = SETTINGS['departments']
 TIMES, VERTICES, KNOWN, STEPS, RATE, SEEDS = 32, 1000, 0.05, 40, 0.15, 3
+
+SIZES, SERIES, REPEATS, KNOWN_AT_MOST = (1_000, 10_000, 100_000, 1_000_000), 'PowerSeriesMask', 3, 50_000
+#: The largest number of nodes of each method, by task.
+LIMITS = {
+    'product': {DENSE: 10_000, WALKS: 1_000_000, SERIES: 100_000, EXACT: 1_000_000, PEER: 10_000},
+    'features': {DENSE: 1_000, FEATURES: 1_000_000, PEER: 10_000},
+    'posterior': {DENSE: 10_000, WALKS: 100_000},
+    'sample': {DENSE: 1_000, WALKS: 100_000},
+    'training step': {DENSE: 1_000, WALKS: 100_000},
+}
+#: The number of walks, hops, and the share of walks that halt before a hop.
+SPEED_WALKS = (8, 10, 0.5)
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -269,3 +284,143 @@ def _departments(task: str, method: str, seed: int) -> float:
 
 def _email_files(folder: Path) -> list[Path]:
     return [next(folder.glob(f'*{name}*')) for name in ('core.txt', 'labels')]
+
+
+def speed(quick: bool, folder: Path) -> None:
+    sizes = SIZES[:1] if quick else SIZES
+    jobs = [(task, size) for size in sizes for task in LIMITS if size <= max(LIMITS[task].values())]
+    path = folder / f'kernels_speed{"_quick" if quick else ""}.json'
+    measured = run_all(jobs, _measure, sizes, path, processes=1)
+    rows: list[dict[str, object]] = []
+    for task, size in sorted(jobs, key=lambda job: job[0]):
+        seconds = measured[task, size]
+        for method, value in seconds.items():
+            ratio: object = value / seconds[DENSE] if DENSE in seconds else ''
+            rows.append({'task': task, 'nodes': size, 'method': method, 'ms': value * 1e3, 'time / dense': ratio})
+    walks, hops, p_halt = SPEED_WALKS
+    note = (
+        f'Random graphs with 4 neighbors a node, one thread, medians of {REPEATS} calls in turns by the clock of the process, '
+        f'on a machine that other programs used at the same time. GRFMask, GraphRandomFeatures and fast-graph-gp have {walks} '
+        f'walks a node of at most {hops} hops (p_halt {p_halt}), PowerSeriesMask has order {hops}, HeatKernelMask the '
+        f'normalized Laplacian and lambda 2. "product": the kernel matrix times a vector, dense with NumPy; the matrix, the '
+        f'walks and the operator are made before. "features": from the graph to the features, or to the dense heat kernel by '
+        f'eigenvectors. The other tasks are of a Gaussian process that knows half of the nodes, at most {KNOWN_AT_MOST:,}, '
+        f'from the walks or the given dense matrix on: "posterior", the mean at all nodes by conjugate gradients to a residual '
+        f'of 1e-3; "sample", a sample at all nodes, which sample_posterior and sample_y draw; "training step", the marginal '
+        f'likelihood and its gradients, by GPyTorch without Cholesky factors. Dense kernels are GaussianProcessRegressor. '
+        f'Methods end at different numbers of nodes. Memory was not measured.'
+    )
+    write_table('kernels_speed', 'Masks as graph kernels: time beside dense kernels', note, rows, folder)
+
+
+def _measure(job: tuple[str, int]) -> dict[str, float]:
+    task, size = job
+    warnings.simplefilter('ignore')  # of truncated series
+    make, methods = MAKERS[task], [method for method, most in LIMITS[task].items() if size <= most]
+    for method in methods:
+        make(method, 100)()  # what is imported and compiled at the first call does not count
+    return interleaved_medians({method: make(method, size) for method in methods}, REPEATS, process_time)
+
+
+def _mask(method: str) -> Any:
+    walks, hops, p_halt = SPEED_WALKS
+    if method == WALKS:
+        return GRFMask(1, walks, p_halt, hops, 'heat:2')
+    return PowerSeriesMask(1, hops, 'heat:2', 'f') if method == SERIES else HeatKernelMask(1, 'normalized_laplacian', 2.0)
+
+
+def _product(method: str, size: int) -> Callable[[], object]:
+    r"""Makes a kernel matrix, and returns its product with a vector."""
+    x = torch.randn(size, 1, generator=torch.Generator().manual_seed(0))
+    if method == DENSE:
+        matrix, column = np.full((size, size), 0.5, dtype=np.float32), x.numpy()
+        return lambda: matrix @ column
+    edge_index = random_graph(size)
+    if method == PEER:
+        phi = _peer_features(edge_index, size)
+        return lambda: phi @ (phi.mT @ x)
+    covariance = _mask(method)(Graph.from_tensors(edge_index, size)).to_linear_operator(check=False).detach()
+    return lambda: covariance @ x
+
+
+def _peer_features(edge_index: Tensor, size: int) -> Any:
+    walks, hops, p_halt = SPEED_WALKS
+    weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
+    adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
+    sampled = GRFSampler(adjacency, walks, p_halt, hops + 1, seed=1, use_tqdm=False, n_processes=1)()
+    return GeneralGRFKernel([matrix.float() for matrix in sampled], hops + 1)._get_feature_matrix().detach()
+
+
+def _features(method: str, size: int) -> Callable[[], object]:
+    edge_index = random_graph(size)
+    if method == PEER:
+        return partial(_peer_features, edge_index, size)
+    if method == FEATURES:
+        walks, hops, p_halt = SPEED_WALKS
+        made = GraphRandomFeatures('heat:2', walks, p_halt, hops)
+        return lambda: made.fit_transform(Data(edge_index=edge_index, num_nodes=size))
+    weight = csr_array((np.ones(edge_index.size(1)), edge_index.numpy()), shape=(size, size))
+
+    def kernel() -> Array:
+        values, vectors = np.linalg.eigh(laplacian(weight, normed=True).toarray())
+        heat: Array = (vectors * np.exp(-2 * values)) @ vectors.T
+        return heat
+
+    return kernel
+
+
+class _GivenKernel(_HeatKernel):
+    r"""A kernel whose matrix is given, and has a gradient that takes as long as that of a heat kernel to use."""
+
+    def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any:
+        rows, cols = (nodes[:, 0].astype(int) for nodes in (X, X if Y is None else Y))
+        matrix: Array = self.spectrum.values[np.ix_(rows, cols)]
+        return (matrix, matrix[:, :, None]) if eval_gradient else matrix
+
+    def diag(self, X: Array) -> Array:
+        return np.ones(len(X))
+
+
+def _process(task: str, method: str, size: int) -> Callable[[], object]:
+    r"""Makes the covariance matrix of a Gaussian process, and returns what is to be done with it."""
+    generator = np.random.default_rng(0)
+    known = np.sort(generator.choice(size, min(size // 2, KNOWN_AT_MOST), replace=False))
+    y = generator.standard_normal(len(known))
+    if method == DENSE:
+        matrix = np.full((size, size), 0.4)  # the time does not depend on the numbers
+        np.fill_diagonal(matrix, 1.0)
+        process = GaussianProcessRegressor(_GivenKernel(_Spectrum(matrix, matrix), 1.0), alpha=0.1, optimizer=None)
+        every = np.arange(size)[:, None]
+        if task == 'training step':
+            process.fit(known[:2, None], y[:2])
+            process.X_train_, process.y_train_ = known[:, None], y
+            return lambda: process.log_marginal_likelihood(process.kernel_.theta, eval_gradient=True)
+        read = process.predict if task == 'posterior' else process.sample_y
+        return lambda: (process.fit(known[:, None], y), read(every))
+    nodes, target = torch.from_numpy(known), torch.from_numpy(y).float()
+    mask, graph = _mask(method), Graph.from_tensors(random_graph(size), size)
+    mask(graph)
+
+    def call() -> None:
+        settings = gpytorch.settings
+        with settings.max_cholesky_size(0), settings.cg_tolerance(1e-3), settings.max_cg_iterations(1000):
+            covariance = mask(graph).to_linear_operator(check=False)
+            if task == 'sample':
+                sample_posterior(covariance, nodes, target, noise=0.1, num_samples=1)
+                return
+            noisy = covariance[nodes][:, nodes].add_jitter(0.1)
+            if task == 'training step':
+                quadratic, log_determinant = gpytorch.inv_quad_logdet(noisy, target, logdet=True)
+                (quadratic + log_determinant).backward()
+                return
+            with torch.no_grad():
+                covariance[:, nodes] @ noisy.solve(target)
+
+    return call
+
+
+MAKERS: dict[str, Callable[[str, int], Callable[[], object]]] = {
+    'product': _product,
+    'features': _features,
+    **{task: partial(_process, task) for task in ('posterior', 'sample', 'training step')},
+}

@@ -40,6 +40,7 @@ BENCHMARKS = {
         'grf_features', 'graph random features and power series, compared with fast-graph-gp and SciPy', ('grf_features',)
     ),
     'kernels': Benchmark('kernels', 'masks as graph kernels, compared with dense kernels and fast-graph-gp', ('kernels',)),
+    'kernels_speed': Benchmark('kernels', 'time of masks as graph kernels', ('kernels_speed',), 'speed'),
     'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention compared with GATConv', ('asymmetric',)),
     'hot_paths': Benchmark('hot_paths', 'hot paths compared with plain versions of them', ('hot_paths',)),
     'before_after': Benchmark('before_after', 'hot paths compared with those of an earlier commit', ('before_after',)),
