@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import BatchNorm1d, LayerNorm, Linear, Module, ModuleList
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, SAGEConv, global_mean_pool
 from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
 from torch_geometric.utils import to_dense_batch
 
@@ -249,10 +249,11 @@ class Layer(Module):
 
 
 class Network(Module):
-    r"""Layers between two linear maps."""
+    r"""Layers between two linear maps, and, for answers of graphs, the mean over their nodes."""
 
-    def __init__(self, setting: Setting, features: int, classes: int) -> None:
+    def __init__(self, setting: Setting, features: int, classes: int, graphs: bool = False) -> None:
         super().__init__()
+        self.graphs = graphs
         self.lin_in = Linear(features, setting.width)
         without = setting._replace(attention='none') if setting.variant == 'every second' else setting
         self.layers = ModuleList(Layer(without if index % 2 else setting) for index in range(setting.layers))
@@ -262,5 +263,7 @@ class Network(Module):
         x: Any = self.lin_in(example.x)
         for layer in self.layers:
             x = layer(example, x)
+        if self.graphs:
+            x = global_mean_pool(x, example.graph.segments.batch)
         out: Tensor = self.lin_out(x)
         return out

@@ -62,6 +62,7 @@ _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
+_PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
 #: The plans by the name of the task.
 PLANS = {
     'trees': _plan(
@@ -130,6 +131,15 @@ PLANS = {
             {'local': 'gcn', 'epochs': 110},
             {'local': 'gcn', 'epochs': 200},
         ),
+    ),
+    'peptides': _plan(
+        (_PEPTIDES,),
+        _variants(
+            _PEPTIDES._replace(local='gcn', attention='none'),
+            {'layers': 8},
+            {'local': 'sage', 'layers': 8},
+        ),
+        unmasked=('linear',),
     ),
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.

@@ -21,6 +21,7 @@ from benchmarks.accuracy.generated import (
     transfer_on_rings,
 )
 from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
+from benchmarks.accuracy.molecules import functions_of_peptides
 from benchmarks.accuracy.roads import eccentricity_on_roads, volume_on_roads
 from benchmarks.harness import data_folder
 
@@ -33,6 +34,12 @@ def _auroc(output: Tensor, target: Tensor) -> float:
 
 def _accuracy(output: Tensor, target: Tensor) -> float:
     return float((output.argmax(1) == target).double().mean())
+
+
+def _precision(output: Tensor, target: Tensor) -> float:
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(target.numpy(), output.numpy(), average='macro'))
 
 
 def _explained(output: Tensor, target: Tensor) -> float:
@@ -50,11 +57,12 @@ class Metric:
 
 AUROC, ACCURACY = Metric('ROC AUC', _auroc), Metric('accuracy', _accuracy)
 EXPLAINED = Metric('explained variance', _explained, torch.nn.functional.mse_loss)
+PRECISION = Metric('average precision', _precision, torch.nn.functional.binary_cross_entropy_with_logits)
 
 
 @dataclass(frozen=True)
 class Task:
-    r"""A task that asks for a class or numbers of nodes.
+    r"""A task that asks for a class or numbers of nodes or of graphs.
 
     Args:
         load (callable): Returns the graphs of a split or of a seed.
@@ -63,6 +71,7 @@ class Task:
         metric (Metric): What is reported, and what chooses epochs and settings on the nodes of validation.
         splits (int): How many splits or seeds there are. (default: :obj:`10`)
         evaluations (int): How many times a model is evaluated in training. (default: :obj:`20`)
+        graphs (bool): Whether the answers are those of graphs: the mean of the outputs of its nodes. (default: :obj:`False`)
     """
 
     load: Callable[[int], Splits]
@@ -71,6 +80,7 @@ class Task:
     note: str = ''
     splits: int = 10
     evaluations: int = 20
+    graphs: bool = False
 
 
 def _with_masks(data: Data, masks: tuple[Tensor, Tensor, Tensor]) -> Splits:
@@ -198,6 +208,16 @@ TASKS = {
         EXPLAINED,
         'Normals of vertices of meshes of which 5 % are known, on patches of 2,000 vertices: 16 of the bunny for training, 8 '
         'for validation, 16 of the armadillo for test.',
+    ),
+    'peptides': Task(
+        lambda seed: functions_of_peptides((2_000, 2_331, 2_331)),
+        10,
+        PRECISION,
+        'Peptides-func of the Long Range Graph Benchmark, ten functions of peptides of 151 atoms on average: 2,000 molecules '
+        'of the official training split, and its validation and test split. Atoms have features, bonds do not.',
+        splits=5,
+        evaluations=5,
+        graphs=True,
     ),
     'traffic': Task(
         _traffic,

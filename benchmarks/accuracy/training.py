@@ -66,7 +66,7 @@ def train(name: str, setting: Setting, split: int) -> Run:
         parts.append([(examples[id(data.x)], data.mask, data.y[data.mask]) for data in graphs])
     (first, _, _), *_ = training = parts[0]
     torch.manual_seed(split)
-    model = Network(setting, first.x.size(1), task.outputs)
+    model = Network(setting, first.x.size(1), task.outputs, task.graphs)
     optimizer = torch.optim.Adam(_groups(model, setting), setting.rate, weight_decay=setting.decay)
     steps = setting.epochs * len(training)
     rates = [group.get('lr', setting.rate) for group in optimizer.param_groups]

@@ -13,11 +13,12 @@ from torch_geometric.utils import to_networkx
 from benchmarks.accuracy import store
 from benchmarks.accuracy.generated import distances_to_infected
 from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
+from benchmarks.accuracy.molecules import functions_of_peptides
 from benchmarks.accuracy.networks import ATTENTIONS, MASKS, Network, Setting, make_attention
 from benchmarks.accuracy.plans import MASKED, PLANS
 from benchmarks.accuracy.roads import volume_on_roads
 from benchmarks.accuracy.tables import write_task
-from benchmarks.accuracy.tasks import AUROC, EXPLAINED, TASKS
+from benchmarks.accuracy.tasks import AUROC, EXPLAINED, PRECISION, TASKS
 from benchmarks.accuracy.training import Run, make_example, train
 from pyg_topomask.graph import Graph
 
@@ -40,6 +41,42 @@ def test_no_network_looks_into_another_graph(local: str, attention: str) -> None
     data.x[3:] += 1.0
     torch.testing.assert_close(model(make_example(data))[:3], before[:3])
     assert before.isfinite().all()
+
+
+def test_answers_of_graphs_are_those_of_each_graph_alone() -> None:
+    torch.manual_seed(0)
+    data = small_batch()
+    model = Network(SMALL, 3, 2, graphs=True).eval()
+    alone = [
+        model(make_example(Data(x=data.x[nodes], edge_index=edges, batch=torch.zeros(len(nodes), dtype=torch.long))))
+        for nodes, edges in (([0, 1, 2], data.edge_index[:, :4]), ([3, 4], data.edge_index[:, 4:] - 3))
+    ]
+    torch.testing.assert_close(model(make_example(data)), torch.cat(alone))
+    of_nodes = Network(SMALL, 3, 2).eval()
+    of_nodes.load_state_dict(model.state_dict())
+    torch.testing.assert_close(alone[0], of_nodes(make_example(data))[:3].mean(0, keepdim=True))
+
+
+def test_atoms_of_peptides_are_categories(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    molecules = {
+        split: [
+            Data(torch.randint(3, (size, 9), generator=generator).float(), torch.tensor([[0], [1]]), y=torch.ones(1, 10))
+            for size in sizes
+        ]
+        for split, sizes in (('train', (2, 3, 4)), ('val', (5,)), ('test', (6,)))
+    }
+    module = 'benchmarks.accuracy.molecules'
+    monkeypatch.setattr(f'{module}.write_sample', lambda folder, sizes: {name: np.arange(size) for name, size in sizes.items()})
+    monkeypatch.setattr(f'{module}.PeptidesFunctional', lambda root, split: molecules[split])
+    monkeypatch.setattr(f'{module}.BATCH', 2)
+    parts = functions_of_peptides.__wrapped__((3, 1, 1))
+    assert [[batch.num_graphs for batch in part] for part in parts] == [[2, 1], [1], [1]]
+    for part, (split, graphs) in zip(parts, molecules.items(), strict=True):
+        x = torch.cat([batch.x for batch in part])
+        assert torch.equal(x.view(-1, 9, 3).argmax(-1).float(), torch.cat([data.x for data in graphs])), split
+        assert (x.view(-1, 9, 3).sum(-1) == 1).all()
+        assert all(batch.mask.shape == (batch.num_graphs,) and batch.mask.all() for batch in part)
 
 
 def test_equal_scores_are_the_mean_under_the_mask() -> None:
@@ -118,6 +155,10 @@ def test_metrics_are_those_of_their_definitions() -> None:
     output, label = generator.random((50, 2)), generator.integers(2, size=50)
     expected = roc_auc_score(label, output[:, 1] - output[:, 0])
     assert AUROC.compute(torch.from_numpy(output), torch.from_numpy(label)) == pytest.approx(expected)
+    labels, rank = np.array([0, 1, 1, 0]), np.array([0.9, 0.8, 0.7, 0.1])
+    both = np.stack([labels, 1 - labels], 1), np.stack([rank, rank], 1)
+    precision = [(1 / 2 + 2 / 3) / 2, (1 + 2 / 4) / 2]
+    assert PRECISION.compute(*(torch.from_numpy(array.copy()) for array in reversed(both))) == pytest.approx(np.mean(precision))
     target = generator.random((50, 2))
     explained = r2_score(target, output, multioutput='variance_weighted')
     assert EXPLAINED.compute(torch.from_numpy(output), torch.from_numpy(target)) == pytest.approx(explained)
