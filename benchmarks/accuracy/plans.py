@@ -132,14 +132,13 @@ PLANS = {
             {'local': 'gcn', 'epochs': 200},
         ),
     ),
-    'peptides': _plan(
-        (_PEPTIDES,),
-        _variants(
-            _PEPTIDES._replace(local='gcn', attention='none'),
-            {'layers': 8},
-            {'local': 'sage', 'layers': 8},
-        ),
-        unmasked=('linear',),
+    'peptides': Plan(
+        _plan(
+            _variants(_PEPTIDES, {'variant': 'mixture'}),
+            _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
+            unmasked=('linear',),
+        ).groups
+        | {'message passing beside unmasked attention': (_PEPTIDES._replace(local='gcn', attention='linear'),)}
     ),
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.
