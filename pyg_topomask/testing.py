@@ -16,7 +16,7 @@ from pyg_topomask.masks import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.masked_linear_attention import ROUTES
+from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import replaced
 

@@ -19,7 +19,7 @@ from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.masked_linear_attention import ROUTES
+from pyg_topomask.ops.routes.choice import ROUTES
 
 __all__ = ['MaskedLinearAttention']
 

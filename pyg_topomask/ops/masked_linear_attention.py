@@ -2,6 +2,8 @@ r"""The combine step: linear attention with any mask operator, without forming t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -9,40 +11,18 @@ from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import is_transforming
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.routes.blocks import attend_blocks
+from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.combined import attend_combined
-from pyg_topomask.ops.routes.edges import attend_entries, multiplications_for_one
+from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.scaling import balanced
-from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.segments import Segments
 
 __all__ = ['masked_linear_attention']
-
-ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
-
-# Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
-_CHOSEN = 2**27
-# Numbers in the blocks of all heads up to which they are chosen though queries and values take less; and at most.
-_FEW, _MOST = 2**24, 2**28
-# Numbers in the blocks that a mask is combined of, of all terms together, up to which they are prepared: 256 MB.
-_PREPARED = 2**26
-# How many multiplications with prepared blocks take as long as one of the features route, as measured: with machine code and
-# without.
-_DENSE_COMPILED, _DENSE = 7, 4
-# What a polynomial takes by machine code: of the multiplications of other masks, and for each product of features and values.
-_POLYNOMIAL, _SPREAD = 0.4, 2.5
-# How many multiplications of their preparation take as long as one of the features route in all passes of a step.
-_SHARED = 3
-# What making the products of features and values takes, in multiplications for each: between 1.4 and 11 as measured.
-_OUTER = 4
-# What the sums of a mask of low rank over each graph take, likewise; about the same for all ranks beside blocks.
-_SUMS = 1.5
 
 
 def masked_linear_attention(
@@ -120,119 +100,46 @@ def masked_linear_attention(
         route = 'features'
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        out: Tensor
         q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), mask.segments.maximum)
-        if route == 'edges':
-            assert mask.entries is not None
-            entries, columns = mask.entries.up_to_rows()
-            k = k if columns is None else k * columns.to(dtype).unsqueeze(-1)
-            out = attend_entries(q, k, values, [entries.value.to(dtype)], list(entries.pattern.tensors))[0]
-        elif route == 'low_rank':
-            assert mask.low_rank is not None
-            left, right = mask.low_rank.left, mask.low_rank.right
-            if mask.segments.several:
-                scale = scale_of_shared(left, right)
-                factors = [] if scale is not None else [side.to(dtype).expand(-1, q.size(1), -1) for side in (left, right)]
-                q = q if scale is None else q * scale.to(dtype)
-                constants = mask.segments.constants(graphs_at_a_time(q.size(1), q.size(2), v.size(2)))
-                out = attend_low_rank_batch(q, k, values, factors, constants)[0]
-            else:
-                out = attend_low_rank(q, k, values, (left if rows is None else left.index_select(0, rows), right))
-        elif route == 'products':
-            out = attend_products(q, k, values, mask.product)
-        elif route == 'blocks' and (blocks := _prepared(mask)) is not None:
-            k = k if blocks.columns is None else k * blocks.columns.to(dtype).unsqueeze(-1)
-            out = _attend_blocks(q, k, values, blocks, mask.segments)
-        else:
-            tensors, structure = list(mask.product.tensors), mask.product.structure.key
-            if route == 'blocks':
-                out = attend_blocks(q, k, values, tensors, mask.segments.constants(), structure, mask.heads)[0]
-            else:
-                out = attend_features(q, k, values, tensors, [], structure)[0]
+        out: Tensor = _low_rank(q, k, values, mask, rows) if route == 'low_rank' else _ATTEND[route](q, k, values, mask)
         if scale_v is not None:
             out = out * (scale_v if rows is None else scale_v.index_select(0, rows))
         return out.to(v.dtype)
 
 
-def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route that :func:`masked_linear_attention` takes for a mask, by counting multiplications.
-
-    On a CPU, masks whose blocks are combinations of prepared blocks use the blocks route if these have at most :obj:`2**26`
-    numbers and take less time than the other routes, including the preparation. Next, sparse masks use the edges route if it
-    takes no more multiplications than the features route (on a CPU with Numba, no more than twice as many), and the mask has at
-    most :obj:`2**27` entries in all heads. With Numba, multiplications of a polynomial on the features route count less than
-    half. Other masks use the blocks route if it takes fewer multiplications, and the blocks have at most :obj:`2**24` numbers
-    or no more than queries, keys and values. Otherwise, low-rank masks use low_rank, and all other masks use features.
-    :func:`torch.compile` does not know the sizes of graphs, so under it the blocks route is available only if an earlier call
-    prepared the blocks. The products route is never selected.
-
-    Args:
-        mask (MaskOperator): The bound mask.
-        num_features (int): The number of query and key features :math:`m`.
-        num_channels (int): The number of value channels :math:`d`.
-        route (str): The requested route. (default: :obj:`"auto"`)
-
-    Returns:
-        str: :obj:`"features"`, :obj:`"products"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
-    """
-    offered = {'features', 'products', 'blocks'}
-    if mask.entries is not None:
-        offered.add('edges')
-    if mask.low_rank is not None:
-        offered.add('low_rank')
-    if route not in ROUTES or (route != 'auto' and route not in offered):
-        raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
-    segments, tracing = mask.segments, torch.compiler.is_compiling()
-    numbers = segments.num_nodes * mask.heads
-    if route == 'blocks' and not tracing and numbers * segments.largest > _MOST:
-        raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST:,} numbers in the blocks of all heads')
-    if route != 'auto':
-        return route
-    chosen = 'features' if mask.low_rank is None else 'low_rank'
-    if isinstance(numbers, torch.SymInt):  # an exported program, for graphs of any size
-        return 'edges' if isinstance(mask.product.structure, SparseStructure) else chosen
-    if chosen == 'low_rank' and not segments.several:
-        return chosen
-    outer, pair = num_features * (num_channels + 1), num_features + num_channels + 1
-    most, cost = None if mask.entries is None else mask.entries.most, mask.product.cost
-    device = segments.device or torch.device('cpu')
-    compiled, for_one = uses_numba('auto', device), multiplications_for_one(device)
-    features = cost * outer
-    if compiled and isinstance(mask.product.structure, PolynomialStructure):
-        features = round((_POLYNOMIAL * cost + _SPREAD * segments.num_nodes) * outer)
-    sparse = most is not None and most * mask.heads <= _CHOSEN and most * pair <= for_one * features
-    if (blocks := _prepared(mask)) is not None:
-        if tracing:
-            return 'blocks'
-        once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
-        dense = segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if compiled else _DENSE)
-        others = most * pair / for_one if sparse and most is not None else features
-        if once + dense <= others:
-            return 'blocks'
-    if sparse:
-        return 'edges'
-    if not tracing:
-        small = numbers * segments.largest <= max(_FEW, numbers * pair)
-        if chosen == 'low_rank':
-            cheaper = segments.num_pairs * pair < _SUMS * segments.num_nodes * outer
-        else:
-            cheaper = cost * segments.largest + segments.num_pairs * pair < features + _OUTER * segments.num_nodes * outer
-        if small and cheaper:
-            chosen = 'blocks'
-    return chosen
+def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    assert mask.entries is not None
+    entries, columns = mask.entries.up_to_rows()
+    k = k if columns is None else k * columns.to(k.dtype).unsqueeze(-1)
+    return attend_entries(q, k, v, [entries.value.to(q.dtype)], list(entries.pattern.tensors))[0]
 
 
-def _prepared(mask: MaskOperator) -> Blocks | None:
-    r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
-    if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
-        return None
-    if torch.compiler.is_compiling():
-        return mask.blocks if mask.blocks.kept else None
-    numbers = mask.blocks.count * mask.segments.num_pairs
-    return mask.blocks if numbers <= _PREPARED else None
+def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor | None) -> Tensor:
+    assert mask.low_rank is not None
+    left, right = mask.low_rank.left, mask.low_rank.right
+    if not mask.segments.several:
+        return attend_low_rank(q, k, v, (left if rows is None else left.index_select(0, rows), right))
+    scale = scale_of_shared(left, right)
+    factors = [] if scale is not None else [side.to(q.dtype).expand(-1, q.size(1), -1) for side in (left, right)]
+    q = q if scale is None else q * scale.to(q.dtype)
+    constants = mask.segments.constants(graphs_at_a_time(q.size(1), q.size(2), v.size(2)))
+    return attend_low_rank_batch(q, k, v, factors, constants)[0]
 
 
-def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
+def _products(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    out: Tensor = attend_products(q, k, v, mask.product)  # a disabled function of torch.compile has no types
+    return out
+
+
+def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    if (blocks := prepared_blocks(mask)) is not None:
+        return _combined_blocks(q, k, v, blocks, mask.segments)
+    tensors, structure = list(mask.product.tensors), mask.product.structure.key
+    return attend_blocks(q, k, v, tensors, mask.segments.constants(), structure, mask.heads)[0]
+
+
+def _combined_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
+    k = k if blocks.columns is None else k * blocks.columns.to(k.dtype).unsqueeze(-1)
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
     out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
     if blocks.magnitude is None:
@@ -241,6 +148,18 @@ def _attend_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Se
         magnitude = (q.abs() * blocks.magnitude(k.abs())).sum(-1)
         empty = 16 * torch.finfo(q.dtype).eps * magnitude * inverse.abs() >= 1
     return out.masked_fill(empty.unsqueeze(-1), 0.0)
+
+
+def _features(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    return attend_features(q, k, v, list(mask.product.tensors), [], mask.product.structure.key)[0]
+
+
+_ATTEND: dict[str, Callable[[Tensor, Tensor, Tensor, MaskOperator], Tensor]] = {
+    'edges': _edges,
+    'products': _products,
+    'blocks': _blocks,
+    'features': _features,
+}
 
 
 def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:

@@ -28,8 +28,8 @@ from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.modulation import KERNELS
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import knn_graph, topk_inner_product
-from pyg_topomask.ops.masked_linear_attention import choose_route
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.ops.similarity import inner_product_features
 from pyg_topomask.ops.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.topk.dispatch import choose_topk_backend

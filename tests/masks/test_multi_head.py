@@ -22,7 +22,8 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.ops.masked_linear_attention import choose_route, masked_linear_attention
+from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
 ALPHA = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])

@@ -12,7 +12,7 @@ from torch import Tensor
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PowerSeriesMask, power_entries
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.masked_linear_attention import choose_route
+from pyg_topomask.ops.routes.choice import choose_route
 
 MASKS: dict[str, Callable[[], Mask]] = {
     'order_0': lambda: PowerSeriesMask(2, order=0),

@@ -17,7 +17,8 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
 from pyg_topomask.masks.heat_kernel import inverse_softplus
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.masked_linear_attention import choose_route
+from pyg_topomask.ops.routes import choice
+from pyg_topomask.ops.routes.choice import choose_route
 
 attention = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
 combined = importlib.import_module('pyg_topomask.ops.routes.combined')
@@ -99,8 +100,8 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the calls that take the prepared blocks."""
-    calls, attend = [], attention._attend_blocks
-    monkeypatch.setattr(attention, '_attend_blocks', lambda *arguments: calls.append(1) or attend(*arguments))
+    calls, attend = [], attention._combined_blocks
+    monkeypatch.setattr(attention, '_combined_blocks', lambda *arguments: calls.append(1) or attend(*arguments))
     return calls
 
 
@@ -201,7 +202,7 @@ def test_blocks_that_would_hold_too_much_are_not_prepared(monkeypatch: pytest.Mo
     for make, _ in CASES.values():
         mask = make(2)(graph)
         expected = masked_linear_attention(q, k, v, mask, 'blocks')
-        monkeypatch.setattr(attention, '_PREPARED', mask.blocks.count * mask.segments.num_pairs - 1)
+        monkeypatch.setattr(choice, '_MOST_PREPARED', mask.blocks.count * mask.segments.num_pairs - 1)
         taken.clear()
         torch.testing.assert_close(masked_linear_attention(q, k, v, mask, 'blocks'), expected, rtol=1e-8, atol=1e-9)
         assert not taken

@@ -14,8 +14,8 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.masked_linear_attention import choose_route
 from pyg_topomask.ops.routes import edges
+from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.segments import Segments
 
 

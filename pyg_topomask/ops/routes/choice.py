@@ -1,0 +1,141 @@
+r"""Which route masked linear attention takes: the one with the fewest multiplications."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from pyg_topomask.capabilities import Blocks
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.ops.polynomial import PolynomialStructure
+from pyg_topomask.ops.routes.edges import multiplications_for_one
+from pyg_topomask.ops.sparse_matmul import SparseStructure
+
+__all__ = ['ROUTES', 'choose_route', 'prepared_blocks']
+
+ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
+
+# The sizes bound memory. The factors were measured on one core of a CPU: python -m benchmarks hot_paths layers
+#: Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
+_MOST_ENTRIES = 2**27
+#: Numbers in the blocks of all heads up to which they are formed even if queries and values take less; and at most.
+_FEW_IN_BLOCKS, _MOST_IN_BLOCKS = 2**24, 2**28
+#: Numbers up to which blocks are prepared, in all terms together: 256 MB.
+_MOST_PREPARED = 2**26
+#: How many multiplications with prepared blocks take as long as one of the features route, with Numba and without.
+_DENSE_COMPILED, _DENSE = 7, 4
+#: How many multiplications of their preparation take as long as one of the features route in all passes of a step.
+_SHARED = 3
+#: What a polynomial takes with Numba: a share of the multiplications of other masks, and some for each product of a feature and
+#: a channel.
+_POLYNOMIAL, _SPREAD = 0.4, 2.5
+#: What making the products of features and channels takes, in multiplications for each: between 1.4 and 11.
+_OUTER = 4
+#: What the sums of a mask of low rank over each graph take, likewise. It hardly depends on the rank.
+_SUMS = 1.5
+
+
+def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
+    r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask, by counting multiplications.
+
+    - :obj:`"blocks"`, if combinations of prepared blocks cost least, including the preparation, on a CPU. Under
+      :func:`torch.compile`, which does not know the sizes of graphs, if an earlier call prepared them.
+    - :obj:`"edges"`, if the entries of a sparse mask cost no more than the products of the features route.
+    - :obj:`"blocks"`, if forming them costs less than the routes below, and they are small.
+    - :obj:`"low_rank"` for masks of low rank, and :obj:`"features"` for all others.
+
+    Args:
+        mask (MaskOperator): The bound mask.
+        num_features (int): The number of query and key features :math:`m`.
+        num_channels (int): The number of value channels :math:`d`.
+        route (str): The requested route. (default: :obj:`"auto"`)
+
+    Returns:
+        str: :obj:`"features"`, :obj:`"products"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
+
+    Raises:
+        ValueError: If the mask does not support the requested route.
+    """
+    segments, tracing = mask.segments, torch.compiler.is_compiling()
+    _check(mask, route, tracing)
+    if route != 'auto':
+        return route
+    sums = 'features' if mask.low_rank is None else 'low_rank'
+    if isinstance(segments.num_nodes, torch.SymInt):  # an exported program, for graphs of any size
+        return 'edges' if isinstance(mask.product.structure, SparseStructure) else sums
+    if sums == 'low_rank' and not segments.several:
+        return sums
+    products, pair = num_features * (num_channels + 1), num_features + num_channels + 1
+    features, entries = _of_features(mask, products), _of_entries(mask, pair)
+    if _of_prepared_blocks(mask, pair, tracing) <= min(features, entries):
+        return 'blocks'
+    if entries <= features:
+        return 'edges'
+    return 'blocks' if not tracing and _forming_blocks_pays(mask, products, pair) else sums
+
+
+def prepared_blocks(mask: MaskOperator) -> Blocks | None:
+    r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
+    if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
+        return None
+    if torch.compiler.is_compiling():
+        return mask.blocks if mask.blocks.kept else None
+    return mask.blocks if mask.blocks.count * mask.segments.num_pairs <= _MOST_PREPARED else None
+
+
+def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
+    offered = {'features', 'products', 'blocks'}
+    if mask.entries is not None:
+        offered.add('edges')
+    if mask.low_rank is not None:
+        offered.add('low_rank')
+    if route not in ROUTES or (route != 'auto' and route not in offered):
+        raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
+    segments = mask.segments
+    if route == 'blocks' and not tracing and segments.num_nodes * mask.heads * segments.largest > _MOST_IN_BLOCKS:
+        raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST_IN_BLOCKS:,} numbers in the blocks of all heads')
+
+
+def _is_compiled(mask: MaskOperator) -> bool:
+    return uses_numba('auto', mask.segments.device or torch.device('cpu'))
+
+
+def _of_features(mask: MaskOperator, products: int) -> float:
+    r"""Multiplications per head of the features route, for products of a feature and a channel."""
+    cost = mask.product.cost
+    if _is_compiled(mask) and isinstance(mask.product.structure, PolynomialStructure):
+        return (_POLYNOMIAL * cost + _SPREAD * mask.segments.num_nodes) * products
+    return cost * products
+
+
+def _of_entries(mask: MaskOperator, pair: int) -> float:
+    r"""What the edges route takes, in multiplications of the features route, if it is available."""
+    most = None if mask.entries is None else mask.entries.most
+    if most is None or most * mask.heads > _MOST_ENTRIES:
+        return math.inf
+    return most * pair / multiplications_for_one(mask.segments.device or torch.device('cpu'))
+
+
+def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
+    r"""What prepared blocks take, in multiplications of the features route, if they are available."""
+    blocks, segments = prepared_blocks(mask), mask.segments
+    if blocks is None:
+        return math.inf
+    if tracing:
+        return 0.0
+    once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
+    return once + segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
+
+
+def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:
+    r"""Whether blocks that each call forms are small, and take less than sums over each graph or products of features."""
+    segments, numbers = mask.segments, mask.segments.num_nodes * mask.heads
+    if numbers * segments.largest > max(_FEW_IN_BLOCKS, numbers * pair):
+        return False
+    if mask.low_rank is not None:
+        return segments.num_pairs * pair < _SUMS * segments.num_nodes * products
+    formed = mask.product.cost * segments.largest + segments.num_pairs * pair
+    return formed < _of_features(mask, products) + _OUTER * segments.num_nodes * products
