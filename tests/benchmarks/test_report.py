@@ -457,7 +457,7 @@ def test_results_stand_between_the_markers():
     start, end = MARKERS
     written = render_results(RESULTS, f'a\n{start}\nold\n{end}\nb')
     number = sum(path in CHAPTERS[:-2] and claim.verdict != MEASURED for path, claim in CLAIMS)
-    assert written.startswith(f'a\n{start}\n## Claims of the papers\n\nWe examined {number} claims of four papers: ')
+    assert written.startswith(f'a\n{start}\n## Claims of the papers\n\nWe examined {number} claims of four papers. ')
     assert written.endswith(f'\n{end}\nb')
     assert 'old' not in written.split('\n')
     for broken in ('none', f'{end}{start}', f'{start}{start}{end}'):

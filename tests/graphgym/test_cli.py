@@ -116,7 +116,7 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
         (['--cfg', 'DIGITS', 'gt.layers'], r"options: got 'gt.layers topomask.progress False', 3 words; accepted are pairs"),
         (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'accepted are .*GRF'),
         (['--cfg', 'DIGITS', 'gt.layers', 'three'], 'gt.layers'),
-        (['--cfg', 'DIGITS', 'gt', '3'], 'key: gt'),
+        (['--cfg', 'DIGITS', 'gt', '3'], 'gt: got 3; accepted are keys and their values'),
         (['--cfg', 'DIGITS', 'name_tag', '../up'], r"name_tag: got '\.\./up'; accepted are names of files, without /"),
         (['--cfg', 'EVIL'], r"cfg: got '.*evil\.py'; accepted are YAML files, with the suffix"),
     ],
