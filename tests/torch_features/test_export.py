@@ -30,6 +30,7 @@ from pyg_topomask.nn import (
 )
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.structures import _STRUCTURES, SumStructure, structure_from_key
+from pyg_topomask.transforms import AddGridShape
 
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning', 'ignore::FutureWarning')
 
@@ -38,6 +39,7 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'sum': lambda: MaskedLinearAttention(4, 2, 0.5 * AdjacencyMask(2) + PackingMask()),
     'grf_softmax': lambda: GRFSoftmaxAttention(4, 2),
     'kmip': lambda: KMIPAttention(4, 2, k=2),
+    'toeplitz': lambda: MaskedLinearAttention(4, 2, ToeplitzMask(2, 1)),
 }
 #: Layers whose programs take the graph as an input.
 ANY_GRAPH: dict[str, Callable[[], Module]] = {
@@ -76,7 +78,7 @@ class OnGraph(Module):
 
 def on_graph(name: str) -> tuple[Module, Tensor]:
     torch.manual_seed(0)
-    graph = Graph.from_data(Batch.from_data_list([Data(edge_index=ring(n), num_nodes=n) for n in (3, 5)]))
+    graph = Graph.from_data(Batch.from_data_list([AddGridShape((n,))(Data(edge_index=ring(n), num_nodes=n)) for n in (3, 5)]))
     module, x = OnGraph(LAYERS[name]().eval(), graph), torch.randn(8, 4)
     module(x)  # prepares the graph
     return module, x
