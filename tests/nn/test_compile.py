@@ -49,7 +49,7 @@ from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, V
 from pyg_topomask.structures import _STRUCTURES
 
 CHANNELS, HEADS = 8, 2
-COMBINE_STEP = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
+CHOICE = importlib.import_module('pyg_topomask.ops.routes.choice')
 ROUTE_FILES = ('blocks', 'edges', 'features', 'low_rank')
 COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py', *(f'routes/{name}.py' for name in ROUTE_FILES))
 
@@ -178,7 +178,7 @@ def outputs(function: Callable[..., Tensor], layer: Module, x: Tensor, graph: Gr
 
 def assert_equal(compiled: Callable[..., Tensor], case: Case, layer: Module, x: Tensor, graph: Graph) -> None:
     actual = outputs(compiled, layer, x, graph)
-    with mock.patch.object(COMBINE_STEP, '_OUTER', -(2**40)):  # no blocks, which are not chosen in what is compiled
+    with mock.patch.object(CHOICE, '_OUTER', -(2**40)):  # no blocks, which are not chosen in what is compiled
         expected = outputs(case.call, layer, x, graph)
     assert len(actual) == len(expected) > 1
     for compiled_tensor, eager_tensor in zip(actual, expected, strict=True):

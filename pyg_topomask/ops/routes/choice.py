@@ -14,8 +14,6 @@ from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.routes.edges import multiplications_for_one
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 
-__all__ = ['ROUTES', 'choose_route', 'prepared_blocks']
-
 ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 
 # The sizes bound memory. The factors were measured on one core of a CPU: python -m benchmarks hot_paths layers
