@@ -71,7 +71,7 @@ class Task:
         metric (Metric): What is reported, and what chooses epochs and settings on the nodes of validation.
         splits (int): How many splits or seeds there are. (default: :obj:`10`)
         evaluations (int): How many times a model is evaluated in training. (default: :obj:`20`)
-        graphs (bool): Whether the answers are those of graphs: the mean of the outputs of its nodes. (default: :obj:`False`)
+        graphs (bool): Whether each graph has one answer, from the mean over its nodes. (default: :obj:`False`)
     """
 
     load: Callable[[int], Splits]
