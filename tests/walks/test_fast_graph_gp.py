@@ -43,7 +43,8 @@ def test_loads_are_distributed_as_those_of_fast_graph_gp(make) -> None:
     length = torch.cat([torch.full((hop_loads._nnz(),), hops) for hops, hop_loads in enumerate(theirs)])
     row, col = torch.cat([hop_loads.indices() for hop_loads in theirs], dim=1)
     peer = blocks(length, row, col, torch.cat([hop_loads.values() for hop_loads in theirs]), size)
-    graph = Graph.from_tensors(many, total, edge_weight=values)
+    # A node attends, and walks, against the direction of its edges.
+    graph = Graph.from_tensors(many.flip(0), total, edge_weight=values)
     walks = sample_walks(graph, WalkSettings(WALKS, P_HALT, HOPS, normalization=None), seed=0)
     ours = blocks(walks.length.long(), walks.start.long(), walks.visited.long(), walks.load, size)
     # Means and squares: the second moments are those of walks that visit together.
