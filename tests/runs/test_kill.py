@@ -155,6 +155,7 @@ def assert_nothing_unfinished(folder: Path) -> None:
     assert {path.name for path in folder.rglob('.*')} == {'.lock'}
 
 
+@pytest.mark.nightly
 def test_training(tmp_path: Path) -> None:
     digits = Path(__file__).parents[2] / 'pyg_topomask' / 'configs' / 'digits.yaml'
     run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path)

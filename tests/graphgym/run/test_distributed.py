@@ -170,6 +170,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return run_both(tmp_path_factory.mktemp('distributed'), SCRIPT, CONFIG)
 
 
+@pytest.mark.nightly
 def test_layers_of_graphgps(tmp_path: Path) -> None:
     first, second = run_both(tmp_path, HOOKED, Path(__file__).parents[1] / 'graphgps_standin')
     assert first['attends']
