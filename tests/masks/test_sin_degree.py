@@ -1,9 +1,6 @@
 """Masks of degrees: Eq. 10, and what they make of degrees that are large, given or new."""
 
 import copy
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
+from forked import Forked
 from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs
 from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
 from torch_geometric.data import Batch, Data
 
-import pyg_topomask
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
@@ -201,15 +198,9 @@ dist.destroy_process_group()
 
 def test_degrees_that_any_process_saw_are_seen(tmp_path: Path) -> None:
     (tmp_path / 'script.py').write_text(SCRIPT)
-    paths = [str(Path(pyg_topomask.__file__).parents[1]), os.environ.get('PYTHONPATH', '')]
-    environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': os.pathsep.join(paths)}
-    command = [sys.executable, '-W', 'ignore', str(tmp_path / 'script.py'), str(tmp_path)]
-    processes = [
-        subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    errors = [process.communicate(timeout=120)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], '\n'.join(errors)
+    processes = [Forked(str(tmp_path / 'script.py'), str(tmp_path), str(rank)) for rank in range(2)]
+    ends = [process.wait() for process in processes]
+    assert [status for status, _, _ in ends] == [0, 0], '\n'.join(stderr for _, _, stderr in ends)
     results = [torch.load(tmp_path / f'{rank}.pt', weights_only=True) for rank in range(2)]
     assert [seen.nonzero().flatten().tolist() for seen, _ in results] == [[1, 3, 6]] * 2
     z = results[0][1]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from forked import Forked
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader, RandomNodeLoader
@@ -17,7 +15,6 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 from torch_geometric.utils import k_hop_subgraph
 
-import pyg_topomask
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import GRFAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -153,15 +150,9 @@ dist.destroy_process_group()
 def run_both(folder: Path, script: str, argument: Path) -> list[dict[str, Any]]:
     """Runs a script in two processes, and returns what they saved."""
     (folder / 'script.py').write_text(script)
-    paths = [str(Path(pyg_topomask.__file__).parents[1]), os.environ.get('PYTHONPATH', '')]
-    environment = {**os.environ, 'OMP_NUM_THREADS': '1', 'PYTHONPATH': os.pathsep.join(paths)}
-    command = [sys.executable, '-W', 'ignore', str(folder / 'script.py'), str(argument), str(folder)]
-    processes = [
-        subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        for rank in range(2)
-    ]
-    errors = [process.communicate(timeout=300)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], '\n'.join(errors)
+    processes = [Forked(str(folder / 'script.py'), str(argument), str(folder), str(rank)) for rank in range(2)]
+    ends = [process.wait() for process in processes]
+    assert [status for status, _, _ in ends] == [0, 0], '\n'.join(stderr for _, _, stderr in ends)
     return [torch.load(folder / f'{rank}.pt', weights_only=True) for rank in range(2)]
 
 
