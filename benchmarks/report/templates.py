@@ -8,7 +8,9 @@ import re
 import statistics
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template, TemplateSyntaxError, UndefinedError, nodes
@@ -37,14 +39,8 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.environment = Environment(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, extensions=['jinja2.ext.do'], autoescape=False
-        )
-        self.environment.filters |= {'form': form, 'negative': lambda gaps: [-gap for gap in gaps], 'anchor': _anchor}
-        self.environment.filters['counted'] = lambda chapter, verdict: chapter.count(verdict)
-        names = self.environment.globals
-        names |= {name: getattr(rules, name) for name in rules.__all__}
-        names |= {
+        self.names: dict[str, Any] = {name: getattr(rules, name) for name in rules.__all__}
+        self.names |= {
             'abs': abs,
             'compare': compare,
             'each': each,
@@ -52,15 +48,15 @@ class Results:
             'median': statistics.median,
             'zip': zip,
         }
-        names |= {name: Table(folder, name) for name in TABLES}
+        self.names |= {name: Table(folder, name) for name in TABLES}
         # Some tables of a second machine, or of another day.
-        names['epyc'] = {name: Table(folder / 'epyc', name) for name in TABLES}
+        self.names['epyc'] = {name: Table(folder / 'epyc', name) for name in TABLES}
         self.words: Any = self._compile(TEMPLATES / 'words.md').module
-        names['words'] = self.words
+        self.names['words'] = self.words
 
     def tables_in(self, source: str) -> list[str]:
         r"""Returns the names of the tables that a template refers to."""
-        names = {node.name for node in self.environment.parse(source).find_all(nodes.Name)}
+        names = _names_in(source)
         return [name for name in TABLES if name in names]
 
     def fill(self, path: Path, source: str | None = None, line: int = 0, values: Mapping[str, object] | None = None) -> str:
@@ -81,10 +77,30 @@ class Results:
 
     def _compile(self, path: Path, source: str | None = None, line: int = 0) -> Template:
         source = path.read_text() if source is None else '\n' * line + source
-        code = self.environment.compile(source, filename=str(path))
-        return Template.from_code(self.environment, code, self.environment.make_globals(None))
+        return Template.from_code(ENVIRONMENT, _code(source, str(path)), ENVIRONMENT.make_globals(self.names))
 
 
 def _anchor(heading: str) -> str:
     r"""The anchor that GitHub gives a heading."""
     return re.sub(r'[^\w-]', '', heading.lower().replace(' ', '-'))
+
+
+ENVIRONMENT = Environment(
+    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, extensions=['jinja2.ext.do'], autoescape=False
+)
+ENVIRONMENT.filters |= {
+    'form': form,
+    'negative': lambda gaps: [-gap for gap in gaps],
+    'anchor': _anchor,
+    'counted': lambda chapter, verdict: chapter.count(verdict),
+}
+
+
+@cache
+def _code(source: str, filename: str) -> CodeType:
+    return ENVIRONMENT.compile(source, filename=filename)
+
+
+@cache
+def _names_in(source: str) -> frozenset[str]:
+    return frozenset(node.name for node in ENVIRONMENT.parse(source).find_all(nodes.Name))
