@@ -8,6 +8,7 @@ of :mod:`benchmarks.report.rules`, and sentences. A paragraph :obj:`Differs:` sa
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from benchmarks.report import rules
 from benchmarks.report.effects import Comparison
 from benchmarks.report.tables import Table
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
+from benchmarks.runner import read_durations
 
 __all__ = ['CHAPTERS', 'Chapter', 'Claim', 'read_chapter', 'render_report', 'render_results']
 
@@ -75,8 +77,19 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     compared = {name for chapter in chapters for claim in chapter.claims if claim.compared for name in claim.tables}
     unlisted = sorted(name for name in compared if not any(row.text('seeds') for row in Table(folder, name)))
     values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'unlisted': unlisted}
-    values |= {'show': partial(_show, folder)}
+    values |= {'show': partial(_show, folder), 'minutes': read_durations(folder), 'hours': _hours_of_training(folder)}
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
+
+
+def _hours_of_training(folder: Path) -> dict[str, float]:
+    r"""Hours of a processor for each task of the benchmark :obj:`accuracy`."""
+    hours: dict[str, float] = {}
+    path = folder / 'accuracy_runs.csv'
+    if path.is_file():
+        with path.open(newline='') as file:
+            for row in csv.DictReader(file):
+                hours[row['task']] = hours.get(row['task'], 0.0) + float(row['seconds']) / 3600
+    return hours
 
 
 def render_results(folder: Path, page: str) -> str:

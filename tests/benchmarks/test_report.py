@@ -474,3 +474,12 @@ def test_figures_of_the_page_follow_the_tables(tmp_path):
     (tmp_path / 'heat.csv').unlink()
     with pytest.raises(ReportError, match='there is no table heat'):
         render_results(tmp_path, ''.join(MARKERS))
+
+
+def test_what_the_runs_cost(tmp_path):
+    assert 'What the runs cost' not in render_report(tmp_path, may_lack_tables=True)
+    write(tmp_path, 'durations', [{'benchmark': 'heat', 'minutes': '1.5'}])
+    write(tmp_path, 'accuracy_runs', [{'task': 'trees', 'seconds': seconds} for seconds in (1000, 1880)])
+    report = render_report(tmp_path, may_lack_tables=True)
+    assert '| heat | 1.5 |' in report
+    assert '| trees | 0.8 |' in report
