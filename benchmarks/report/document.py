@@ -138,7 +138,7 @@ def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_
     paragraphs = [' '.join([f'**{verdict.capitalize()}**' if verdict else '', *links]).strip()]
     for paragraph in filter(None, map(str.strip, re.split(r'\n\s*\n', text))):
         if not (paragraph.startswith('Why:') and verdict in (rules.REPRODUCED, rules.UNDECIDED)):
-            paragraphs.append(paragraph if paragraph.startswith('- ') else ' '.join(paragraph.split()))
+            paragraphs.append(paragraph if paragraph.startswith(('- ', '|')) else ' '.join(paragraph.split()))
     if verdict == rules.UNDECIDED:
         paragraphs.append(results.words.to_decide(compared).strip())
     if compared:
