@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import TypeGuard
 
 import numpy as np
+import torch
 from torch import SymInt, Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -92,6 +93,18 @@ def check_numbers(**given: object) -> None:
         return all(isinstance(entry, Tensor | np.ndarray) or is_number(entry) for entry in entries)
 
     _check(given, 'numbers, and sequences and tensors of them', accepted)
+
+
+def per_head(heads: int, /, **given: object) -> Tensor:
+    r"""Returns one finite number per head in float64, :obj:`[heads]`, given one number for all heads or one for each."""
+    check_numbers(**given)
+    ((argument, value),) = given.items()
+    numbers = torch.as_tensor(value, dtype=torch.float64).detach()
+    if numbers.shape not in ((), (heads,)):
+        raise ArgumentError(argument, f'shape {tuple(numbers.shape)}', f'a number and [{heads}], one for each head')
+    if not bool(numbers.isfinite().all()):
+        raise ArgumentError(argument, numbers.tolist(), 'finite numbers')
+    return numbers.expand(heads).clone()
 
 
 def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:

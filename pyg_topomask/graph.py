@@ -103,6 +103,8 @@ class Graph:
         #: The division of the nodes into graphs.
         self.segments = Segments(num_nodes, batch, device=edge_index.device)
         named = self.segments.num_graphs
+        if num_graphs is not None and batch is None and num_graphs != 1:
+            raise ArgumentError('num_graphs', f'{num_graphs!r} without batch', '1')
         if num_graphs is not None and not is_whole(num_graphs, named):
             raise ArgumentError(
                 'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
@@ -216,11 +218,19 @@ class Graph:
         r"""The numbers of nodes and edges of each graph, and a hash of its weighted edges that ignores their order,
         :obj:`[num_graphs, 3]`. Weights of 1 are equivalent to no weights.
         """
+        return self._hashed(self.edge_weight)
+
+    @property
+    def structure(self) -> Tensor:
+        r"""As :attr:`fingerprint`, but of the edges without their weights, :obj:`[num_graphs, 3]`."""
+        return self._hashed(None)
+
+    def _hashed(self, weight: Tensor | None) -> Tensor:
         graph, position = self.segments.index, self.segments.position
         source, target = self.edge_index.long()
         edges = (position[source] << 32) ^ position[target]
-        if self.edge_weight is not None:
-            weight = self.edge_weight.float()
+        if weight is not None:
+            weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
         num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
         hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
@@ -266,9 +276,9 @@ class Graph:
         return row_and_col(self.edge_index.long(), flow)
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights over
-        the rows and over the columns of :math:`\mathbf{A}`. The result is in float64. With :obj:`None`, it is the weights, at
-        least in float32.
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights of
+        the edges in the rows and in the columns of :math:`\mathbf{A}`, before parallel edges add up. The result is in float64.
+        With :obj:`None`, it is the weights, at least in float32.
 
         Args:
             normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
@@ -289,6 +299,17 @@ class Graph:
         r"""Returns the sums of the absolute weights by one end of the edges, :obj:`[N]`."""
         return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
 
+    def has_edges_of(self, adj_t: Adj) -> bool:
+        r"""Returns whether a sparse adjacency matrix has the edges of the graph, in any order."""
+
+        def ordered(edge_index: Tensor) -> Tensor:
+            source, target = edge_index.long()
+            keys: Tensor = target * self.num_nodes + source
+            return keys.sort().values
+
+        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index))
+        return torch.equal(edges, ordered(_edges_of(adj_t)[0]))
+
     def holds(self, settings: Hashable) -> bool:
         r"""Returns whether the graph has the state of :obj:`settings`."""
         return settings in self._states
@@ -302,7 +323,8 @@ class Graph:
             prepare (callable): Creates the state.
         """
         if settings not in self._states:
-            self._states[settings] = prepare()
+            with torch.inference_mode(False):  # kept, and possibly used in training later
+                self._states[settings] = prepare()
         state: State = self._states[settings]
         return state
 

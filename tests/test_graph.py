@@ -92,6 +92,7 @@ NAN, INFINITE = float('nan'), float('inf')
         ('num_nodes', {'edge_index': no_edges(), 'num_nodes': -1}),
         ('num_graphs', {'edge_index': no_edges(), 'batch': torch.tensor([0, 1, 2]), 'num_graphs': 2}),
         ('num_graphs', {'edge_index': no_edges(), 'num_graphs': 2.5}),
+        ('num_graphs', {'num_graphs': 3}),
         ('num_nodes', {'edge_index': no_edges(), 'num_nodes': 2.5}),
     ],
 )

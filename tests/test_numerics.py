@@ -15,6 +15,7 @@ from pyg_topomask.masks import (
     DenseMask,
     GRFMask,
     HeatKernelMask,
+    HopMask,
     Mask,
     PackingMask,
     PowerSeriesMask,
@@ -23,7 +24,7 @@ from pyg_topomask.masks import (
     StochasticRPEMask,
 )
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.nn import GRFAttention
+from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -163,6 +164,15 @@ def test_training_goes_on_after_inference_mode_on_the_same_graph(name: str) -> N
         layer(x, graph=graph)
     layer(x, graph=graph).square().sum().backward()
     assert all(parameter.grad is not None for parameter in layer.parameters() if parameter.requires_grad)
+
+
+@pytest.mark.parametrize('make', [PowerSeriesMask, lambda heads: HopMask(heads) * PowerSeriesMask(heads)])
+def test_training_goes_on_after_inference_mode_on_a_sparse_graph(make: Callable[[int], Mask]) -> None:
+    layer, graph, x = MaskedLinearAttention(16, 4, make(4)), Graph.from_tensors(ring(100), 100), torch.randn(100, 16)
+    with torch.inference_mode():
+        layer(x, graph=graph)
+    layer(x, graph=graph).square().sum().backward()
+    assert layer.lin_v.weight.grad.any()
 
 
 def test_learned_edge_weights_take_several_steps_on_the_same_graph() -> None:

@@ -74,11 +74,6 @@ class Halo(Numbered):
         r"""The number of extended nodes."""
         return self.num_nodes + self.nodes.numel()
 
-    @property
-    def bytes_per_column(self) -> int:
-        r"""The bytes that this process sends for one column of float32."""
-        return 4 * self.send.numel()
-
     def extended(self, nodes: Tensor) -> Tensor:
         r"""Returns the extended nodes with some ids. Each is a node of this process or of the halo."""
         local = nodes - self.first

@@ -174,6 +174,11 @@ class Mask(torch.nn.Module, ABC):
     def extra_repr(self) -> str:
         return f'heads={self.heads}'
 
+    def _changed(self, **usual: object) -> str:
+        r"""The settings that differ from their usual values, for :meth:`extra_repr`."""
+        changed = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        return ''.join(f', {name}={value!r}' for name, value in changed.items())
+
 
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     r"""Binds a mask, and checks that the result is an operator.
@@ -391,7 +396,7 @@ class ScaledMask(_ComposedMask):
         if isinstance(scale, torch.nn.Parameter):
             self.scale = scale
         else:
-            self.register_buffer('scale', scale)
+            self.register_buffer('scale', self.initial.clone())
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

@@ -66,6 +66,8 @@ class DenseMask(Mask):
     matrix: Tensor
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
+        if isinstance(heads, Tensor):
+            raise ArgumentError('heads', 'a tensor', 'a whole number, and the matrix as matrix=', verb='is')
         super().__init__(heads)
         if not isinstance(matrix, Tensor):
             raise ArgumentError('matrix', repr(matrix), 'tensors of shape [N, N] and [heads, N, N]')
@@ -79,7 +81,7 @@ class DenseMask(Mask):
             self.matrix = matrix
             self.initial = matrix.detach().clone()
         else:
-            self.register_buffer('matrix', matrix)
+            self.register_buffer('matrix', matrix.clone(memory_format=torch.contiguous_format))
 
     def reset_parameters(self) -> None:
         if isinstance(self.matrix, torch.nn.Parameter):

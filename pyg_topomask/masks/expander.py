@@ -131,3 +131,7 @@ class ExpanderMask(Mask):
     def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
         ones = torch.ones(1, state.pattern.nnz, device=state.pattern.col.device)
         return sparse_operator(graph, state.pattern, ones, self.heads)
+
+    def extra_repr(self) -> str:
+        changed = self._changed(degree=6, input_edges=True, seed=0, flow='source_to_target')
+        return f'heads={self.heads}{changed}'

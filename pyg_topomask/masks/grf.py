@@ -323,7 +323,5 @@ class GRFMask(LogarithmicMask):
         return MaskOperator(graph.segments, self.heads, product, entries=entries)
 
     def extra_repr(self) -> str:
-        changed = {name: getattr(self, name) for name in ('asymmetric', 'resample', 'positive', 'stitch')}
-        usual = {'asymmetric': False, 'resample': 'never', 'positive': True, 'stitch': 1}
-        texts = [f'{name}={value!r}' for name, value in changed.items() if value != usual[name]]
-        return ', '.join([f'heads={self.heads}', self.walk_settings.text, *texts])
+        changed = self._changed(asymmetric=False, resample='never', positive=True, stitch=1)
+        return f'heads={self.heads}, {self.walk_settings.text}{changed}'

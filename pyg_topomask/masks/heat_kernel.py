@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, check_numbers, is_number
+from pyg_topomask.checks import check_choice, is_number, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.functorch import numbers, outside_transforms
@@ -68,13 +68,10 @@ class _Span:
 
 def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
     r"""Checks :math:`\lambda > 0`, and returns its inverse softplus, :obj:`[heads]`, in float64."""
-    check_numbers(lam=lam)
-    given = torch.as_tensor(lam, dtype=torch.float64).detach()
-    if given.shape not in ((), (heads,)):
-        raise ArgumentError('lam', f'shape {tuple(given.shape)}', f'a number and [{heads}]')
-    if not bool((given > 0).all() and given.isfinite().all()):
+    given = per_head(heads, lam=lam)
+    if not bool((given > 0).all()):
         raise ArgumentError('lam', given.tolist(), 'numbers above 0')
-    return (given + torch.log(-torch.expm1(-given))).expand(heads).clone()
+    return given + torch.log(-torch.expm1(-given))
 
 
 class HeatKernelMask(Mask):

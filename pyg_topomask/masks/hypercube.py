@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_size
+from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -81,7 +81,7 @@ class HypercubeMask(Mask):
 
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:
         super().__init__(heads)
-        check_size(dim=dim)
+        check_whole(1, 62, dim=dim)
         self.dim = dim
         self.initial = inverse_softplus(lam, heads)
         self.raw_lam = torch.nn.Parameter(torch.empty(heads))

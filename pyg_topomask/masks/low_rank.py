@@ -163,7 +163,7 @@ class LowRankMask(Mask):
                 self.register_parameter(name, factor)
                 self.register_buffer(f'initial_{name}', factor.detach().clone(), persistent=False)
             else:
-                self.register_buffer(name, factor)
+                self.register_buffer(name, factor.clone(memory_format=torch.contiguous_format))
 
     def reset_parameters(self) -> None:
         with torch.no_grad():

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries, blocks_of
-from pyg_topomask.checks import check_choice, check_not_negative, check_numbers, check_seed
+from pyg_topomask.checks import check_choice, check_not_negative, check_seed, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -157,11 +157,8 @@ class RWGNKMask(Mask):
         check_seed(seed=seed)
         check_not_negative(alpha=alpha)
         check_choice(('never', 'forward'), resample=resample)
-        check_numbers(lam=lam)
-        given = torch.as_tensor(lam, dtype=torch.float64).detach()
-        if given.shape not in ((), (heads,)):
-            raise ArgumentError('lam', f'shape {tuple(given.shape)}', f'a number and [{heads}], one for each head')
-        if not bool((given.isfinite() & (given >= 0)).all()) or (learnable and not bool((given > 0).all())):
+        given = per_head(heads, lam=lam)
+        if not bool((given >= 0).all()) or (learnable and not bool((given > 0).all())):
             raise ArgumentError(
                 'lam',
                 f'{given.tolist()} with learnable={learnable}',
@@ -174,7 +171,7 @@ class RWGNKMask(Mask):
         self.alpha = alpha
         self.resample = resample
         self.seed = seed
-        self.initial = given.expand(heads).log()
+        self.initial = given.log()
         self.log_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
         self.reset_parameters()
 

@@ -188,7 +188,8 @@ class SinDegreeMask(Mask):
         return degree.long()
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, max_degree={self.max_degree}, embedding_dim={self.offset.size(1)}'
+        changed = self._changed(flow='source_to_target', degree_attr=None)
+        return f'heads={self.heads}, max_degree={self.max_degree}, embedding_dim={self.offset.size(1)}{changed}'
 
 
 def _check_degree(name: str, degree: Tensor) -> None:

@@ -111,4 +111,4 @@ class StochasticRPEMask(Mask):
 
     def extra_repr(self) -> str:
         rank, width = self.projection.shape
-        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}'
+        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed(seed=0)}'

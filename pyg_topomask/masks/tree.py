@@ -13,7 +13,7 @@ from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_above_zero, check_numbers, check_whole
+from pyg_topomask.checks import check_above_zero, check_whole, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import numbers, outside_transforms
 from pyg_topomask.graph import Graph
@@ -101,7 +101,7 @@ class TreeState:
         index = np.stack([forest.parent, forest.up, forest.down]) % max(graph.num_nodes, 1)
         data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)
         data.forest_round = pad(torch.from_numpy(forest.round).to(graph.device), padding)
-        data.forest_sizes = torch.tensor([[*graph.fingerprint[0].tolist(), stored, self.num_trees]], device=graph.device)
+        data.forest_sizes = torch.tensor([[*graph.structure[0].tolist(), stored, self.num_trees]], device=graph.device)
 
     @classmethod
     def load(cls, graph: Graph) -> TreeState | None:
@@ -120,7 +120,7 @@ class TreeState:
             raise ArgumentError('data', got, 'a complete one', 'run AddForest again', verb='is')
         fingerprint, num_stored, num_trees = sizes.view(-1, 5).split([3, 1, 1], dim=1)
         total = int(num_stored.sum())
-        if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), taken.numel()} != {total}:
+        if not torch.equal(fingerprint, graph.structure) or {index.size(1), taken.numel()} != {total}:
             raise ArgumentError(
                 'data',
                 f'a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges',
@@ -243,7 +243,7 @@ class TreeMask(Mask):
         self.method = method
         self.unit = unit
         if kind == 'exp':
-            initial = torch.stack([_per_head('a', a, heads), _per_head('b', b, heads)])
+            initial = torch.stack([per_head(heads, a=a), per_head(heads, b=b)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
                 raise ArgumentError('b', initial[1].tolist(), f'numbers from {-_LARGEST} to {_LARGEST}')
             if learnable and not bool((initial[0] < 0).all()):
@@ -344,12 +344,3 @@ def _refuse_unused(
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"', verb='is')
     if unit is not None and method == 'rings':
         raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])
-
-
-def _per_head(name: str, given: Tensor | float, heads: int) -> Tensor:
-    r"""Checks one number per head, and returns them in float64, :obj:`[heads]`."""
-    check_numbers(**{name: given})
-    given = torch.as_tensor(given, dtype=torch.float64).detach()
-    if given.shape not in ((), (heads,)) or not bool(given.isfinite().all()):
-        raise ArgumentError(name, given.tolist(), f'one finite number, and {heads} in a tensor')
-    return given.expand(heads)

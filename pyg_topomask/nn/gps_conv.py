@@ -148,7 +148,7 @@ class TopoGPSConv(GPSConv):
             x (torch.Tensor): The node features, :obj:`[N, channels]`.
             edge_index (torch.Tensor or SparseTensor): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`, for :obj:`conv`, and
                 for :obj:`attn` if :obj:`graph` is not given.
-            batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: :obj:`None`)
+            batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: that of :obj:`graph`)
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
@@ -160,6 +160,8 @@ class TopoGPSConv(GPSConv):
         """
         if isinstance(graph, Graph):
             graph.check_layer(self)
+        if batch is None:  # norms and attentions of PyG need it too
+            batch = getattr(graph, 'batch', None)
         hs, edge_attr = [], None
         if self.conv is not None:
             local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}

@@ -136,6 +136,10 @@ class KMIPAttention(ExplicitAttention):
         self.seed = seed
         self.step = 0
 
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        self.step = 0  # of the schedule of k
+
     @property
     def current_k(self) -> int:
         r"""The number of keys at the current step of the schedule."""

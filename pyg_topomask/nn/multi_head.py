@@ -118,17 +118,17 @@ def as_graph(
         )
     # Tensors of the graph's data are the same objects. torch.compile compares only identities.
     if not torch.compiler.is_compiling():
-        looked_at = edge_index is not None and edge_index is not graph.edge_index and not is_sparse(edge_index)
-        if looked_at and not _equal(edge_index, graph.edge_index):
+        same = edge_index is None or edge_index is graph.edge_index
+        if not (same or (graph.has_edges_of(edge_index) if is_sparse(edge_index) else _equal(edge_index, graph.edge_index))):
             raise ArgumentError(
                 'edge_index', f'other edges than those of graph, which has {graph.num_edges}', 'these, and None'
             )
-        if edge_weight is not None and edge_weight is not graph.edge_weight and not _equal(edge_weight, graph.weight):
-            raise ArgumentError(
-                'edge_weight',
-                'other weights than those of graph',
-                'these, and None, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)',
-            )
+        if edge_weight is not None and edge_weight is not graph.edge_weight:
+            accepted = 'these, and None, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+            if not _equal(edge_weight, graph.weight):
+                raise ArgumentError('edge_weight', 'other weights than those of graph', accepted)
+            if edge_weight.requires_grad:
+                raise ArgumentError('edge_weight', 'a learned tensor that is not that of graph', accepted)
     if x.size(0) != graph.num_nodes:
         raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]', verb='is')
     return graph

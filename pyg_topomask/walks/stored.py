@@ -113,7 +113,7 @@ def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: W
         raise ArgumentError(
             'data',
             f'stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} visits',
-            f'those of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
+            f'those of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges, with its edges and edge weights',
             f'it has changed since they were stored: run {transform} again, after the transforms that change it',
         )
     differing = codes[(codes != codes.new_tensor(_code(settings))).any(1)]

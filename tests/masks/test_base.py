@@ -11,6 +11,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     DenseMask,
+    ExpanderMask,
     GRFMask,
     HeatKernelMask,
     HypercubeMask,
@@ -215,6 +216,33 @@ def test_masks_show_their_parts() -> None:
     text = repr(GRFMask(2, num_walks=7) * PackingMask(2))
     assert 'num_walks=7' in text
     assert 'PackingMask' in text
+
+
+@pytest.mark.parametrize(
+    ('mask', 'text'),
+    [
+        (AdjacencyMask(4), 'AdjacencyMask(heads=4)'),
+        (
+            AdjacencyMask(4, None, 'rw', 'target_to_source'),
+            "AdjacencyMask(heads=4, self_loop=None, normalization='rw', flow='target_to_source')",
+        ),
+        (ExpanderMask(4, degree=2, seed=3, input_edges=False), 'ExpanderMask(heads=4, degree=2, input_edges=False, seed=3)'),
+    ],
+)
+def test_masks_show_what_is_not_the_default(mask: Mask, text: str) -> None:
+    assert repr(mask) == text
+
+
+def test_given_tensors_are_copied() -> None:
+    scale, factor, matrix = torch.tensor(2.0), torch.rand(3, 2).t(), torch.rand(2, 2).t()
+    masks = (PackingMask() * scale, PackingMask() * scale, LowRankMask(1, factor, factor), DenseMask(matrix=matrix))
+    stored = [tensor for mask in masks for tensor in mask.state_dict().values()]
+    assert len({tensor.data_ptr() for tensor in stored}) == len(stored) == 5
+    assert all(tensor.is_contiguous() for tensor in stored)
+    expected = [tensor.clone() for tensor in stored]
+    for given in (scale, factor, matrix):
+        given.fill_(5.0)
+    assert all(map(torch.equal, stored, expected))
 
 
 def test_differences_and_quotients() -> None:

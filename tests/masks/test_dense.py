@@ -41,6 +41,11 @@ def test_matrix_that_is_not_finite_is_refused(learned: bool, value: float) -> No
         DenseMask(matrix=torch.nn.Parameter(matrix) if learned else matrix)
 
 
+def test_matrix_in_place_of_the_heads_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^heads: got a tensor; accepted is a whole number, and the matrix as matrix='):
+        DenseMask(torch.ones(3, 3))
+
+
 def test_matrix_for_another_number_of_nodes_is_refused() -> None:
     with pytest.raises(ValueError, match=r'^matrix: got 4 rows for 3 nodes'):
         DenseMask(matrix=torch.ones(4, 4))(GRAPHS['no_edge_index']())

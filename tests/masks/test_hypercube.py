@@ -69,7 +69,9 @@ def test_a_large_cube() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r'^dim: got 0'):
         HypercubeMask(1, 0)
-    with pytest.raises(ValueError, match=r'^lam: got -1.0'):
+    with pytest.raises(ValueError, match=r'^dim: got 63; accepted are whole numbers from 1 to 62'):
+        HypercubeMask(1, 63)
+    with pytest.raises(ValueError, match=r'^lam: got \[-1\.0\]'):
         HypercubeMask(1, 2, -1.0)
     with pytest.raises(ValueError, match=r'^dim: got 2 for graph 0 of 5 nodes; accepted are graphs of 4 nodes'):
         HypercubeMask(1, 2)(Data(num_nodes=5))

@@ -1,4 +1,5 @@
 import copy
+from typing import Any
 
 import pytest
 import torch
@@ -241,6 +242,27 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
             TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **arguments)
     assert 'heads=2' in repr(TopoGPSConv(8, None, attn=attention()))
+
+
+@pytest.mark.parametrize('as_data', [False, True])
+@pytest.mark.parametrize(
+    'settings',
+    [
+        {'norm': 'layer_norm', 'attn': HopMask},
+        {'norm': 'graph_norm', 'attn': HopMask},
+        {'norm': 'layer_norm', 'attn': None},
+        {'norm': None, 'attn_type': 'multihead'},
+    ],
+)
+def test_the_graph_alone_keeps_the_graphs_of_a_batch_apart(settings: dict[str, Any], as_data: bool) -> None:
+    options = dict(settings)
+    if 'attn' in options:
+        options |= {'attn': options['attn'] and MaskedLinearAttention(8, 2, HopMask(2)), 'attn_type': None}
+    layer, data, x = TopoGPSConv(8, None, **options).eval(), GRAPHS['batch'](), features(40)
+    out = layer(x, data.edge_index, graph=data if as_data else Graph.from_data(data))
+    for graph, nodes in zip(data.to_data_list(), x.split(data.ptr.diff().tolist()), strict=True):
+        first, out = out[: len(nodes)], out[len(nodes) :]
+        torch.testing.assert_close(first, layer(nodes, graph.edge_index), rtol=1e-4, atol=1e-4)
 
 
 def test_edges_are_those_of_the_local_layer_and_weights_of_both() -> None:

@@ -236,6 +236,8 @@ def test_schedule_goes_from_many_keys_to_few_and_is_saved() -> None:
         restored.load_state_dict(layer.state_dict())
         assert restored.current_k == layer.current_k
     assert seen == [32, 16, 8, 4, 2, 2]
+    layer.reset_parameters()
+    assert layer.current_k == 32
     layer = layer_with(k=2, k_start=32, k_steps=4).eval()
     layer(x, no_edges()).sum().backward()
     assert layer.current_k == 32

@@ -9,6 +9,7 @@ from oracles import masked_attention
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GraphNorm, Sequential
+from torch_geometric.utils import to_torch_csr_tensor
 
 from pyg_topomask import Graph
 from pyg_topomask.feature_maps import FEATURE_MAPS, EluFeatures, FavorFeatures
@@ -392,6 +393,20 @@ def test_what_contradicts_the_graph_is_refused() -> None:
     for given_graph in (graph, data, weighted):
         with pytest.raises(ValueError, match=r'^edge_weight: got other weights than those of graph; accepted'):
             attention(x, edges, 2 * weight, graph=given_graph)
+    with pytest.raises(ValueError, match=r'^edge_weight: got a learned tensor that is not that of graph; accepted'):
+        attention(x, edges, torch.ones(len(weight), requires_grad=True), graph=graph)
+
+
+def test_sparse_edges_that_contradict_the_graph_are_refused() -> None:
+    attention, data = layer('adjacency'), small_digraph()
+    x, edges = features(data), data.edge_index
+    graph = Graph(edges, 6)
+    for shown in (edges, edges.flip(1)):
+        adj_t = to_torch_csr_tensor(shown.flip(0), size=(6, 6))
+        assert torch.equal(attention(x, adj_t, graph=graph), attention(x, edges))
+    for other in (edges[:, 1:], edges.flip(0)):
+        with pytest.raises(ValueError, match=r'^edge_index: got other edges than those of graph'):
+            attention(x, to_torch_csr_tensor(other.flip(0), size=(6, 6)), graph=graph)
 
 
 def test_a_graph_or_edges_are_needed() -> None:

@@ -43,6 +43,17 @@ def test_the_stored_forest_is_used_and_gives_the_same_mask(name: str, kind: str,
     assert torch.equal(bind(stored, kind), expected)
 
 
+def test_a_stored_forest_allows_other_edge_weights() -> None:
+    stored = AddForest()(tree())
+    stored.edge_weight = torch.nn.Parameter(stored.edge_weight + 1.0)
+    changed = tree()
+    changed.edge_weight = changed.edge_weight + 1.0
+    mask = TreeMask()(stored).to_dense()
+    assert torch.equal(mask.detach(), bind(changed))
+    mask.sum().backward()
+    assert stored.edge_weight.grad.all()
+
+
 @pytest.mark.parametrize('name', DATA)
 def test_nodes_and_edges_are_left_as_they_are(name: str) -> None:
     before, after = DATA[name](), AddForest()(DATA[name]())
