@@ -107,6 +107,22 @@ def per_head(heads: int, /, **given: object) -> Tensor:
     return numbers.expand(heads).clone()
 
 
+def check_batch(batch: Tensor, num_nodes: int) -> None:
+    r"""Raises an error unless a tensor has the graph of each node, ascending from at least 0."""
+    if batch.shape != (num_nodes,) or batch.dtype not in (torch.int32, torch.int64):
+        raise ArgumentError('batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{num_nodes}]')
+    if batch.numel() > 0 and int(batch.min()) < 0:
+        raise ArgumentError('batch', f'the graph id {int(batch.min())}', 'graph ids from 0')
+    falls = batch[1:] < batch[:-1]
+    if bool(falls.any()):
+        node = int(falls.nonzero()[0])
+        raise ArgumentError(
+            'batch',
+            f'a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}',
+            'graph ids in ascending order',
+        )
+
+
 def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
     r"""Raises an error unless a tensor has the given shape. A string instead of a size allows any size:
     :obj:`check_shape((num_nodes, 'channels'), x=x)`.

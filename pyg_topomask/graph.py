@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from pyg_topomask.checks import check_choice, check_whole, is_whole
+from pyg_topomask.checks import check_batch, check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
@@ -141,8 +141,7 @@ class Graph:
         if edge_index is None and adj_t is not None:
             edge_index, edge_weight = _edges_of(adj_t)
         if edge_index is None:
-            device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
-            edge_index = torch.empty(2, 0, dtype=torch.long, device=device)
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
         num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
         graph = cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
         graph._read = read
@@ -372,6 +371,11 @@ class Graph:
 _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 
 
+def device_of(data: Data) -> torch.device | None:
+    r"""Returns the device of the first tensor of the data, or :obj:`None`."""
+    return next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+
+
 def _attribute(data: Data, name: str) -> Any:
     return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
 
@@ -432,19 +436,6 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
             bad = int((~weight.isfinite()).nonzero()[0])
             raise ArgumentError('edge_weight', f'{float(weight[bad])} at edge {bad}', 'finite numbers')
     if batch is not None:
-        if batch.shape != (num_nodes,) or batch.dtype not in _INTEGERS:
-            raise ArgumentError(
-                'batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{num_nodes}]'
-            )
-        if batch.numel() > 0 and int(batch.min()) < 0:
-            raise ArgumentError('batch', f'the graph id {int(batch.min())}', 'graph ids from 0')
-        falls = batch[1:] < batch[:-1]
-        if bool(falls.any()):
-            node = int(falls.nonzero()[0])
-            raise ArgumentError(
-                'batch',
-                f'a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}',
-                'graph ids in ascending order',
-            )
+        check_batch(batch, num_nodes)
         if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')

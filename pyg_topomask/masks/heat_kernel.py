@@ -66,15 +66,40 @@ class _Span:
     kept: dict[Hashable, Any] = field(default_factory=dict)
 
 
-def inverse_softplus(lam: float | Sequence[float] | Tensor, heads: int) -> Tensor:
-    r"""Checks :math:`\lambda > 0`, and returns its inverse softplus, :obj:`[heads]`, in float64."""
-    given = per_head(heads, lam=lam)
-    if not bool((given > 0).all()):
-        raise ArgumentError('lam', given.tolist(), 'numbers above 0')
-    return given + torch.log(-torch.expm1(-given))
+class DiffusionMask(Mask):
+    r"""A mask with a time :math:`\lambda > 0` per head, the softplus of a parameter.
+
+    Args:
+        heads (int): The number of heads.
+        lam (float, sequence of float or torch.Tensor): The initial times, one number or :obj:`[heads]`.
+        learnable (bool): Whether they are learned. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If a time is not above 0.
+    """
+
+    initial: Tensor
+
+    def __init__(self, heads: int, lam: float | Sequence[float] | Tensor, learnable: bool = True) -> None:
+        super().__init__(heads)
+        given = per_head(heads, lam=lam)
+        if not bool((given > 0).all()):
+            raise ArgumentError('lam', given.tolist(), 'numbers above 0')
+        self.initial = given + torch.log(-torch.expm1(-given))
+        self.raw_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        with torch.no_grad():
+            self.raw_lam.copy_(self.initial)
+
+    @property
+    def lam(self) -> Tensor:
+        r""":math:`\lambda`, :obj:`[heads]`."""
+        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
 
-class HeatKernelMask(Mask):
+class HeatKernelMask(DiffusionMask):
     r"""The kernel of heat diffusion on the graph, from `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4, Eq. 4), with a learnable time :math:`\lambda > 0` per head:
 
@@ -155,7 +180,7 @@ class HeatKernelMask(Mask):
         learnable: bool = True,
         flow: str = 'source_to_target',
     ) -> None:
-        super().__init__(heads)
+        super().__init__(heads, lam, learnable)
         check_choice(KINDS, kind=kind)
         if not (is_number(tolerance) and 1e-15 <= tolerance < 1):
             raise ArgumentError('tolerance', repr(tolerance), 'numbers from 1e-15 to below 1')
@@ -163,18 +188,6 @@ class HeatKernelMask(Mask):
         self.kind = kind
         self.flow = flow
         self.tolerance = tolerance
-        self.initial = inverse_softplus(lam, heads)
-        self.raw_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.raw_lam.copy_(self.initial)
-
-    @property
-    def lam(self) -> Tensor:
-        r""":math:`\lambda`, :obj:`[heads]`."""
-        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
     def settings(self) -> Hashable:
         return type(self), self.kind, self.flow

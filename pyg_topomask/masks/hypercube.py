@@ -12,8 +12,7 @@ from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.heat_kernel import inverse_softplus
+from pyg_topomask.masks.heat_kernel import DiffusionMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
@@ -42,7 +41,7 @@ class HypercubeStructure(MaskStructure):
         return self, tuple(tensors)
 
 
-class HypercubeMask(Mask):
+class HypercubeMask(DiffusionMask):
     r"""The heat kernel :math:`\exp(-\lambda \mathbf{L})` of the hypercube :math:`\{0, 1\}^n`, up to a factor that cancels in
     normalized attention, from `"Diffusion Kernels on Graphs and Other Discrete Input Spaces"
     <https://www.ml.cmu.edu/research/dap-papers/kondor-diffusion-kernels.pdf>`_ (Sec. 4.4):
@@ -77,24 +76,10 @@ class HypercubeMask(Mask):
 
     form = 'product'
 
-    initial: Tensor
-
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:
-        super().__init__(heads)
+        super().__init__(heads, lam)
         check_whole(1, 62, dim=dim)
         self.dim = dim
-        self.initial = inverse_softplus(lam, heads)
-        self.raw_lam = torch.nn.Parameter(torch.empty(heads))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.raw_lam.copy_(self.initial)
-
-    @property
-    def lam(self) -> Tensor:
-        r""":math:`\lambda`, :obj:`[heads]`."""
-        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
     def settings(self) -> Hashable:
         return type(self), self.dim

@@ -6,7 +6,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_batch, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.segments import by_width
@@ -118,9 +118,4 @@ def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
     check_positions(pos)
     check_whole(1, k=k)
     if batch is not None:
-        if batch.shape != (pos.size(0),) or batch.dtype not in (torch.int32, torch.int64):
-            raise ArgumentError(
-                'batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{pos.size(0)}]'
-            )
-        if batch.numel() > 0 and (int(batch[0]) < 0 or bool((batch[1:] < batch[:-1]).any())):
-            raise ArgumentError('batch', 'a vector that is not ascending', 'graph ids in ascending order')
+        check_batch(batch, pos.size(0))

@@ -13,6 +13,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import device_of
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddGridShape', 'ToGridGraph']
@@ -55,8 +56,7 @@ class AddGridShape(BaseTransform):
                 f'{self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes',
                 'shapes of as many nodes',
             )
-        device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
-        data.grid_shape = torch.tensor([self.shape], device=device)
+        data.grid_shape = torch.tensor([self.shape], device=device_of(data))
         return data
 
     def __repr__(self) -> str:

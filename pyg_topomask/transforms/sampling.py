@@ -10,6 +10,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_seed, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import device_of
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
@@ -134,5 +135,4 @@ class FarthestSampling(_Sampling):
 
 
 def _keep(data: Data, chosen: Tensor) -> Data:
-    device = next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), chosen.device)
-    return data.subgraph(chosen.to(device).sort().values)
+    return data.subgraph(chosen.to(device_of(data) or chosen.device).sort().values)
