@@ -17,12 +17,19 @@ from torch_geometric.utils import from_networkx, to_scipy_sparse_matrix
 from benchmarks.graphs import in_batches
 from pyg_topomask.datasets import MajorityTrees
 
-__all__ = ['distances_on_trees', 'distances_to_infected', 'lookup_on_trees', 'majority_on_trees', 'transfer_on_rings']
+__all__ = [
+    'distances_on_trees',
+    'distances_to_infected',
+    'lookup_on_trees',
+    'majority_on_trees',
+    'match_on_trees',
+    'transfer_on_rings',
+]
 
-NODES = 500
-INFECTED, FARTHEST, DEGREE = 10, 5, 3.0
+INFECTED_NODES, FARTHEST, DEGREE = 15_000, 5, 3.0
 FARTHEST_ON_TREES = 16
 RING, RING_CLASSES = 40, 5
+DEPTH = 4
 
 
 def majority_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
@@ -68,30 +75,37 @@ def _marks_and_hops(edge_index: Tensor, size: int, marked: NDArray[Any], farthes
     return x, torch.from_numpy(hops.astype(np.int64))
 
 
-def _random_graph(seed: int) -> Data:
-    generator = np.random.default_rng(seed)
-    data = from_networkx(nx.fast_gnp_random_graph(NODES, DEGREE / NODES, seed=int(generator.integers(2**31))))
-    infected = generator.choice(NODES, INFECTED, replace=False)
-    data.x, data.y = _marks_and_hops(data.edge_index, NODES, infected, FARTHEST)
-    data.mask = torch.ones(NODES, dtype=torch.bool)
-    return data
-
-
 def distances_to_infected(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
-    r"""Returns Erdos-Renyi graphs of 500 nodes with 3 neighbors on average and 10 infected nodes. Each node has to say how many
-    edges the next infected node is away: 0 to 4, or more.
+    r"""Returns three Erdos-Renyi graphs of 15,000 nodes with 3 neighbors on average, 2 % of the nodes infected, as in PyG's
+    :class:`~torch_geometric.datasets.InfectionDataset`. Each node has to say how many edges the next infected node is away: 0
+    to 4, or more.
     """
-    graphs = [_random_graph(seed * 100 + index) for index in range(100)]
-    first, second, third = (in_batches(part, 20) for part in (graphs[:40], graphs[40:60], graphs[60:]))
-    return first, second, third
+    generator = np.random.default_rng(seed)
+    parts = []
+    for _ in range(3):
+        graph = nx.fast_gnp_random_graph(INFECTED_NODES, DEGREE / INFECTED_NODES, seed=int(generator.integers(2**31)))
+        data = from_networkx(graph)
+        infected = generator.choice(INFECTED_NODES, INFECTED_NODES // 50, replace=False)
+        data.x, data.y = _marks_and_hops(data.edge_index, INFECTED_NODES, infected, FARTHEST)
+        data.mask = torch.ones(INFECTED_NODES, dtype=torch.bool)
+        parts.append([data])
+    return parts[0], parts[1], parts[2]
 
 
-def transfer_on_rings(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def transfer_on_rings(seed: int, crossed: bool = False) -> tuple[list[Data], list[Data], list[Data]]:
     r"""Returns rings of 40 nodes. One node has one of five classes, and the node opposite has to say which, from `"On
     Over-Squashing in Message Passing Neural Networks" <https://arxiv.org/abs/2302.02941>`_ (graph transfer).
+
+    Args:
+        seed (int): The seed of the classes.
+        crossed (bool): Whether the k-th node of one side is joined to the (k + 1)-th node of the other side, too. The node
+            opposite is as far as before. (default: :obj:`False`)
     """
     generator = torch.Generator().manual_seed(seed)
     one_way = torch.stack([torch.arange(RING), torch.arange(1, RING + 1) % RING])
+    if crossed:
+        step = torch.arange(1, RING // 2 - 1)
+        one_way = torch.cat([one_way, torch.stack([step, RING - 1 - step]), torch.stack([RING - step, step + 1])], 1)
     edge_index = torch.cat([one_way, one_way.flip(0)], 1)
     target = torch.arange(RING) == RING // 2
     graphs = []
@@ -100,4 +114,26 @@ def transfer_on_rings(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
         x[0], x[RING // 2] = torch.eye(RING_CLASSES)[label], 0.0
         graphs.append(Data(x=x, edge_index=edge_index, y=torch.full((RING,), label), mask=target))
     first, second, third = (in_batches(part, 100) for part in (graphs[:400], graphs[400:600], graphs[600:]))
+    return first, second, third
+
+
+def match_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+    r"""Returns binary trees of depth 4. Each of the 16 leaves has another key, and one of 16 classes. The root asks for a key,
+    and has to say the class of its leaf, from `"On the Bottleneck of Graph Neural Networks and its Practical Implications"
+    <https://arxiv.org/abs/2006.05205>`_ (NeighborsMatch, Sec. 4.1, with the key and the class as features).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    leaves, size = 2**DEPTH, 2 ** (DEPTH + 1) - 1
+    child = torch.arange(1, size)
+    edge_index = torch.cat([torch.stack([child, (child - 1) // 2]), torch.stack([(child - 1) // 2, child])], 1)
+    target = torch.arange(size) == 0
+    graphs = []
+    for _ in range(7000):
+        keys, labels = torch.randperm(leaves, generator=generator), torch.randint(leaves, (leaves,), generator=generator)
+        asked = int(torch.randint(leaves, (), generator=generator))
+        x = torch.zeros(size, 2 * leaves)
+        x[-leaves:] = torch.cat([torch.eye(leaves)[keys], torch.eye(leaves)[labels]], 1)
+        x[0, keys[asked]] = 1.0
+        graphs.append(Data(x=x, edge_index=edge_index, y=labels[asked].expand(size), mask=target))
+    first, second, third = (in_batches(part, 200) for part in (graphs[:4000], graphs[4000:5000], graphs[5000:]))
     return first, second, third

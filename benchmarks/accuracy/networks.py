@@ -39,6 +39,7 @@ class Setting(NamedTuple):
         heads (int): The number of heads.
         variant (str): How the attention enters a layer, a key of :obj:`VARIANTS`.
         decay (float): The weight decay.
+        schedule (str): The learning rate over the epochs: :obj:`"one-cycle"`, or :obj:`"constant"`.
     """
 
     local: str
@@ -53,6 +54,7 @@ class Setting(NamedTuple):
     heads: int = 4
     variant: str = 'sum'
     decay: float = 0.0
+    schedule: str = 'one-cycle'
 
     @property
     def name(self) -> str:

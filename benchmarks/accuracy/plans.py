@@ -60,9 +60,19 @@ _MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
 _SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
 _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
+#: The training of the published GCN.
+_PUBLISHED = {'epochs': 2000, 'schedule': 'constant'}
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
+_RINGS = Setting('none', 'hop', 1, 32, 20, 'balls', epochs=100, dropout=0.0)
+_MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
+_DISTANCES = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
+_TRAFFIC = Setting('none', 'hop', 2, 32, 3, 'balls', epochs=60, dropout=0.2)
+_RINGS_PLAN = _plan(
+    _variants(_RINGS, {'start': 'hops'}, {'layers': 2, 'reach': 10}, {'attention': 'powers', 'start': 'hops'}),
+    _variants(_RINGS._replace(local='sage', attention='none', layers=20), {'local': 'gcn'}, {'local': 'gat'}),
+)
 #: The plans by the name of the task.
 PLANS = {
     'trees': _plan(
@@ -105,12 +115,15 @@ PLANS = {
         controls=2,
     ),
     'minesweeper': _plan(
-        (_MINESWEEPER,),
+        _variants(_MINESWEEPER, _PUBLISHED),
         _variants(
             _MINESWEEPER._replace(local='gcn', attention='none'),
             {'local': 'sage'},
             {'width': 100},
+            _PUBLISHED,
+            {'local': 'sage', **_PUBLISHED},
         ),
+        controls=2,
         unmasked=('linear',),
     ),
     'tolokers': _plan(
@@ -130,6 +143,22 @@ PLANS = {
             _CHICAGO._replace(local='sage', attention='none', layers=16, epochs=140),
             {'local': 'gcn', 'epochs': 110},
             {'local': 'gcn', 'epochs': 200},
+        ),
+    ),
+    'rings': _RINGS_PLAN,
+    'crossed_rings': _RINGS_PLAN,
+    'match': _plan(
+        _variants(_MATCH, {'start': 'hops'}, {'variant': 'square'}),
+        _variants(_MATCH._replace(local='sage', attention='none', layers=5, epochs=120), {'local': 'gcn'}, {'local': 'gat'}),
+    ),
+    'distances': _plan(
+        _variants(_DISTANCES, {'start': 'hops'}),
+        _variants(_DISTANCES._replace(local='sage', attention='none', layers=6, epochs=120), {'local': 'gcn'}),
+    ),
+    'traffic': _plan(
+        _variants(_TRAFFIC, {'start': 'hops'}, {'reach': 1}, {'attention': 'powers', 'reach': 2, 'start': 'hops'}),
+        _variants(
+            _TRAFFIC._replace(local='sage', attention='none', layers=3), {'layers': 6}, {'local': 'gat'}, {'local': 'gcn'}
         ),
     ),
     'peptides': Plan(

@@ -30,8 +30,9 @@ def run(quick: bool, folder: Path) -> None:
 def _jobs(settings: Mapping[str, Sequence[Setting]], quick: bool, most: int = 10) -> Iterator[Job]:
     # Split by split: what is interrupted has compared all models on fewer splits.
     for name, of_task in settings.items():
-        if name == 'peptides' and importlib.util.find_spec('rdkit') is None:
-            print('accuracy: peptides are left out; install pyg_topomask with its extra [molecules]')
+        missing = [extra for library, extra in TASKS[name].needs if importlib.util.find_spec(library) is None]
+        if missing:
+            print(f'accuracy: {name} is left out; install pyg_topomask with its extra {missing}')
             continue
         for split in range(2 if quick else min(most, TASKS[name].splits)):
             yield from ((name, _shortened(setting, quick), split) for setting in of_task)

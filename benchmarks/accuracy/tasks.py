@@ -18,6 +18,7 @@ from benchmarks.accuracy.generated import (
     distances_to_infected,
     lookup_on_trees,
     majority_on_trees,
+    match_on_trees,
     transfer_on_rings,
 )
 from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
@@ -72,6 +73,7 @@ class Task:
         splits (int): How many splits or seeds there are. (default: :obj:`10`)
         evaluations (int): How many times a model is evaluated in training. (default: :obj:`20`)
         graphs (bool): Whether each graph has one answer, from the mean over its nodes. (default: :obj:`False`)
+        needs (tuple): Libraries that the data need, with the extra of the package that has them. (default: none)
     """
 
     load: Callable[[int], Splits]
@@ -81,6 +83,7 @@ class Task:
     splits: int = 10
     evaluations: int = 20
     graphs: bool = False
+    needs: tuple[tuple[str, str], ...] = ()
 
 
 def _with_masks(data: Data, masks: tuple[Tensor, Tensor, Tensor]) -> Splits:
@@ -202,6 +205,20 @@ TASKS = {
         'Rings of 40 nodes: which of five classes does the node opposite have, 20 edges away? 400 rings for training, 200 for '
         'validation, 400 for test.',
     ),
+    'crossed_rings': Task(
+        lambda seed: transfer_on_rings(seed, crossed=True),
+        5,
+        ACCURACY,
+        'Rings of 40 nodes whose two sides are joined by two edges at each step: which of five classes does the node opposite '
+        'have, 20 edges away? 400 rings for training, 200 for validation, 400 for test.',
+    ),
+    'match': Task(
+        match_on_trees,
+        16,
+        ACCURACY,
+        'Binary trees of depth 4: which of 16 classes does the leaf have whose key the root asks for? 4,000 trees for '
+        'training, 1,000 for validation, 2,000 for test.',
+    ),
     'meshes': Task(
         _meshes,
         3,
@@ -218,6 +235,7 @@ TASKS = {
         splits=5,
         evaluations=5,
         graphs=True,
+        needs=(('rdkit', 'molecules'),),
     ),
     'traffic': Task(
         _traffic,
@@ -230,6 +248,7 @@ TASKS = {
         distances_to_infected,
         6,
         ACCURACY,
-        'Edges to the next infected node in Erdos-Renyi graphs of 500 nodes with 3 neighbors on average: 0 to 4, or more.',
+        'Edges to the next infected node in Erdos-Renyi graphs of 15,000 nodes with 3 neighbors on average, 2 % of them '
+        'infected: 0 to 4, or more. One graph for training, one for validation, one for test.',
     ),
 }

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ConstantLR, LRScheduler, OneCycleLR
 from torch_geometric.data import Data
 from torch_geometric.utils import to_torch_csr_tensor
 
@@ -46,8 +48,9 @@ def make_example(data: Data, like: Example | None = None) -> Example:
 
 
 def train(name: str, setting: Setting, split: int) -> Run:
-    r"""Trains a model on a split, whose number is also the seed. It is evaluated as often as the task
-    says, and after the last epoch.
+    r"""Trains a model on a split, whose number is also the seed. With a one-cycle learning rate it is evaluated as often as the
+    task says, and after the last epoch. With a constant rate, it is evaluated every second epoch, because scores then vary from
+    epoch to epoch until the end.
 
     Args:
         name (str): The name of the task.
@@ -68,9 +71,8 @@ def train(name: str, setting: Setting, split: int) -> Run:
     torch.manual_seed(split)
     model = Network(setting, first.x.size(1), task.outputs, task.graphs)
     optimizer = torch.optim.Adam(_groups(model, setting), setting.rate, weight_decay=setting.decay)
-    steps = setting.epochs * len(training)
-    rates = [group.get('lr', setting.rate) for group in optimizer.param_groups]
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rates, total_steps=steps, pct_start=0.1)
+    scheduler = _schedule(optimizer, setting, setting.epochs * len(training))
+    every = 2 if setting.schedule == 'constant' else max(1, setting.epochs // task.evaluations)
     best, seconds = Run(-math.inf, -math.inf, 0, 0.0, count_parameters(model)), 0.0
     for epoch in range(1, setting.epochs + 1):
         start = time.process_time()
@@ -81,7 +83,7 @@ def train(name: str, setting: Setting, split: int) -> Run:
             optimizer.step()
             scheduler.step()
         seconds += time.process_time() - start
-        if epoch % max(1, setting.epochs // task.evaluations) == 0 or epoch == setting.epochs:
+        if epoch % every == 0 or epoch == setting.epochs:
             validation, test = _score(model.eval(), parts[1:], task.metric)
             if validation > best.validation:
                 best = best._replace(validation=validation, test=test, epoch=epoch)
@@ -95,6 +97,12 @@ def _groups(model: Network, setting: Setting) -> list[dict[str, Any]]:
     factor = {'fast mask': 10.0, 'slow mask': 0.1}.get(setting.variant, 1.0)
     rest = [each for each in model.parameters() if id(each) not in ids]
     return [{'params': group, 'lr': setting.rate * scale} for group, scale in ((rest, 1.0), (of_masks, factor)) if group]
+
+
+def _schedule(optimizer: Optimizer, setting: Setting, steps: int) -> LRScheduler:
+    if setting.schedule == 'constant':
+        return ConstantLR(optimizer, 1.0)
+    return OneCycleLR(optimizer, [group['lr'] for group in optimizer.param_groups], total_steps=steps, pct_start=0.1)
 
 
 @torch.no_grad()

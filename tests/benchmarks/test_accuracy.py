@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
 from benchmarks.accuracy import store
-from benchmarks.accuracy.generated import distances_to_infected
+from benchmarks.accuracy.generated import distances_to_infected, match_on_trees, transfer_on_rings
 from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.molecules import functions_of_peptides
 from benchmarks.accuracy.networks import ATTENTIONS, MASKS, Network, Setting, make_attention
@@ -91,11 +91,41 @@ def test_equal_scores_are_the_mean_under_the_mask() -> None:
     torch.testing.assert_close(control(x, graph=Graph.from_data(data)), control.lin_out(mean.flatten(1)))
 
 
-def test_infected_nodes_and_distances() -> None:
-    for data in distances_to_infected(0)[1][0].to_data_list()[:2]:
+def test_infected_nodes_and_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('benchmarks.accuracy.generated.INFECTED_NODES', 600)
+    for (data,) in distances_to_infected(0):
         graph = to_networkx(data, to_undirected=True)
-        length = nx.multi_source_dijkstra_path_length(graph, set(data.x[:, 1].nonzero().flatten().tolist()))
+        infected = set(data.x[:, 1].nonzero().flatten().tolist())
+        length = nx.multi_source_dijkstra_path_length(graph, infected)
+        assert len(infected) == 12
         assert data.y.tolist() == [min(length.get(node, 5), 5) for node in range(data.num_nodes)]
+
+
+@pytest.mark.parametrize('crossed', [False, True])
+def test_the_node_opposite_on_a_ring_has_the_answer(crossed: bool) -> None:
+    for data in (part[0][0] for part in transfer_on_rings(0, crossed)):
+        graph = to_networkx(data, to_undirected=True)
+        assert sorted(dict(graph.degree).values()) == ([2] * 40 if not crossed else [2] * 2 + [3] * 4 + [4] * 34)
+        (target,) = data.mask.nonzero().flatten().tolist()
+        (source,) = [node for node in range(40) if data.x[node].sum() == 1]
+        assert nx.shortest_path_length(graph, source, target) == 20
+        assert data.x[source].argmax() == data.y[target]
+        assert data.x[target].sum() == 0
+
+
+def test_the_root_asks_for_the_class_of_one_leaf() -> None:
+    parts = match_on_trees(0)
+    assert [sum(batch.num_graphs for batch in part) for part in parts] == [4000, 1000, 2000]
+    for data in (part[0][0] for part in parts):
+        graph = to_networkx(data, to_undirected=True)
+        depth = nx.single_source_shortest_path_length(graph, 0)
+        assert nx.is_tree(graph)
+        assert data.mask.nonzero().flatten().tolist() == [0]
+        leaves = [node for node in graph if graph.degree(node) == 1]
+        assert [depth[node] for node in leaves] == [4] * 16
+        key, label = data.x[leaves].view(16, 2, 16).argmax(2).unbind(1)
+        assert sorted(key.tolist()) == list(range(16))
+        assert label[key == data.x[0].argmax()] == data.y[0]
 
 
 def test_volumes_are_asked_for_where_no_counter_is(tmp_path: Path) -> None:
@@ -194,7 +224,7 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path: Path, monkeypatch: p
 
 def test_runs_are_equal_by_seed_and_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, 'distances', TASKS['distances'])
-    monkeypatch.setattr('benchmarks.accuracy.generated.NODES', 60)
+    monkeypatch.setattr('benchmarks.accuracy.generated.INFECTED_NODES', 60)
     first, second = (train('distances', SMALL, 0) for _ in range(2))
     assert first._replace(seconds=0) == second._replace(seconds=0)
     assert first != train('distances', SMALL, 1)
