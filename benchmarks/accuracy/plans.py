@@ -66,12 +66,12 @@ _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
 _RINGS = Setting('none', 'hop', 1, 32, 20, 'balls', epochs=100, dropout=0.0)
-_MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
+_MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=40, dropout=0.0)
 _DISTANCES = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
 _TRAFFIC = Setting('none', 'hop', 2, 32, 3, 'balls', epochs=60, dropout=0.2)
 _RINGS_PLAN = _plan(
-    _variants(_RINGS, {'start': 'hops'}, {'layers': 2, 'reach': 10}, {'attention': 'powers', 'start': 'hops'}),
-    _variants(_RINGS._replace(local='sage', attention='none', layers=20), {'local': 'gcn'}, {'local': 'gat'}),
+    _variants(_RINGS, {'start': 'hops'}),
+    _variants(_RINGS._replace(local='sage', attention='none', layers=20), {'local': 'gcn'}),
 )
 #: The plans by the name of the task.
 PLANS = {
@@ -148,8 +148,8 @@ PLANS = {
     'rings': _RINGS_PLAN,
     'crossed_rings': _RINGS_PLAN,
     'match': _plan(
-        _variants(_MATCH, {'start': 'hops'}, {'variant': 'square'}),
-        _variants(_MATCH._replace(local='sage', attention='none', layers=5, epochs=120), {'local': 'gcn'}, {'local': 'gat'}),
+        _variants(_MATCH, {'start': 'hops'}),
+        _variants(_MATCH._replace(local='sage', attention='none', layers=5), {'local': 'gcn'}),
     ),
     'distances': _plan(
         _variants(_DISTANCES, {'start': 'hops'}),

@@ -204,6 +204,7 @@ TASKS = {
         ACCURACY,
         'Rings of 40 nodes: which of five classes does the node opposite have, 20 edges away? 400 rings for training, 200 for '
         'validation, 400 for test.',
+        splits=5,
     ),
     'crossed_rings': Task(
         lambda seed: transfer_on_rings(seed, crossed=True),
@@ -211,6 +212,7 @@ TASKS = {
         ACCURACY,
         'Rings of 40 nodes whose two sides are joined by two edges at each step: which of five classes does the node opposite '
         'have, 20 edges away? 400 rings for training, 200 for validation, 400 for test.',
+        splits=5,
     ),
     'match': Task(
         match_on_trees,
@@ -218,6 +220,7 @@ TASKS = {
         ACCURACY,
         'Binary trees of depth 4: which of 16 classes does the leaf have whose key the root asks for? 4,000 trees for '
         'training, 1,000 for validation, 2,000 for test.',
+        splits=3,
     ),
     'meshes': Task(
         _meshes,
@@ -243,6 +246,7 @@ TASKS = {
         EXPLAINED,
         'Speed of traffic at a quarter of 207 sensors, which are never known, from those of the others at the same time; 256 '
         'times for training, 128 for validation, 128 for test.',
+        splits=5,
     ),
     'distances': Task(
         distances_to_infected,
@@ -250,5 +254,6 @@ TASKS = {
         ACCURACY,
         'Edges to the next infected node in Erdos-Renyi graphs of 15,000 nodes with 3 neighbors on average, 2 % of them '
         'infected: 0 to 4, or more. One graph for training, one for validation, one for test.',
+        splits=5,
     ),
 }
