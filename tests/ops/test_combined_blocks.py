@@ -15,7 +15,6 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
-from pyg_topomask.masks.heat_kernel import inverse_softplus
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
@@ -181,7 +180,7 @@ def test_few_blocks_span_the_kernels_of_all_heads(kind: str, tolerance: float, f
     graph, lam = Graph.from_data(Data(edge_index=ring(40), num_nodes=40)), torch.tensor([0.9, 1.0, 1.2])
     mask = HeatKernelMask(3, kind, lam, tolerance).double()
     for factor in (1.0, 1.1, 2.0):  # the last prepares them anew
-        mask.raw_lam.data = inverse_softplus(lam * factor, 3)
+        mask.raw_lam.data = HeatKernelMask(3, lam=lam * factor).initial
         blocks, terms = mask(graph).blocks, mask.coefficients(mask.prepared(graph))[0].size(1)
         actual = (blocks.coefficients @ blocks.terms(graph.segments, torch.float64)).view(3, 40, 40).detach().numpy()
         adjacency = weight_matrix(Data(edge_index=ring(40), num_nodes=40), None)
