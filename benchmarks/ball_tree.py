@@ -96,12 +96,12 @@ def _timed(sizes: list[int]) -> list[tuple[int, int]]:
 
 def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
     torch.manual_seed(0)
-    q, k = torch.randn(2, 1, size, dim)
-    nearest = torch.empty(1, size, K, dtype=torch.long)
+    q, k = torch.randn(2, size, dim)
+    nearest = torch.empty(size, K, dtype=torch.long)
 
     def search(backend: ModuleType) -> None:
         # The backend itself: topk_inner_product would leave small graphs to "dense".
-        backend.search(q, k, torch.tensor([0]), torch.tensor([size]), torch.get_num_threads() * 2**22, nearest)
+        backend.search_graph(q, k, torch.get_num_threads() * 2**22, nearest)
 
     searches = {'tree': lambda: search(kd_tree), 'chunked': lambda: search(chunked)}
     seconds = interleaved_medians(searches, repeats)

@@ -59,7 +59,7 @@ def run(quick: bool, folder: Path) -> None:
         f'attention" is scaled_dot_product_attention with {VALUE_DIM} value channels, and queries and keys padded with zeros '
         f'to as many. It does more than search. "x / it" is how many times as long x takes. Memory is the peak of one call '
         f'beyond its input. All backends use "dense" for graphs of at most 1,024 nodes. "auto" uses '
-        f'{choose_topk_backend(1_000, DIM)[0]} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)[0]} beyond. In the '
+        f'{choose_topk_backend(1_000, DIM)} up to 1,024 nodes and {choose_topk_backend(31_623, DIM)} beyond. In the '
         f'thesis (Sec. 6.2), on a GPU, k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which is '
         f'faster than full attention from 10,000 nodes on.'
     )

@@ -18,6 +18,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
     train = commands.add_parser('train', help='train the model of a YAML')
+    train.set_defaults(function=_train)
     train.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
@@ -25,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
+    serve.set_defaults(function=_recommend)
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
     serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by their ids in the data')
     serve.add_argument('--k', type=int, default=20, metavar='N', help='the number of items (default: 20)')
@@ -33,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
     inspect = commands.add_parser('inspect', help='measure the mask of a YAML, and the error of its walks')
+    inspect.set_defaults(function=_inspect)
     inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
@@ -40,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
     attention = commands.add_parser('inspect-attention', help='show the attention of a trained model (or: inspect attention)')
+    attention.set_defaults(function=_inspect_attention)
     attention.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     attention.add_argument('--checkpoint', metavar='FILE', help='a checkpoint of train (default: the best model of this YAML)')
     attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
@@ -50,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
     names = commands.add_parser('list', help='print the names that a YAML can use, with descriptions')
+    names.set_defaults(function=_list)
     names.add_argument(
         'words', nargs='*', metavar='WORD', help='a section, such as masks or configs, or part of a name, such as Hop'
     )
@@ -134,13 +139,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if 'cfg' in arguments:  # before imports, which take seconds
             find_config(arguments.cfg)
             check_overrides(arguments.options)
-        {
-            'train': _train,
-            'recommend': _recommend,
-            'inspect': _inspect,
-            'inspect-attention': _inspect_attention,
-            'list': _list,
-        }[arguments.command](arguments)
+        arguments.function(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -259,8 +259,9 @@ class SparseEntries:
         return self.make()
 
     def up_to_rows(self) -> tuple[Entries, Tensor | None]:
-        r"""Returns the entries up to positive factors of rows, which attention divides out, and factors of columns that are
-        still to be multiplied with, :obj:`[N, H]`.
+        r"""Returns entries :math:`\mathbf{P}` and factors :math:`\mathbf{r}` of columns, :obj:`[N, H]` or :obj:`None` for ones.
+        The mask is :math:`\mathbf{L} \mathbf{P} \, \mathrm{diag}(\mathbf{r})` with some positive diagonal matrix
+        :math:`\mathbf{L}`, which cancels in normalized attention.
         """
         self._check()
         return (self.make(), None) if self.make_factored is None else self.make_factored()

@@ -39,8 +39,8 @@ def is_transformed(x: Any) -> bool:
     return isinstance(x, Tensor) and is_transforming() and bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
-def numbers(x: Tensor) -> Tensor:
-    r"""Returns the numbers of a tensor, without gradient. Those that ``vmap`` batches have a dimension more."""
+def unwrapped(x: Tensor) -> Tensor:
+    r"""Returns the plain tensor inside any wrappers of ``torch.func``, detached. Under ``vmap``, it has the batch dimension."""
     while is_transformed(x):
         x = torch._C._functorch.get_unwrapped(x)
     return x.detach()
@@ -67,8 +67,8 @@ def transforms_in_operator() -> Iterator[None]:
 
 
 def outside_transforms(function: Callable[P, T]) -> Callable[P, T]:
-    r"""Has a function leave the transforms of ``torch.func``, under which even new tensors have no numbers. Its results, which
-    are kept, then serve later calls too.
+    r"""Runs a function outside the active transforms of ``torch.func``, so that the tensors it creates have concrete values and
+    can be kept for later calls.
     """
 
     @wraps(function)
@@ -166,6 +166,11 @@ def _flat(arguments: Sequence[Any]) -> tuple[list[int | None], list[Any]]:
 def _nested(lengths: Sequence[int | None], flat: Sequence[Any]) -> tuple[Any, ...]:
     left = iter(flat)
     return tuple(next(left) if length is None else [next(left) for _ in range(length)] for length in lengths)
+
+
+def keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    r"""The :obj:`setup_context` of a :class:`torch.autograd.Function` that keeps its inputs, tensors or :obj:`None`."""
+    ctx.save_for_backward(*inputs)
 
 
 def gradients(

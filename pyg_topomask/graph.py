@@ -309,6 +309,14 @@ class Graph:
         edges = self.prepared('ordered edges', lambda: ordered(self.edge_index))
         return torch.equal(edges, ordered(_edges_of(adj_t)[0]))
 
+    def rows_to_store(self, num_rows: int) -> int:
+        r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:
+        PyG would slice such a tensor as if it were a node or edge attribute.
+        """
+        while self.num_nodes > 0 and num_rows in (self.num_nodes, self.num_edges):
+            num_rows += 1
+        return num_rows
+
     def holds(self, settings: Hashable) -> bool:
         r"""Returns whether the graph has the state of :obj:`settings`."""
         return settings in self._states

@@ -82,8 +82,7 @@ class MaskOperator:
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`, for tests and plots. This costs :math:`O(H N^2)`."""
-        if self.segments.shard is not None:
-            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
+        self._refuse_shards()
         eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self._device)
         return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
 
@@ -105,8 +104,7 @@ class MaskOperator:
         """
         from pyg_topomask.linear_operator import MaskLinearOperator, check_covariance
 
-        if self.segments.shard is not None:
-            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
+        self._refuse_shards()
         heads = torch.arange(self.heads, device=self.segments.device)
         matrix = MaskLinearOperator(
             heads.squeeze(0) if self.heads == 1 else heads,
@@ -193,6 +191,10 @@ class MaskOperator:
     def _check_graphs(self, other: MaskOperator) -> None:
         if not self.segments.equal(other.segments):
             raise ArgumentError('mask', f'{self!r} and {other!r} of different graphs', 'masks bound to the same batch')
+
+    def _refuse_shards(self) -> None:
+        if self.segments.shard is not None:
+            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
 
     @property
     def _device(self) -> torch.device | None:

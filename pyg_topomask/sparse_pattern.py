@@ -120,6 +120,12 @@ class SparsePattern:
         rows = torch.arange(self.num_rows, device=self.col.device, dtype=self.col.dtype)
         return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
 
+    def to_scipy(self, value: Tensor | None = None) -> csr_array:
+        r"""Returns the matrix with the given entries, :obj:`[nnz]`, by default boolean ones."""
+        rowptr, col = self.rowptr.cpu().numpy(), self.col.cpu().numpy()
+        entries = np.ones(self.nnz, dtype=bool) if value is None else value.detach().cpu().numpy()
+        return csr_array((entries, col, rowptr), shape=(self.num_rows, self.num_cols))
+
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(getattr(self, field.name) for field in fields(self))

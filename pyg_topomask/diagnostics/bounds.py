@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_above_zero, check_numbers, check_whole, is_number
-from pyg_topomask.diagnostics.grf_mask import check_grf_mask
+from pyg_topomask.diagnostics.grf_rows import check_grf_mask
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask

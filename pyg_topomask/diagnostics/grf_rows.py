@@ -10,12 +10,26 @@ import torch
 from scipy.sparse import csr_matrix, eye_array, issparse
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks.features import WalkFeatures
 
 # Rows with a larger share of entries are dense.
 _DENSE = 0.2
+
+
+def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
+    r"""Raises an error unless the mask is a :class:`~pyg_topomask.masks.GRFMask`. If :obj:`estimates` is set to :obj:`True`, it
+    also rejects features that count visits, because they do not estimate a function of the adjacency matrix. Stitched masks are
+    rejected, because the paper's bounds are those of one walk.
+    """
+    if not isinstance(mask, GRFMask):
+        raise ArgumentError('mask', type(mask).__name__, 'a GRFMask', verb='is')
+    if mask.stitch > 1:
+        raise ArgumentError('mask', f'stitch={mask.stitch}, whose walks are chains', 'masks with stitch=1')
+    if estimates and not mask.walk_settings.importance:
+        raise ArgumentError('mask', 'importance=False, which counts visits', 'masks with importance=True')
 
 
 @torch.no_grad()
@@ -69,8 +83,7 @@ def estimated_rows(mask: GRFMask, graph: Graph, nodes: Tensor, generator: torch.
     state, chosen = mask.prepared(graph, generator), nodes.cpu().numpy()
 
     def features(walks: WalkFeatures, f: Tensor) -> csr_matrix:
-        arrays = (walks.values(f.unsqueeze(0))[0].double(), walks.pattern.col, walks.pattern.rowptr)
-        return csr_matrix(tuple(array.cpu().numpy() for array in arrays), shape=(graph.num_nodes,) * 2)
+        return csr_matrix(walks.pattern.to_scipy(walks.values(f.unsqueeze(0))[0].double()))
 
     queries = [features(state.query, f)[chosen] for f in mask.f]
     if mask.asymmetric is True:

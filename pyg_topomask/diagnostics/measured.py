@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_seed, check_whole
-from pyg_topomask.diagnostics.grf_mask import check_grf_mask
-from pyg_topomask.diagnostics.grf_rows import estimated_rows, exact_rows
+from pyg_topomask.diagnostics.grf_rows import check_grf_mask, estimated_rows, exact_rows
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 
@@ -72,10 +70,7 @@ def measured_entries(
     if mask.asymmetric is True:
         return EntryCounts(features, features)
     # As booleans, so that no sum can overflow or cancel.
-    query, key_t = (
-        csr_matrix((np.ones(len(col), dtype=bool), col.cpu().numpy(), ptr.cpu().numpy()), shape=(graph.num_nodes,) * 2)
-        for ptr, col in ((pattern.rowptr, pattern.col), (key_pattern.rowptr_t, key_pattern.col_t))
-    )
+    query, key_t = pattern.to_scipy(), key_pattern.T.to_scipy()
     query = query if rows is None else query[rows.cpu().numpy()]
     meetings = query.astype(np.int64) @ np.diff(key_t.indptr).astype(np.int64)
     blocks = meetings.cumsum() // _PAIR_BUDGET

@@ -63,6 +63,9 @@ class Processes:
             self._store = c10d.PrefixStore(f'topomask{next(_GROUPS)}', c10d._get_default_store())
             atexit.register(self._end)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Processes:
+        return self  # copies of a normalization share the processes
+
     def _wait(self, start: Callable[[], Any], device: torch.device) -> None:
         r"""Starts a call of all processes. Waits until the call ends, or another process reports an error."""
         if self._failed_after == self._calls:

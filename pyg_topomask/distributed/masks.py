@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, LowRank, Product
 from pyg_topomask.distributed.entries import ShardEntries
@@ -57,7 +58,7 @@ from pyg_topomask.masks import (
     TransposedMask,
 )
 from pyg_topomask.masks.adjacency import AdjacencyState
-from pyg_topomask.masks.expander import ExpanderState, expander_edges
+from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators import MaskOperator
@@ -122,7 +123,8 @@ def _bind_low_rank(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
 
 def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
     if mask.degree_attr is not None:
-        return graph.group.together(lambda: mask.prepare(graph, generator))
+        given: Tensor = _prepare_as_is(mask, graph, generator)
+        return given
     flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
     rows = [graph.extended(flow).row_and_col(flow)[0] for flow in flows]
     return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)
@@ -150,7 +152,7 @@ def _bind_on_halo(mask: Mask, graph: Shard, state: HaloState) -> MaskOperator:
 
 def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
     # The random graph depends on all nodes. Each process creates it, and keeps its rows.
-    whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes)
+    whole = _without_edges(graph.total_nodes, graph.device)
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
     kept = (row >= graph.first) & (row < graph.first + graph.num_nodes)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
@@ -163,7 +165,7 @@ def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) ->
     ids = torch.cat(cols)
     halo = Halo.of_columns(graph.group, graph.offsets, ids)
     pattern, _ = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
-    return HaloState(_without_edges(halo), halo, ExpanderState(pattern))
+    return HaloState(_without_edges(halo.size, graph.device), halo, pattern)
 
 
 def _prepare_hops(mask: HopMask, graph: Shard, generator: Generator) -> HaloState:
@@ -173,18 +175,15 @@ def _prepare_hops(mask: HopMask, graph: Shard, generator: Generator) -> HaloStat
     pairs: WalkFeatures = graph.group.together(lambda: mask.prepare(subgraph))
     kept = pairs.start < graph.num_nodes
     start, visited, length, load = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
-    return HaloState(_without_edges(halo), halo, WalkFeatures(start, visited, length, load, halo.size, mask.max_hops))
+    walks = WalkFeatures(start, visited, length, load, halo.size, mask.max_hops)
+    return HaloState(_without_edges(halo.size, graph.device), halo, walks)
 
 
-def _without_edges(halo: Halo) -> Graph:
-    return Graph(torch.empty(2, 0, dtype=torch.long, device=halo.nodes.device), halo.size)
+def _without_edges(num_nodes: int, device: torch.device, data: Data | None = None) -> Graph:
+    return Graph(torch.empty(2, 0, dtype=torch.long, device=device), num_nodes, data=data)
 
 
 # Series of sparse masks.
-
-
-def _prepare_series(mask: PowerSeriesMask, graph: Shard, generator: Generator) -> Any:
-    return mask.prepare(graph, generator)  # that of the adjacency matrix, which is prepared as above
 
 
 def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[Tensor, ...]]:
@@ -257,7 +256,7 @@ def _bind_grf(mask: GRFMask, graph: Shard, state: Any) -> MaskOperator:
         return MaskOperator(graph.segments, mask.heads, _chain(queries, keys, all_values))
     query, key = state.query, state.key
     if mask.asymmetric is True:
-        operator = mask.bind(_without_edges(query.halo), GRFState(query.features, key.features))
+        operator = mask.bind(_without_edges(query.halo.size, graph.device), GRFState(query.features, key.features))
         return _on_shard(graph, query.halo, operator)
 
     def values() -> tuple[Tensor, Tensor]:
@@ -326,7 +325,7 @@ def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, di
 
 
 def _prepare_causal(mask: CausalMask, graph: Shard, generator: Generator) -> tuple[Tensor, ...]:
-    local = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.num_nodes, data=graph.data)
+    local = _without_edges(graph.num_nodes, graph.device, graph.data)
     layouts: tuple[Tensor, ...] = graph.group.together(lambda: mask.prepare(local))
     value = graph.nodes if mask.order is None else graph.attribute(mask.order, 'order').view(-1)
     bounds = graph.group.gather((value.min().item(), value.max().item()))
@@ -347,7 +346,7 @@ def _bind_causal(mask: CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> M
 
 
 def _prepare_grid(mask: ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
-    whole = Graph(torch.empty(2, 0, dtype=torch.long, device=graph.device), graph.total_nodes, data=graph.data)
+    whole = _without_edges(graph.total_nodes, graph.device, graph.data)
     return whole, graph.group.together(lambda: mask.prepare(whole))
 
 
@@ -370,7 +369,8 @@ _STEPS: dict[type[Mask], _Steps] = {
     AdjacencyMask: _Steps(_prepare_adjacency, _bind_on_halo),
     ExpanderMask: _Steps(_prepare_expander, _bind_on_halo),
     HopMask: _Steps(_prepare_hops, _bind_on_halo),
-    PowerSeriesMask: _Steps(_prepare_series, _bind_series),
+    # Its state is that of the adjacency matrix, which is prepared as above.
+    PowerSeriesMask: _Steps(PowerSeriesMask.prepare, _bind_series),
     HeatKernelMask: _Steps(prepare_heat, bind_heat),
     GRFMask: _Steps(_prepare_grf, _bind_grf),
     RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),

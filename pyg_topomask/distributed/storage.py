@@ -63,8 +63,8 @@ class Storage:
         return tensors if self.folder is None else [self.empty(x.shape, x.dtype, x.device).copy_(x) for x in tensors]
 
     def table(self, name: str, shape: Sequence[int], dtype: torch.dtype, group: Processes, device: torch.device) -> Tensor:
-        r"""Returns a tensor of all processes, of which each writes its rows, and which :meth:`complete` gives to all: a copy in
-        the memory of each, or one file. All processes call this.
+        r"""Returns a tensor for the rows of all processes. Each process writes its rows and calls :meth:`complete`. Then each
+        can read all rows. Without a folder, each process has a copy. With one, all map one file. All processes call this.
         """
         if self.folder is None or group.size == 1 or 0 in shape:
             return self.empty(shape, dtype, device)

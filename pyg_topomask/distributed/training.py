@@ -2,8 +2,7 @@ r"""The loss, gradients and norms over all nodes for training on a sharded graph
 
 from __future__ import annotations
 
-import copy
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -124,9 +123,6 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
         self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
         self.running_var.lerp_(variance.to(self.running_var.dtype), share)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalBatchNorm:
-        return _copied(self, memo)
-
 
 class GlobalLayerNorm(LayerNorm):
     r"""PyG's layer normalization in the mode :obj:`"graph"`, with the mean and the deviation of all features of the nodes of
@@ -152,21 +148,6 @@ class GlobalLayerNorm(LayerNorm):
         if self.weight is not None:
             out = out * self.weight + self.bias
         return out.to(x.dtype)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> GlobalLayerNorm:
-        return _copied(self, memo)
-
-
-Norm = TypeVar('Norm', GlobalBatchNorm, GlobalLayerNorm)
-
-
-def _copied(norm: Norm, memo: dict[int, Any]) -> Norm:
-    r"""Copies a normalization. All copies share the processes."""
-    copied = norm.__new__(type(norm))
-    memo[id(norm)] = copied
-    memo[id(norm.group)] = norm.group
-    copied.__dict__.update({name: copy.deepcopy(value, memo) for name, value in norm.__dict__.items()})
-    return copied
 
 
 def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:

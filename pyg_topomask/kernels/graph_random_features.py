@@ -99,8 +99,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         seed = int(given) if is_whole(given) else check_random_state(given).randint(2**31)
         check_whole(0, random_state=seed)
         walks = sample_walks(graph, settings, 2 * seed)
-        shape = (graph.num_nodes, graph.num_nodes)
-        return csr_matrix((walks.values(f)[0].numpy(), walks.pattern.col.numpy(), walks.pattern.rowptr.numpy()), shape=shape)
+        return csr_matrix(walks.pattern.to_scipy(walks.values(f)[0]))
 
     def _settings(self) -> tuple[WalkSettings, torch.Tensor]:
         settings = WalkSettings(self.num_walks, self.p_halt, self.max_walk_length, sampler=self.sampler)

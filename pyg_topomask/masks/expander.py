@@ -3,7 +3,6 @@ r"""Random regular graphs over the nodes, as edges and as a mask."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -57,13 +56,6 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
         edges.append(torch.stack([shuffled, following]))
     both = torch.cat([torch.cat([edge, edge.flip(0)], dim=1) for edge in edges], dim=1)
     return both[:, both[0] != both[1]]
-
-
-@dataclass(frozen=True)
-class ExpanderState:
-    r"""The distinct pairs of nodes."""
-
-    pattern: SparsePattern
 
 
 class ExpanderMask(Mask):
@@ -120,17 +112,17 @@ class ExpanderMask(Mask):
     def settings(self) -> Hashable:
         return type(self), self.degree, self.input_edges, self.seed, self.flow
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpanderState:
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> SparsePattern:
         nodes = torch.arange(graph.num_nodes, device=graph.device)
         pairs = [nodes.expand(2, -1), expander_edges(graph, self.degree, self.seed)]
         if self.input_edges:
             pairs.append(torch.stack(graph.row_and_col(self.flow)))
         row, col = torch.cat(pairs, dim=1)
-        return ExpanderState(SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0])
+        return SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0]
 
-    def bind(self, graph: Graph, state: ExpanderState) -> MaskOperator:
-        ones = torch.ones(1, state.pattern.nnz, device=state.pattern.col.device)
-        return sparse_operator(graph, state.pattern, ones, self.heads)
+    def bind(self, graph: Graph, state: SparsePattern) -> MaskOperator:
+        ones = torch.ones(1, state.nnz, device=state.col.device)
+        return sparse_operator(graph, state, ones, self.heads)
 
     def extra_repr(self) -> str:
         changed = self._changed(degree=6, input_edges=True, seed=0, flow='source_to_target')

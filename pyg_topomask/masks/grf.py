@@ -16,8 +16,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import integer, is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.initial_series import decaying, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import named_series, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.modulation import named_series
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -248,7 +249,7 @@ class GRFMask(LogarithmicMask):
             modulation = one_hop_per_head(heads, max_walk_length + 1)
         dtype = torch.get_default_dtype() if isinstance(modulation, str) else None
         if modulation is None:
-            modulation = 0.5 ** torch.arange(max_walk_length + 1)
+            modulation = decaying(heads, max_walk_length + 1)
         elif isinstance(modulation, str):
             factors = self.stitch * (1 if asymmetric is True else 2)
             modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', factors)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, is_number, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
-from pyg_topomask.functorch import numbers, outside_transforms
+from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
@@ -250,7 +249,7 @@ class HeatKernelMask(DiffusionMask):
         r"""Returns the coefficients, :obj:`[heads, K + 1]` in float64, and the kind of polynomial."""
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
-        times = numbers(lam)
+        times = unwrapped(lam)
         if not bool((times <= limit).all()):
             raise ArgumentError('lam', f'{times.tolist()} on this graph', f'numbers up to {limit:.6g}')
         method = 'powers' if state.positive and bool((times * state.radius <= _POSITIVE).all()) else state.method
@@ -277,7 +276,7 @@ class HeatKernelMask(DiffusionMask):
             return None
         # The last span of all layers. Operators that are bound already keep the blocks of an earlier one.
         spans: list[_Span] = graph.prepared(('blocks', self.settings(), self.tolerance, method), list)
-        least, most = map(float, numbers(self.lam).double().aminmax())
+        least, most = map(float, unwrapped(self.lam).double().aminmax())
         low, high = (spans[0].low, spans[0].high) if spans else (math.inf, 0.0)
         if not low <= least <= most <= high:
             spans[:] = [self._span(state, min(low, least / _CHANGE), max(high, most * _CHANGE), method)]
@@ -297,8 +296,8 @@ class HeatKernelMask(DiffusionMask):
     @torch.inference_mode(False)  # kept, and possibly used in training later
     @torch.no_grad()
     def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
-        r"""Returns the span of the coefficients for all times between two: that of the first singular vectors of those for some
-        times.
+        r"""Returns a small basis of the coefficients for all times from :obj:`low` to :obj:`high`: the first singular vectors
+        of the coefficients for a sample of times.
         """
         make, tolerance = _COEFFICIENTS[method], self.tolerance / state.growth
         times = (high + low) / 2 - (high - low) / 2 * torch.linspace(0, math.pi, _TIMES, dtype=torch.float64).cos()
@@ -377,9 +376,7 @@ class NodeReductions:
 @torch.compiler.disable  # torch.compile would read SciPy as Python
 def components(pattern: SparsePattern) -> tuple[Tensor, int]:
     r"""Returns the connected component of each node, and their number."""
-    rowptr, col = pattern.rowptr.cpu().numpy(), pattern.col.cpu().numpy()
-    matrix = csr_array((torch.ones(pattern.nnz).numpy(), col, rowptr), shape=(pattern.num_rows, pattern.num_cols))
-    count, component = connected_components(matrix, directed=True, connection='weak')
+    count, component = connected_components(pattern.to_scipy(), directed=True, connection='weak')
     return torch.from_numpy(component).to(pattern.col.device).long(), int(count)
 
 

@@ -6,15 +6,15 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
+from pyg_topomask.masks.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.power_entries import count_within
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -141,9 +141,7 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
     size, count = pattern.num_rows, count_within(pattern, max_hops)
     if count > _MOST:
         refuse(count)
-    rowptr, neighbor = (tensor.cpu().numpy() for tensor in (pattern.rowptr, pattern.col))
-    edges = csr_array((np.ones(len(neighbor), bool), neighbor, rowptr), shape=(size, size))
-    rings = [csr_array((np.ones(size, bool), np.arange(size), np.arange(size + 1)), shape=(size, size))]
+    edges, rings = pattern.to_scipy(), [eye_array(size, dtype=bool, format='csr')]
     reached = rings[0]
     for _ in range(max_hops):
         ring = (rings[-1] @ edges) > reached

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
@@ -68,9 +68,9 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     size = pattern.num_rows
     if size == 0:
         return 0
-    step = _matrix(pattern, torch.ones(pattern.nnz)).astype(bool)
+    step = pattern.to_scipy()
     rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
-    reached = power = csr_array((np.ones(len(rows), bool), rows, np.arange(len(rows) + 1)), shape=(len(rows), size))
+    reached = power = eye_array(size, dtype=bool, format='csr')[rows]
     for _ in range(order):
         power = power @ step
         reached = reached + power
@@ -83,8 +83,7 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
-    powers = [csr_array((np.ones(size), np.arange(size), np.arange(size + 1)), shape=(size, size))]
-    step = _matrix(pattern, value.double())
+    powers, step = [eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)
     entries = [power.tocoo() for power in powers]
@@ -92,8 +91,3 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     hops = np.repeat(np.arange(order + 1), [power.nnz for power in entries])
     start, visited, length, loads = (torch.from_numpy(array).to(value.device) for array in (row, col, hops, load))
     return WalkFeatures.from_visits(start, visited, length, loads, size, order)
-
-
-def _matrix(pattern: SparsePattern, value: Tensor) -> csr_array:
-    rowptr, col, data = (tensor.cpu().numpy() for tensor in (pattern.rowptr, pattern.col, value))
-    return csr_array((data, col, rowptr), shape=(pattern.num_rows, pattern.num_cols))

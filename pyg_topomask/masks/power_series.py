@@ -16,15 +16,9 @@ from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.initial_series import decaying, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import (
-    convolve,
-    deconvolved,
-    named_series,
-    one_hop_per_head,
-    resolve_positive,
-    series_parameter,
-)
+from pyg_topomask.masks.modulation import convolve, deconvolved, named_series
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import known_positive
@@ -120,7 +114,7 @@ class PowerSeriesMask(LogarithmicMask):
             limit = 'order // 2' if squared else 'order'
             coefficients = named_series('coefficients', coefficients, length - 1, limit, 1 + squared)
         elif coefficients is None:
-            coefficients = 0.5 ** torch.arange(length)
+            coefficients = decaying(heads, length)
         initial = series_parameter('coefficients', coefficients, heads, length, dtype)
         if squared and dtype is None and not hops:  # kernels and hops are f already
             initial = deconvolved('coefficients', initial)

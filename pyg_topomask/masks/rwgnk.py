@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
+from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries, blocks_of
@@ -334,8 +334,7 @@ def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) ->
     of rows.
     """
     size, device = hops.pattern.num_rows, hops.weight.device
-    rowptr, col, weight = (tensor.cpu().numpy() for tensor in (hops.pattern.rowptr, hops.pattern.col, hops.weight.double()))
-    step = csr_array((weight, col, rowptr), shape=(size, size))
+    step, identity = hops.pattern.to_scipy(hops.weight.double()), eye_array(size, format='csr')
     gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
     # A row of a power has at most as many entries as there are nodes, or walks.
     walks, most = np.ones(size), np.zeros(size)
@@ -343,7 +342,7 @@ def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) ->
         most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
     block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
     for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
-        powers = [csr_array((np.ones(len(rows)), rows, np.arange(len(rows) + 1)), shape=(len(rows), size))]
+        powers = [identity[rows]]
         for length in range(max_walk_length + 1):
             if length > 0:
                 powers.append(powers[-1] @ step)

@@ -15,10 +15,10 @@ from torch_geometric.data import Data
 from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_above_zero, check_whole, per_head
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import numbers, outside_transforms
+from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.modulation import series_parameter
+from pyg_topomask.masks.initial_series import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.ops.tree_product import METHODS, TreeMeanStructure, choose_method, plan_distance, plan_exp, plan_units
@@ -93,10 +93,7 @@ class TreeState:
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, in a form that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        # PyG slices a tensor with as many rows as nodes or edges as if it were a node or edge attribute.
-        stored = forest.num_nodes
-        while forest.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
-            stored += 1
+        stored = graph.rows_to_store(forest.num_nodes)
         padding = (0, stored - forest.num_nodes)
         index = np.stack([forest.parent, forest.up, forest.down]) % max(graph.num_nodes, 1)
         data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)
@@ -312,7 +309,7 @@ class TreeMask(Mask):
         return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost))
 
     def _check_growth(self, state: TreeState, a: Tensor) -> None:
-        largest = float(numbers(a).max())
+        largest = float(unwrapped(a).max())
         if largest <= 0:
             return
         path = state.forest.longest_path(state.length)

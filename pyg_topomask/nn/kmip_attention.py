@@ -10,7 +10,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_seed, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import numbers
+from pyg_topomask.functorch import unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
@@ -225,7 +225,7 @@ class KMIPAttention(ExplicitAttention):
         draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)
-        if numbers(index).dim() > 3:  # the pairs of each element are different ones, and as many as there are
+        if unwrapped(index).dim() > 3:  # the pairs of each element are different ones, and as many as there are
             raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without random_fraction and extra_edges', verb='is')
         num_nodes, heads, _ = index.shape
         head = torch.arange(heads, device=index.device)

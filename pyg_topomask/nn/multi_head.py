@@ -57,14 +57,26 @@ def check_heads(heads: int, channels: int) -> None:
         raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 
 
+def _fits(x: Tensor, dtype: torch.dtype) -> bool:
+    return x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
+
+
+def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
+    r"""Raises a :class:`ValueError` unless the inputs have the data type of the parameters. Under autocast, any floating point
+    type is valid.
+    """
+    for name, value in given.items():
+        if not _fits(value, dtype):
+            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters', verb='is')
+
+
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
     r"""Raises a :class:`ValueError` unless node features have :obj:`channels` channels (:obj:`-1` for any number) and the data
     type of the parameters. Under autocast, any floating point type is valid.
     """
     if not isinstance(x, Tensor):
         raise ArgumentError('x', type(x).__name__, 'the features of the nodes, a tensor [N, channels]')
-    known = x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
-    if x.dim() != 2 or channels not in (-1, x.size(1)) or not known:
+    if x.dim() != 2 or channels not in (-1, x.size(1)) or not _fits(x, dtype):
         raise ArgumentError(
             'x',
             f'shape {tuple(x.shape)} of {x.dtype}',

@@ -101,35 +101,15 @@ def _backward(  # type: ignore[no-untyped-def]
             for head in range(heads):
                 node, of_head = (first + begin) * heads + head, first * heads + head
                 multiply(
-                    q,
-                    keys,
-                    score,
-                    node * features,
-                    heads * features,
-                    1,
-                    head * features * number,
-                    number,
-                    0,
-                    number,
-                    tall,
-                    features,
-                    number,
-                )
+                    q, keys, score,
+                    node * features, heads * features, 1, head * features * number, number, 0, number,
+                    tall, features, number,
+                )  # fmt: skip
                 multiply(
-                    upstream,
-                    values,
-                    change,
-                    node * pitch,
-                    heads * pitch,
-                    1,
-                    head * pitch * number,
-                    number,
-                    0,
-                    number,
-                    tall,
-                    pitch,
-                    number,
-                )
+                    upstream, values, change,
+                    node * pitch, heads * pitch, 1, head * pitch * number, number, 0, number,
+                    tall, pitch, number,
+                )  # fmt: skip
                 factors = mask[0 if masks == 1 else head * cells :]
                 if grad_coefficients.size > 0:
                     for cell in range(cells):
@@ -142,50 +122,20 @@ def _backward(  # type: ignore[no-untyped-def]
                     score[cell] *= factors[cell]
                     change[cell] *= factors[cell]
                 multiply(
-                    change,
-                    k,
-                    grad_q,
-                    0,
-                    number,
-                    1,
-                    of_head * features,
-                    heads * features,
-                    node * features,
-                    heads * features,
-                    tall,
-                    number,
-                    features,
-                )
+                    change, k, grad_q,
+                    0, number, 1, of_head * features, heads * features, node * features, heads * features,
+                    tall, number, features,
+                )  # fmt: skip
                 multiply_add(
-                    change,
-                    q,
-                    grad_k,
-                    0,
-                    1,
-                    number,
-                    node * features,
-                    heads * features,
-                    of_head * features,
-                    heads * features,
-                    number,
-                    tall,
-                    features,
-                )
+                    change, q, grad_k,
+                    0, 1, number, node * features, heads * features, of_head * features, heads * features,
+                    number, tall, features,
+                )  # fmt: skip
                 multiply_add(
-                    score,
-                    upstream,
-                    grad_v,
-                    0,
-                    1,
-                    number,
-                    node * pitch,
-                    heads * pitch,
-                    of_head * channels,
-                    heads * channels,
-                    number,
-                    tall,
-                    channels,
-                )
+                    score, upstream, grad_v,
+                    0, 1, number, node * pitch, heads * pitch, of_head * channels, heads * channels,
+                    number, tall, channels,
+                )  # fmt: skip
 
 
 def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor) -> tuple[Tensor, Tensor, Tensor]:

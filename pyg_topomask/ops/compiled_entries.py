@@ -84,7 +84,9 @@ def backward(
 
 
 def closed_ends(pattern: SparsePattern) -> Array:
-    r"""Returns the nodes that no entry leads across, as between the graphs of a batch."""
+    r"""Returns the ends of the diagonal blocks of a pattern: each node :math:`b` such that no entry connects a node below
+    :math:`b` with one from :math:`b` on. The graphs of a batch end there.
+    """
     ends = np.empty(pattern.num_rows, np.int64)
     return ends[: closed_rows(*map(array_of, (pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t)), ends)]
 

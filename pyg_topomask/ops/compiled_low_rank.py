@@ -34,18 +34,10 @@ def _unweigh(grad, x, factor, first, last, head, heads, features, ranks, grad_x,
         multiply(factor, grad, grad_x, row * ranks, 0, 1, place, features, row * features, 0, 1, ranks, features)
     for rank in range(ranks):
         dot_rows(
-            grad,
-            x,
-            grad_factor,
-            rank * features,
-            width,
-            start * features,
-            heads * features,
-            start * ranks + rank,
-            heads * ranks,
-            last - first,
-            features,
-        )
+            grad, x, grad_factor,
+            rank * features, width, start * features, heads * features, start * ranks + rank, heads * ranks,
+            last - first, features,
+        )  # fmt: skip
 
 
 @compiled

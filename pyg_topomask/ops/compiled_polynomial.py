@@ -136,20 +136,10 @@ def _spread(x, values, first, last, head, heads, features, channels, start, stop
     for i in range(first, last):
         row = i * heads + head
         multiply(
-            x,
-            values,
-            out,
-            row * features + start,
-            1,
-            0,
-            row * channels,
-            0,
-            (i - first) * width * channels,
-            channels,
-            width,
-            1,
-            channels,
-        )
+            x, values, out,
+            row * features + start, 1, 0, row * channels, 0, (i - first) * width * channels, channels,
+            width, 1, channels,
+        )  # fmt: skip
 
 
 @compiled

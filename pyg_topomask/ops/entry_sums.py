@@ -133,14 +133,14 @@ def _gatherer(placed: bool) -> Any:
     return gather
 
 
-# Sums of the rows of a matrix over the entries of a row: sum_e w_e x_c(e). The weights of the entries come one after the other,
-# or lie at places of their own.
+# Both add sum_e w_e x_col(e) over the entries e of a row. The first reads the weights in the order of the entries, the second
+# at given places.
 _gather, _gather_placed = _gatherer(False), _gatherer(True)
 
 
 @compiled
 def closed_rows(rowptr, col, rowptr_t, col_t, ends):  # type: ignore[no-untyped-def]
-    r"""Writes the nodes that no entry leads across, and returns their number."""
+    r"""Writes the ends of the diagonal blocks of a pattern, and returns their number."""
     count, reach = 0, np.int64(0)
     for i in range(len(ends)):
         if rowptr[i + 1] > rowptr[i]:
@@ -180,25 +180,9 @@ def backward_rows(  # type: ignore[no-untyped-def]
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
         _differentiate(
-            q,
-            k,
-            upstream,
-            v,
-            shift,
-            mask,
-            grad_mask,
-            pairs,
-            col,
-            i,
-            base,
-            start,
-            stop,
-            heads,
-            features,
-            channels,
-            stride,
-            learned,
-        )
+            q, k, upstream, v, shift, mask, grad_mask, pairs, col,
+            i, base, start, stop, heads, features, channels, stride, learned,
+        )  # fmt: skip
         _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import numbers
+from pyg_topomask.functorch import unwrapped
 from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -30,7 +30,7 @@ def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
         tensor([[0.4658, 0.4158, 0.0999, 0.0163]], dtype=torch.float64)
     """
     z, digits = z.double(), math.log(4 / tolerance)
-    degree = math.ceil(2 * math.sqrt((float(numbers(z).max()) + digits) * digits))
+    degree = math.ceil(2 * math.sqrt((float(unwrapped(z).max()) + digits) * digits))
     angle = torch.arange(2 * degree, device=z.device, dtype=z.dtype) * (math.pi / degree)
     series: Tensor = torch.fft.rfft((z.unsqueeze(1) * (angle.cos() - 1)).exp()).real / degree
     series = torch.cat([series[:, :1] / 2, series[:, 1:]], dim=1)
@@ -49,7 +49,7 @@ def taylor_coefficients(z: Tensor, tolerance: float) -> Tensor:
         torch.Tensor: :obj:`[H, K + 1]`, in float64.
     """
     z, digits = z.double(), math.log(4 / tolerance)
-    largest = float(numbers(z).max())
+    largest = float(unwrapped(z).max())
     degree = math.ceil(largest + digits / 3 + math.sqrt(digits**2 / 9 + 2 * largest * digits))
     k = torch.arange(degree + 1, device=z.device, dtype=z.dtype)
     safe = z.clamp(min=torch.finfo(z.dtype).tiny).unsqueeze(1)
@@ -59,7 +59,7 @@ def taylor_coefficients(z: Tensor, tolerance: float) -> Tensor:
 def _cut(series: Tensor, tolerance: float) -> Tensor:
     # One term more than the sum needs: its derivative in z falls one term later.
     rest = series.detach().abs().flip(1).cumsum(1).flip(1).amax(0)
-    return series[:, : 1 + int(numbers((rest > tolerance).sum()).max())]
+    return series[:, : 1 + int(unwrapped((rest > tolerance).sum()).max())]
 
 
 @dataclass(frozen=True)

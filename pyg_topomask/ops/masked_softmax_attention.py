@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.checks import check_probability
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import numbers
+from pyg_topomask.functorch import unwrapped
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
@@ -93,7 +93,7 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
 def _check(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
         return
-    entries = numbers(mask)
+    entries = unwrapped(mask)
     accepted = (entries >= 0) & (entries < math.inf)
     if not bool(accepted.all()):
         raise ArgumentError(
@@ -123,7 +123,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = _pattern_and_keep(constants)
     q = capped_queries(q, k, pattern)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_entries import softmax_forward
 
         return softmax_forward(pattern, q, k, v, mask, keep)
@@ -149,7 +149,7 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = _pattern_and_keep(constants)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_entries import softmax_backward
 
         grads_of_inputs, grad_entries = softmax_backward(pattern, q, k, v, grad, alpha, grad_alpha, keep)

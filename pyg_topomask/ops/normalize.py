@@ -35,6 +35,11 @@ def quotient(numerator: Tensor, denominator: Tensor, magnitude: Tensor) -> Tenso
     """
     with torch.no_grad():
         empty = inverse_weight(denominator, magnitude) == 0
+    return quotient_unless(empty, numerator, denominator)
+
+
+def quotient_unless(empty: Tensor, numerator: Tensor, denominator: Tensor) -> Tensor:
+    r"""Divides for autograd. The result and its gradient are 0 in the empty rows."""
     return (numerator / denominator.masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
 
 
@@ -50,8 +55,8 @@ def gradients_of_sums(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tenso
 
 
 def known_positive(*tensors: Tensor) -> bool:
-    r"""Whether no number is negative, so that magnitudes add up to the denominator, as far as a look at the numbers is cheap:
-    a GPU would have to be waited for, and tracing breaks.
+    r"""Returns :obj:`True` if all tensors are known to be nonnegative, so that the denominator is the sum of magnitudes. On a
+    GPU, and while tracing, it returns :obj:`False` without a look at the numbers, which would synchronize.
     """
     if (
         torch.compiler.is_compiling()

@@ -13,39 +13,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.checks import check_choice
-from pyg_topomask.errors import ArgumentError
-
 T = TypeVar('T')
 Array = NDArray[Any]
 
-BACKENDS = ('auto', 'torch', 'numba')
 # Multiplications that a thread does alone, and the blocks for each thread: one that starts late takes fewer.
 ALONE, _SHARES = 2**22, 4
 
 
-def uses_numba(backend: str, device: torch.device) -> bool:
-    r"""Returns whether to use compiled code; for :obj:`"auto"`, on a CPU if Numba works.
-
-    Args:
-        backend (str): :obj:`"auto"`, :obj:`"torch"` or :obj:`"numba"`.
-        device (torch.device): The device.
-
-    Raises:
-        ValueError: If the backend is unknown or does not support the device.
-        ImportError: If :obj:`backend="numba"` and Numba is not installed, or incompatible with the installed NumPy.
-    """
-    check_choice(BACKENDS, backend=backend)
-    if backend == 'numba' and device.type != 'cpu':
-        raise ArgumentError('backend', f'"numba" on {device}', '"torch"', verb='is')
-    if backend == 'torch' or device.type != 'cpu':
+def uses_numba(device: torch.device) -> bool:
+    r"""Returns whether to use compiled code: on a CPU, if Numba is installed and supports the installed NumPy."""
+    if device.type != 'cpu':
         return False
     try:
         import numba  # noqa: F401
-    except ImportError as error:
-        if backend == 'auto':
-            return False
-        raise ImportError(f'backend="numba" needs Numba: install pyg_topomask with its extra [numba] ({error})') from error
+    except ImportError:
+        return False
     if not torch.compiler.is_compiling():  # which would read it as Python
         _announce_compilation()
     return True
@@ -73,9 +55,9 @@ def _print_once(line: str) -> None:
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list[T]:
-    r"""Calls a function that runs without the interpreter's lock once for each set of arguments, as :func:`map` does, in as
-    many threads as torch uses. The calling thread is one of them: two new ones may be put on one core. None is kept for later,
-    since it would survive no fork.
+    r"""Returns the results of :func:`map` for a function that releases the interpreter's lock, in as many threads as torch
+    uses. The calling thread works too, since two new threads may share a core. Threads end with the call, because they would
+    not survive a fork.
     """
     results: dict[int, T] = {}
     tasks = list(enumerate(zip(*arguments, strict=True)))

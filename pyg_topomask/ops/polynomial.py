@@ -126,7 +126,7 @@ def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, meth
         method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
         segments (Segments): The division of the nodes into graphs.
     """
-    if uses_numba('auto', value.device):
+    if uses_numba(value.device):
         from pyg_topomask.ops.compiled_polynomial import blocks
 
         return blocks(pattern, value, basis, method, segments)
@@ -188,7 +188,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(torch.autograd.Function):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
-        if uses_numba('auto', x.device):
+        if uses_numba(x.device):
             from pyg_topomask.ops.compiled_polynomial import apply
 
             return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
@@ -214,7 +214,7 @@ class _Polynomial(torch.autograd.Function):
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
             return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
-        if uses_numba('auto', x.device):
+        if uses_numba(x.device):
             from pyg_topomask.ops.compiled_polynomial import apply_backward
 
             matrix = _matrix(value, pattern, ctx.transpose)

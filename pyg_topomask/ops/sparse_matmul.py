@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import keep_inputs
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -138,9 +139,7 @@ class _SDDMM(torch.autograd.Function):
     def forward(a: Tensor, b: Tensor, *pattern: Tensor) -> Tensor:
         return _sddmm(SparsePattern(*pattern), a, b)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

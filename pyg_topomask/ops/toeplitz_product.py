@@ -119,6 +119,11 @@ def _convolve(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
     ).view(grid.shape)
 
 
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    kernel, grid, ctx.flip = inputs
+    ctx.save_for_backward(kernel, grid)
+
+
 class _Convolution(torch.autograd.Function):
     r"""Circular convolution of kernels :obj:`[H or 1, *sizes]` with grids :obj:`[graphs, *shape, H, c]` padded by zeros, or,
     if :obj:`flip`, with the kernels reversed. Only the inputs are kept for the backward pass.
@@ -128,10 +133,7 @@ class _Convolution(torch.autograd.Function):
     def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
         return _convolve(kernel, grid, flip)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        kernel, grid, ctx.flip = inputs
-        ctx.save_for_backward(kernel, grid)
+    setup_context = staticmethod(_keep)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -177,10 +179,7 @@ class _Sum(torch.autograd.Function):
     def forward(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
         return _sum(kernel, grid, flip)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        kernel, grid, ctx.flip = inputs
-        ctx.save_for_backward(kernel, grid)
+    setup_context = staticmethod(_keep)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

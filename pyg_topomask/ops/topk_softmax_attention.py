@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.functorch import numbers, transformable
+from pyg_topomask.functorch import transformable, unwrapped
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
 
@@ -46,7 +46,7 @@ def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
         col (torch.Tensor): Columns, :obj:`[nnz]`.
         size (int): The number of nodes times the number of heads.
     """
-    row, col = numbers(row), numbers(col)
+    row, col = unwrapped(row), unwrapped(col)
     pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 

@@ -13,11 +13,14 @@ from pyg_topomask.graph import Graph
 
 # The half angle of the arc on which a sequence is drawn.
 _ARC = 0.85 * math.pi
+# The most nodes that the Kamada-Kawai layout arranges, which takes cubic time.
+_SMALL = 200
 
 
 def positions(graph: Graph, nodes: Tensor) -> Tensor:
     r"""Returns where to draw nodes of one graph: on its grid if the data has a :obj:`grid_shape`, at its positions :obj:`pos`,
-    or where the Kamada-Kawai layout of NetworkX puts them, which is the same in every call.
+    or where NetworkX puts them: up to 200 nodes by their distances (Kamada-Kawai), and more by springs. This is the same in
+    every call.
 
     Args:
         graph (Graph): The graphs.
@@ -77,7 +80,8 @@ def _arranged(graph: Graph, nodes: Tensor) -> Tensor:
     # Components stand beside each other.
     reached = distance[np.isfinite(distance)]
     distance[~np.isfinite(distance)] = reached.max() + 1
-    layout = nx.kamada_kawai_layout(drawn, dist={i: dict(enumerate(row)) for i, row in enumerate(distance.tolist())})
+    distances = {i: dict(enumerate(row)) for i, row in enumerate(distance.tolist())}
+    layout = nx.spring_layout(drawn, seed=0) if count > _SMALL else nx.kamada_kawai_layout(drawn, dist=distances)
     return torch.from_numpy(np.array([layout[node] for node in range(count)], dtype=np.float64).reshape(-1, 2))
 
 

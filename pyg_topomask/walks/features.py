@@ -128,7 +128,7 @@ class WalkFeatures:
         determine the squared norms of features whose modulation is a power.
         """
         with torch.inference_mode(False):
-            if uses_numba('auto', self.load.device) and not is_exporting():
+            if uses_numba(self.load.device) and not is_exporting():
                 summed: Tensor = _squares_compiled(self)
                 return summed
             loads = self._slots[1]
@@ -175,7 +175,7 @@ class PairLoads:
         #: The hops of each kind, as indices into the products of both modulations.
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
-        compiled = self._hops.numel() <= _KINDS and uses_numba('auto', query.load.device)
+        compiled = self._hops.numel() <= _KINDS and uses_numba(query.load.device)
         # Of sums there are few, and most pairs have loads of most of them.
         meet: Callable[..., tuple[Tensor, ...]] = _meet_compiled if compiled else _meet
         row, col, slot, of_load, load = meet(query, key, dtype, kind, kinds == 'sums')
@@ -201,7 +201,7 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
         dtype (torch.dtype): The data type to compute in.
         segments (Segments): The division of the nodes into graphs.
     """
-    if uses_numba('auto', query.load.device):
+    if uses_numba(query.load.device):
         blocks: Tensor = _blocks_compiled(query, key, dtype, segments)
         return blocks
     pairs = PairLoads(query, key, dtype, 'sums')

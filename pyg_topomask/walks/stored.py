@@ -43,10 +43,7 @@ def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: 
     graph = Graph.from_data(data)
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
-        # PyG slices a tensor with as many rows as nodes or edges as if it were a node or edge attribute.
-        stored = features.nnz
-        while graph.num_nodes > 0 and stored in (graph.num_nodes, graph.num_edges):
-            stored += 1
+        stored = graph.rows_to_store(features.nnz)
         padding = (0, stored - features.nnz)
         data[f'{ensemble}_index'] = pad(torch.stack([features.start, features.visited]).long(), padding)
         data[f'{ensemble}_length'] = pad(features.length.long(), padding)

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_seed
+from pyg_topomask.checks import check_choice, check_seed
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import uses_numba
@@ -130,7 +131,7 @@ def walks_from(
         backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
-    if uses_numba(backend, transitions.first.device) and SAMPLERS[settings.sampler] in COMPILED:
+    if _is_compiled(backend, transitions.first.device) and SAMPLERS[settings.sampler] in COMPILED:
         visits: tuple[Tensor, Tensor, Tensor, Tensor] = _compiled(nodes, position, transitions, settings, seed)
         return visits
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
@@ -141,6 +142,18 @@ def walks_from(
         torch.cat([getattr(chunk, name) for chunk in chunks]) for name in ('start', 'visited', 'length', 'load')
     )
     return start, visited, length, load
+
+
+def _is_compiled(backend: str, device: torch.device) -> bool:
+    check_choice(('auto', 'torch', 'numba'), backend=backend)
+    if backend == 'torch':
+        return False
+    if backend == 'numba' and device.type != 'cpu':
+        raise ArgumentError('backend', f'"numba" on {device}', '"torch"', verb='is')
+    available = uses_numba(device)
+    if backend == 'numba' and not available:
+        raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]')
+    return available
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python

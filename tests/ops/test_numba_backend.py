@@ -44,7 +44,7 @@ def test_an_error_in_any_thread_is_raised(bad: int, num_threads: int) -> None:
 
 def test_compilation_of_this_package_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None:
     numba = pytest.importorskip('numba')
-    assert uses_numba('auto', torch.device('cpu'))
+    assert uses_numba(torch.device('cpu'))
     numba_backend._print_once.cache_clear()
 
     def call(module: str, argument: float) -> str:

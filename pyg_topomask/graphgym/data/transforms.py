@@ -153,7 +153,7 @@ def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> Non
             )
 
 
-def _taken(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
+def take(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
     r"""Removes attributes from the data of a dataset, and returns them with their slices."""
     taken = {}
     for key in keys:
@@ -185,10 +185,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     if not isinstance(dataset, InMemoryDataset):
         raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')
     # The indices of splits belong to the dataset, not to a graph, and would break the slicing into graphs.
-    taken = _taken(dataset, SPLIT_KEYS)
+    taken = take(dataset, SPLIT_KEYS)
     if dataset._indices is None and leaves_nodes(transform):
         # All splits share one file.
-        taken |= _taken(dataset, NODE_SPLIT_KEYS)
+        taken |= take(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
         _check_mask(dataset, transform.transforms if isinstance(transform, Compose) else [transform])

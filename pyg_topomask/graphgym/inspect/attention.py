@@ -27,6 +27,7 @@ from pyg_topomask.diagnostics.attention import (
     distance_to_full_attention,
 )
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
@@ -40,6 +41,7 @@ from pyg_topomask.viz import (
     plot_cumulative_attention,
     plot_distance_to_full_attention,
 )
+from pyg_topomask.viz.layout import positions
 
 #: The linear maps to queries, keys and values.
 PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
@@ -47,8 +49,6 @@ PROJECTIONS = ('lin_q', 'lin_k', 'lin_v')
 MODEL_GROUPS = ('dataset', 'gnn', 'gt', 'model', 'topomask')
 # The largest graph without positions to lay out.
 LAID_OUT = 2000
-# The largest graph for the distance-based layout.
-SMALL = 200
 
 
 @dataclass
@@ -310,22 +310,6 @@ def _draw(
         if 'pos' not in batch and batch.num_nodes > LAID_OUT:
             print(f'no picture of graph {graph}: {batch.num_nodes} nodes without pos are too many to lay out', file=sys.stderr)
             continue
+        pos = positions(Graph.from_data(batch), torch.arange(batch.num_nodes))
         attention = [(recording.edge_index, recording.alpha) for recording in layers]
-        save_figure(folder / f'attention-{graph}.png', plot_attention_graphs(attention, _positions(batch), batch.edge_index))
-
-
-def _positions(data: Data) -> Tensor:
-    if 'pos' in data:
-        pos: Tensor = data.pos
-        return pos
-    try:
-        import networkx
-    except ImportError as error:
-        raise ImportError('drawing graphs without pos needs NetworkX: install pyg_topomask with its extra [viz]') from error
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(data.num_nodes))
-    graph.add_edges_from(data.edge_index.t().tolist())
-    # This layout approximates graph distances, in cubic time. Larger graphs use springs.
-    careful = 0 < data.num_nodes <= SMALL and networkx.is_connected(graph)
-    layout = networkx.kamada_kawai_layout(graph) if careful else networkx.spring_layout(graph, seed=0)
-    return torch.tensor([layout[node].tolist() for node in range(data.num_nodes)]).view(-1, 2)
+        save_figure(folder / f'attention-{graph}.png', plot_attention_graphs(attention, pos, batch.edge_index))

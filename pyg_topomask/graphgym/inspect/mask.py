@@ -36,7 +36,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
-from pyg_topomask.graphgym.data.transforms import build_transforms
+from pyg_topomask.graphgym.data.transforms import build_transforms, take
 from pyg_topomask.graphgym.names.attentions import (
     build_attention,
     build_configured_attention,
@@ -219,10 +219,7 @@ def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], dat
 def _first_graphs(count: int) -> list[Data]:
     dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
     # The indices of the splits belong to the dataset and not to a graph. They would break the slicing into graphs.
-    for key in SPLIT_KEYS:
-        if key in dataset._data:
-            del dataset._data[key]
-            dataset.slices.pop(key, None)
+    take(dataset, SPLIT_KEYS)
     return [dataset[index] for index in range(min(count, len(dataset)))]
 
 

@@ -34,7 +34,8 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] 
     return loss, pred.sigmoid()
 
 
-def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Any, Any]:
+    r"""Returns the labels and the predicted labels as arrays."""
     label, scores = torch.cat(true), torch.cat(pred)
     label, scores = (t.squeeze(1) if t.dim() > 1 and t.size(1) == 1 else t for t in (label, scores))
     if label.dim() > 1 or label.size(0) != scores.size(0):
@@ -45,28 +46,22 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
         )
     if bool((label < 0).any()):
         raise ArgumentError('custom_metrics', f'the label {int(label.min())} for macro_f1 or mean_iou', 'labels from 0')
-    return label.long(), scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
-
-
-def _counts(true: list[Tensor], pred: list[Tensor]) -> tuple[Tensor, Tensor]:
-    r"""Returns the sizes of the intersection and of the union of labels and predictions for each occurring class."""
-    label, predicted = _labels(true, pred)
-    size = int(torch.maximum(label.max(), predicted.max())) + 1
-    right = torch.bincount(label[label == predicted], minlength=size)
-    total = torch.bincount(label, minlength=size) + torch.bincount(predicted, minlength=size)
-    return right[total > 0].double(), total[total > 0].double()
+    predicted = scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
+    return label.long().cpu().numpy(), predicted.cpu().numpy()
 
 
 def macro_f1(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
     r"""The F1 score, averaged over the classes, for :obj:`custom_metrics: [macro_f1]`."""
-    right, total = _counts(true, pred)
-    return float((2 * right / total).mean())
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(*_labels(true, pred), average='macro'))
 
 
 def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
     r"""Intersection over union, averaged over the classes, for :obj:`custom_metrics: [mean_iou]`."""
-    right, total = _counts(true, pred)
-    return float((right / (total - right)).mean())
+    from sklearn.metrics import jaccard_score
+
+    return float(jaccard_score(*_labels(true, pred), average='macro'))
 
 
 def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:

@@ -14,8 +14,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.models.checks import check_dtype
-from pyg_topomask.nn.multi_head import check_input_channels, compiled_if_prepared
+from pyg_topomask.nn.multi_head import check_dtype, check_input_channels, compiled_if_prepared
 from pyg_topomask.ops.knn import knn_graph
 
 __all__ = ['Interlacer']

@@ -16,8 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.models.checks import check_dtype
-from pyg_topomask.nn.multi_head import check_heads
+from pyg_topomask.nn.multi_head import check_dtype, check_heads
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.segments import Segments

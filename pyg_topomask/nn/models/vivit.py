@@ -11,8 +11,8 @@ from torch import Tensor
 from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.nn.models.checks import check_dtype
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
+from pyg_topomask.nn.multi_head import check_dtype
 
 __all__ = ['ViViT']
 

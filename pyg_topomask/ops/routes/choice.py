@@ -98,7 +98,7 @@ def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
 
 
 def _is_compiled(mask: MaskOperator) -> bool:
-    return uses_numba('auto', mask.segments.device or torch.device('cpu'))
+    return uses_numba(mask.segments.device or torch.device('cpu'))
 
 
 def _of_features(mask: MaskOperator, products: int) -> float:

@@ -54,7 +54,7 @@ class _Scratch:
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_blocks import forward
 
         sums, *weights = forward(ptr, q, k, v, coefficients, terms)
@@ -79,7 +79,7 @@ def _backward(
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_blocks import backward
 
         return backward(ptr, q, k, v, coefficients, terms, upstream, bool(learnable))

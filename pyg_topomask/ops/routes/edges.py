@@ -22,12 +22,12 @@ _COMPILED, _PLAIN = 2, 1
 
 def multiplications_for_one(device: torch.device) -> int:
     r"""Returns how many multiplications of the edges route take as long as one of the features route."""
-    return _COMPILED if uses_numba('auto', device) else _PLAIN
+    return _COMPILED if uses_numba(device) else _PLAIN
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_entries import forward
 
         return forward(SparsePattern(*constants), q, k, v, mask)
@@ -62,7 +62,7 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_entries import backward
 
         return backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))

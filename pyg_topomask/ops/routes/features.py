@@ -43,7 +43,7 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
-    if isinstance(mask, PolynomialStructure) and uses_numba('auto', q.device):
+    if isinstance(mask, PolynomialStructure) and uses_numba(q.device):
         from pyg_topomask.ops.compiled_polynomial import forward
 
         total, denominator = forward(*mask.parts(tensors, q.dtype), q, k, v), (q * mask.apply(tensors, k)).sum(-1)
@@ -71,7 +71,7 @@ def _backward(
         return mask.apply(replaced(tensors, learnable, learned), x)
 
     # The gradients of the entries of the matrix take a block for each power.
-    if isinstance(mask, PolynomialStructure) and 1 not in learnable and uses_numba('auto', q.device):
+    if isinstance(mask, PolynomialStructure) and 1 not in learnable and uses_numba(q.device):
         from pyg_topomask.ops.compiled_polynomial import backward
 
         of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))

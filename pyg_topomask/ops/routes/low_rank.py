@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.functorch import keep_inputs
 from pyg_topomask.ops.normalize import known_positive, quotient, with_ones
 
 
@@ -54,9 +55,7 @@ class SumOverNodes(torch.autograd.Function):
     def forward(k: Tensor, v: Tensor, weight: Tensor | None) -> Tensor:
         return torch.stack([torch.einsum('nhm,nhd->hmd', weigh(k, rank), v) for rank in _ranks(weight)])
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
@@ -77,9 +76,7 @@ class ReadSums(torch.autograd.Function):
         terms = (torch.einsum('nhm,hmd->nhd', weigh(q, rank), total) for rank, total in zip(_ranks(weight), sums, strict=True))
         return reduce(Tensor.add_, terms)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -27,7 +27,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, *_ = inputs
     # Without factors the mask is one of ones.
     positive = known_positive(q, k, *tensors)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_low_rank import forward
 
         total, size = forward(constants[0], q, k, v, tensors, not positive)
@@ -72,7 +72,7 @@ def _backward(
     q, k, v, tensors, constants, *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.compiled_low_rank import backward
 
         grads_of_all = backward(constants[0], q, k, v, tensors, upstream)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.ops.attention_op import AttentionInputs
-from pyg_topomask.ops.normalize import with_ones
+from pyg_topomask.ops.normalize import quotient_unless, with_ones
 from pyg_topomask.ops.sparse_matmul import sddmm, spmm
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -20,9 +20,7 @@ def outputs_of_sums(total: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
         total (torch.Tensor): Numerators and denominators, :obj:`[N, H, d + 1]`.
         inverse (torch.Tensor): The inverse denominators, 0 for zero rows, :obj:`[N, H]`.
     """
-    empty = (inverse == 0).unsqueeze(-1)
-    out = (total[..., :-1] / total[..., -1:].masked_fill(empty, 1.0)).masked_fill(empty, 0.0)
-    return out, inverse
+    return quotient_unless((inverse == 0).unsqueeze(-1), total[..., :-1], total[..., -1:]), inverse
 
 
 def attend_at(pattern: SparsePattern, mask: Tensor, inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:

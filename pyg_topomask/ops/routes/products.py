@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
+from pyg_topomask.functorch import keep_inputs
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.features import outer
 
@@ -31,9 +32,7 @@ class _Outer(torch.autograd.Function):
     def forward(k: Tensor, v: Tensor) -> Tensor:
         return outer(k, v)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,9 +50,7 @@ class _Read(torch.autograd.Function):
     def forward(q: Tensor, product: Tensor) -> Tensor:
         return torch.einsum('nhs,nhsd->nhd', q, product)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-r"""Search in one large graph at a time, with blocks of scores and the best results so far."""
+r"""Search in one large graph, with blocks of scores and the best results so far."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pyg_topomask.ops.topk.select import select_top
 _QUERIES = 32
 
 
-def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
-    for start, size in zip(first.tolist(), count.tolist(), strict=True):
-        nodes, num = slice(start, start + size), min(best.size(2), size)
-        for head in range(q.size(0)):
-            search_graph(q[head, nodes], k[head, nodes], memory, best[head, nodes, :num])
-            best[head, nodes, :num] += start
-
-
 def search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
+    r"""Writes the best keys of each query, of one graph and head.
+
+    Args:
+        q (torch.Tensor): Queries, :obj:`[Q, d]`.
+        k (torch.Tensor): Keys, :obj:`[N, d]`.
+        memory (int): Bytes of scores in memory at a time.
+        best (torch.Tensor): Output for the positions of the keys, the best first, :obj:`[Q, num]`.
+    """
     num, cells = best.size(1), max(1, memory // q.element_size())
     # A block of keys is wide enough for what is found in it to be few of its scores.
     width = min(k.size(0), max(cells // _QUERIES, 4 * num, 1024))

@@ -83,8 +83,8 @@ def _reached(typing: Any, x: Any, start: Any, bound: Any) -> Any:
 
 @compiled
 def _choose(score, start, size, num, groups, maxima, ranks, chosen):  # type: ignore[no-untyped-def]
-    r"""Writes the positions of scores among which the largest are, and returns their number: those that reach the last of the
-    largest maxima of groups, which as many scores do.
+    r"""Writes the positions of candidates for the largest scores, and returns their number. At least :obj:`num` scores reach
+    the :obj:`num`-th largest of the maxima of groups. Only these are candidates.
     """
     _maxima(score, start, size, groups, maxima)
     _rank(maxima, 0, groups, ranks)

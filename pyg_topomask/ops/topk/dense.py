@@ -23,7 +23,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         memory (int): Bytes of scores in memory at a time.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
-    if uses_numba('auto', q.device):
+    if uses_numba(q.device):
         from pyg_topomask.ops.topk.compiled import search as compiled_search
 
         compiled_search(q, k, first, count, best)

@@ -3,6 +3,7 @@ r"""Exact search for the keys with the largest inner products."""
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import numbers, transformable
+from pyg_topomask.functorch import transformable, unwrapped
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 from pyg_topomask.segments import Segments
@@ -22,12 +23,27 @@ from pyg_topomask.segments import Segments
 __all__ = ['topk_inner_product']
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
+
+
+def _by_graph(search_graph: Callable[[Tensor, Tensor, int, Tensor], None]) -> Callable[..., None]:
+    r"""Returns a search of several graphs and heads, with the arguments of :func:`~pyg_topomask.ops.topk.dense.search`."""
+
+    def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
+        for start, size in zip(first.tolist(), count.tolist(), strict=True):
+            nodes, num = slice(start, start + size), min(best.size(2), size)
+            for head in range(q.size(0)):
+                search_graph(q[head, nodes], k[head, nodes], memory, best[head, nodes, :num])
+                best[head, nodes, :num] += start
+
+    return search
+
+
 _SEARCH = {
     'dense': dense.search,
-    'chunked': chunked.search,
+    'chunked': _by_graph(chunked.search_graph),
     'keops': keops.search,
-    'faiss': faiss.search,
-    'tree': kd_tree.search,
+    'faiss': _by_graph(faiss.search_graph),
+    'tree': _by_graph(kd_tree.search_graph),
 }
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs up to this size are searched in batches, with any backend.
@@ -122,9 +138,8 @@ def topk_inner_product(
 
 def choose_topk_backend(
     num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32
-) -> tuple[str, str]:
-    r"""Returns the backend that :obj:`backend="auto"` uses for a graph, and the reason. The bounds were measured on 2 CPU
-    cores.
+) -> str:
+    r"""Returns the backend that :obj:`backend="auto"` uses for a graph. The bounds were measured on 2 CPU cores.
 
     Args:
         num_nodes (int): The number of nodes of the graph.
@@ -134,17 +149,17 @@ def choose_topk_backend(
 
     Example:
         >>> choose_topk_backend(100, dim=16)
-        ('dense', 'at most 1024 nodes: all pairs of nodes of many graphs side by side')
+        'dense'
     """
     if num_nodes <= _SMALL:
-        return 'dense', f'at most {_SMALL} nodes: all pairs of nodes of many graphs side by side'
+        return 'dense'  # many graphs side by side
     if torch.device(device).type != 'cpu':
-        return 'chunked', f'more than {_SMALL} nodes, not on a CPU: blocks of scores in bounded memory'
+        return 'chunked'
     if dim <= _TREE_DIM and num_nodes >= _TREE_SIZE:
-        return 'tree', f'from {_TREE_SIZE} nodes with at most {_TREE_DIM} channels: a tree visits few keys'
+        return 'tree'  # it visits few keys
     if dim > _FAISS_DIM and dtype != torch.float64 and importlib.util.find_spec('faiss') is not None:
-        return 'faiss', f'more than {_FAISS_DIM} channels and faiss is installed: its matrix products are faster'
-    return 'chunked', 'large graph: blocks of scores that fit the cache, of which most are dropped by maxima of groups'
+        return 'faiss'
+    return 'chunked'
 
 
 @torch.library.custom_op('pyg_topomask::topk_inner_product', mutates_args=())
@@ -196,7 +211,7 @@ def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tenso
     if backend != 'auto':
         graphs_of[backend] = torch.cat([graphs_of['dense'], large]) if backend == 'dense' else large
         return graphs_of
-    names = [choose_topk_backend(size, q.size(2), q.device, q.dtype)[0] for size in count[large].tolist()]
+    names = [choose_topk_backend(size, q.size(2), q.device, q.dtype) for size in count[large].tolist()]
     for name in dict.fromkeys(names):
         graphs_of[name] = large[torch.tensor([chosen == name for chosen in names], device=q.device)]
     return graphs_of
@@ -246,6 +261,6 @@ def _check_finite(name: str, value: Tensor) -> None:
     if torch.compiler.is_compiling() or value.numel() == 0:
         return
     # Maxima are NaN where a number is.
-    largest, limit = float(numbers(value).abs().amax()), torch.finfo(value.dtype).max / value.size(2)
+    largest, limit = float(unwrapped(value).abs().amax()), torch.finfo(value.dtype).max / value.size(2)
     if not largest <= limit:
         raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')

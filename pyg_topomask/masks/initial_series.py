@@ -1,0 +1,59 @@
+r"""Initial values of learnable series."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+
+
+def series_parameter(
+    argument: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
+) -> Tensor:
+    r"""Checks the initial value of a learnable series, and returns it as floats of shape :obj:`[heads, length]`, optionally
+    converted to :obj:`dtype`. :obj:`each` names the index of the series in errors.
+    """
+    given = torch.as_tensor(given)
+    if given.shape not in ((length,), (heads, length)):
+        accepted = f'[{length}] and [{heads}, {length}], one number for each {each} from 0'
+        raise ArgumentError(argument, f'shape {tuple(given.shape)}', accepted)
+    if not bool(given.to(dtype or given.dtype).isfinite().all()):
+        raise ArgumentError(argument, given.tolist(), 'finite numbers')
+    given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
+    return given.expand(heads, -1).clone()
+
+
+def one_hop_per_head(heads: int, length: int) -> Tensor:
+    r"""Returns initial values that start each head at a different hop, :obj:`[heads, length]`: 1 for the power
+    :math:`h \bmod \text{length}` of head :math:`h`, and 0.02 for all other powers, so that they can grow.
+    """
+    series = torch.full((heads, length), 0.02)
+    series[torch.arange(heads), torch.arange(heads) % length] = 1.0
+    return series
+
+
+def nested_balls(heads: int, length: int) -> Tensor:
+    r"""Returns initial values for nested neighborhoods, :obj:`[heads, length]` with :obj:`length` :math:`= K + 1`: 1 up to
+    the power :math:`\lfloor K (h + 1) / H \rfloor` in head :math:`h` of :math:`H`, and 0.02 for all other powers, so that they
+    can grow.
+    """
+    farthest = (length - 1) * torch.arange(1, heads + 1) // heads
+    return torch.where(torch.arange(length) <= farthest.unsqueeze(1), 1.0, 0.02)
+
+
+def decaying(heads: int, length: int) -> Tensor:
+    r"""Returns the series :math:`2^{-k}` for all heads, :obj:`[heads, length]`."""
+    return (0.5 ** torch.arange(length)).expand(heads, -1)
+
+
+def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
+    r"""Returns whether to learn the logarithms of a series. :obj:`None` means to learn them if all numbers are above 0.
+
+    Raises:
+        ValueError: If :obj:`positive` is :obj:`True` and a number is not above 0.
+    """
+    possible = bool((initial > 0).all())
+    if positive and not possible:
+        raise ArgumentError(argument, f'{initial.tolist()} for positive=True', 'numbers above 0')
+    return possible if positive is None else positive
