@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Product
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
-from pyg_topomask.distributed.structures import HaloStructure, PolynomialStructure
+from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState, NodeReductions, components
 from pyg_topomask.operators import MaskOperator
@@ -93,6 +93,6 @@ def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
     coefficients, method = mask.coefficients(heat)
     value = heat.value.to(mask.lam.dtype).unsqueeze(0)
     matrix = HaloStructure(SparseStructure(), halo.number)
-    structure = PolynomialStructure(matrix, method == 'chebyshev', mask.tolerance, graph.number)
+    structure = ShardPolynomialStructure(matrix, method == 'chebyshev', mask.tolerance, graph.number)
     tensors = (coefficients.to(mask.lam.dtype), value, *heat.pattern.tensors)
     return MaskOperator(graph.segments, mask.heads, Product(structure, tensors, coefficients.size(1) * heat.pattern.nnz))

@@ -26,8 +26,8 @@ from pyg_topomask.distributed.structures import (
     ChainStructure,
     ColumnsStructure,
     HaloStructure,
-    PolynomialStructure,
     ScanStructure,
+    ShardPolynomialStructure,
     SummedStructure,
 )
 from pyg_topomask.distributed.walks import ShardWalks, shard_walks
@@ -195,7 +195,7 @@ def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[
 def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
     alpha = mask.alpha
     matrix, tensors = _matrix(state, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
-    product = Product(PolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
+    product = Product(ShardPolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
     return MaskOperator(graph.segments, mask.heads, product)
 
 
@@ -293,7 +293,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
     matrix, tensors = _matrix(hops, discounts.dtype)
-    forward = Product(PolynomialStructure(matrix), (series, *tensors), series.size(1) * hops.state.pattern.nnz)
+    forward = Product(ShardPolynomialStructure(matrix), (series, *tensors), series.size(1) * hops.state.pattern.nnz)
     backward = forward.transposed()
     chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
     product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)

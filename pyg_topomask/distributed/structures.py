@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
+from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import Composition, MaskStructure
 
 
@@ -97,7 +98,7 @@ class ChainStructure(Composition):
 
 
 @dataclass(frozen=True)
-class PolynomialStructure(MaskStructure):
+class ShardPolynomialStructure(MaskStructure):
     r""":math:`\sum_k c_k \mathbf{B}^k` or, with Chebyshev polynomials, :math:`\sum_k c_k T_k(\mathbf{B})`, one product at a
     time. Tensors: the coefficients, :obj:`[H or 1, K + 1]`, and those of :math:`\mathbf{B}`, whose entries come first.
 
@@ -129,10 +130,8 @@ class PolynomialStructure(MaskStructure):
         if not self.chebyshev:
             return self.apply((coefficients.abs(), value.abs(), *pattern), x)
         # Pattern and entries are those of a square matrix on the extended nodes, whose diagonal keeps its sign.
-        rowptr, col = pattern[0], pattern[1]
-        rows = torch.arange(rowptr.numel() - 1, device=col.device, dtype=col.dtype)
-        row = rows.repeat_interleave(rowptr.diff(), output_size=col.numel())
-        bound = torch.where(row == col, value, value.abs())
+        positions = SparsePattern(*pattern)
+        bound = torch.where(positions.row == positions.col, value, value.abs())
         product = self.apply((coefficients, bound, *pattern), x).clamp(min=0.0)
         largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
         bounded: Tensor = product + max(1.0, self.error / (16 * torch.finfo(x.dtype).eps)) * largest
