@@ -125,6 +125,7 @@ VARIANTS = {
     'residual': 'The input of the layer is added, too.',
     'bare': 'There is neither a linear map of each node nor a batch norm.',
     'every second': 'The first, third, ... layers have the attention, the others do not.',
+    'last': 'The last layer has the attention, the others do not.',
     'mixture': 'Each node weighs this mask, the edges alone and no mask by a softmax of a linear map of its features.',
     'three masks': 'As "mixture", with equal weights.',
     'with sum': 'A linear map of the logarithm of the masked sum of the features is added. A mean loses degrees.',
@@ -257,8 +258,9 @@ class Network(Module):
         super().__init__()
         self.graphs = graphs
         self.lin_in = Linear(features, setting.width)
-        without = setting._replace(attention='none') if setting.variant == 'every second' else setting
-        self.layers = ModuleList(Layer(without if index % 2 else setting) for index in range(setting.layers))
+        without, layers = setting._replace(attention='none'), range(setting.layers)
+        attending = {'every second': layers[::2], 'last': layers[-1:]}.get(setting.variant, layers)
+        self.layers = ModuleList(Layer(setting if index in attending else without) for index in layers)
         self.lin_out = Linear(setting.width, classes)
 
     def forward(self, example: Example) -> Tensor:

@@ -43,7 +43,7 @@ def _plan(
         'no attention': (masked[0]._replace(attention='none'),),
         'unmasked attention': (
             *(masked[0]._replace(attention=name) for name in unmasked),
-            *(each._replace(attention='linear') for each in masked[1:] if each.variant == 'square'),
+            *(each._replace(attention='linear') for each in masked[1:] if each.variant in ('square', 'last')),
         ),
         'message passing': messages,
     }
@@ -127,7 +127,7 @@ PLANS = {
         unmasked=('linear',),
     ),
     'tolokers': _plan(
-        _variants(_TOLOKERS, {'variant': 'with sum'}),
+        _variants(_TOLOKERS, {'variant': 'with sum'}, {'local': 'gcn', 'variant': 'last'}),
         _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}),
         unmasked=('linear',),
     ),
@@ -172,7 +172,8 @@ PLANS = {
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.
 VARIATIONS = {
-    name: _variants(first, *({'variant': variant} for variant in VARIANTS if variant != 'sum'))
+    # "last" needs local layers before it.
+    name: _variants(first, *({'variant': variant} for variant in VARIANTS if variant not in ('sum', 'last')))
     for name, first in (
         ('trees', _TREES),
         ('lookup', _LOOKUP),

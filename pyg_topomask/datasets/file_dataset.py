@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
 from pyg_topomask.checks import check_choice
+from pyg_topomask.digests import UNHASHABLE, digest_of_transform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.files import digest_of_files, load_tensors, save_tensors
 
@@ -23,7 +24,8 @@ class FileDataset(InMemoryDataset):
     r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root.
 
     The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files and of
-    :obj:`pre_transform`. A damaged file is created again, with a warning.
+    :obj:`pre_transform` with all its arguments. A damaged file is created again, with a warning. With a :obj:`pre_transform`
+    that has no name, such as a lambda function, nothing is stored.
 
     Args:
         root (str): The folder with the files.
@@ -79,11 +81,17 @@ class FileDataset(InMemoryDataset):
 
     @property
     def processed_file_names(self) -> list[str]:
-        return [f'{self._digest}.pt']
+        return [] if self._digest is None else [f'{self._digest}.pt']
 
     @cached_property
-    def _digest(self) -> str:
-        return digest_of_files(*map(Path, self.raw_paths), salt=repr(self.pre_transform))
+    def _digest(self) -> str | None:
+        if self.pre_transform is None:
+            return digest_of_files(*map(Path, self.raw_paths))
+        try:
+            salt = digest_of_transform(self.pre_transform).hex()
+        except UNHASHABLE:
+            return None
+        return digest_of_files(*map(Path, self.raw_paths), salt=salt)
 
     def download(self) -> None:
         missing = [Path(path).name for path in self.raw_paths if not Path(path).exists()]
@@ -95,6 +103,9 @@ class FileDataset(InMemoryDataset):
 
     def _process(self) -> None:
         # PyG's method trusts any file of the name, and reads its notes of transforms with pickle, which may run code.
+        if self._digest is None:
+            self.process()
+            return
         path = Path(self.processed_paths[0])
         try:
             self._stored = load_tensors(path)
@@ -108,6 +119,6 @@ class FileDataset(InMemoryDataset):
         graphs, splits = self.read()
         data, slices = self.collate(graphs if self.pre_transform is None else [self.pre_transform(g) for g in graphs])
         self._stored = {'data': data.to_dict(), 'slices': None if slices is None else dict(slices), 'splits': splits}
-        path = Path(self.processed_paths[0])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_tensors(path, self._stored)
+        for path in map(Path, self.processed_paths):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_tensors(path, self._stored)

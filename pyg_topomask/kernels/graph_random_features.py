@@ -112,7 +112,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if isinstance(X, Data):
             graph = Graph.from_data(X)
             (row, col), size = graph.row_and_col(), graph.num_nodes
-            X = csr_array((graph.weight.double().numpy(), (row.numpy(), col.numpy())), shape=(size, size))
+            X = csr_array((graph.weight.detach().double().numpy(), (row.numpy(), col.numpy())), shape=(size, size))
         matrix = csr_array(validate_data(self, X, accept_sparse='csr', dtype=np.float64, reset=reset))
         if matrix.shape[0] != matrix.shape[1]:
             raise ArgumentError('X', f'shape {matrix.shape}', 'square adjacency matrices')

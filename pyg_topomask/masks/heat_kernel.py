@@ -300,9 +300,12 @@ class HeatKernelMask(DiffusionMask):
         of the coefficients for a sample of times.
         """
         make, tolerance = _COEFFICIENTS[method], self.tolerance / state.growth
-        times = (high + low) / 2 - (high - low) / 2 * torch.linspace(0, math.pi, _TIMES, dtype=torch.float64).cos()
-        series = make(times * state.radius, tolerance)
-        basis = torch.linalg.svd(series, full_matrices=False)[2].t()
+        # Chebyshev points of log(1 + z): coefficients change with z where it is small, and with log(z) where it is large.
+        first, last = math.log1p(low * state.radius), math.log1p(high * state.radius)
+        points = torch.linspace(0, math.pi, 2 * _TIMES - 1, dtype=torch.float64).cos()
+        series = make(((last + first) / 2 - (last - first) / 2 * points).expm1(), tolerance)
+        # The points in between check that there are enough.
+        basis = torch.linalg.svd(series[::2], full_matrices=False)[2].t()
         rest, number = series, 0
         while number < basis.size(1) and float(rest.abs().sum(1).max()) > _EXCESS * tolerance:
             number += 1

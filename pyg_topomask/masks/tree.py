@@ -313,13 +313,14 @@ class TreeMask(Mask):
         if largest <= 0:
             return
         path = state.forest.longest_path(state.length)
-        limit = float(np.log(_ACCURACY / torch.finfo(a.dtype).eps)) / 2
+        dtype = torch.promote_types(a.dtype, torch.float32)  # that of products
+        limit = float(np.log(_ACCURACY / torch.finfo(dtype).eps)) / 2
         if largest * path > limit:
             raise ArgumentError(
                 'a',
                 f'{largest:.6g} for trees with paths of length {path:.6g}',
                 f'numbers up to {limit / path:.6g}, or below 0',
-                f'rounding errors of {a.dtype} would grow by exp(2 * a * length) and hide the result beyond that',
+                f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that',
             )
 
     def extra_repr(self) -> str:

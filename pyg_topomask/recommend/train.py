@@ -107,7 +107,7 @@ class Training:
         Raises:
             ValueError: If another process trains in the folder, or the checkpoint has a different configuration or data.
         """
-        checkpoint = self._load() if resume else None
+        checkpoint = self._load(resume)
         with self.record.open(checkpoint):
             if checkpoint is not None:
                 self.optimizer.load_state_dict(checkpoint['optimizer'])
@@ -127,9 +127,9 @@ class Training:
             write_atomically(self.record.folder / 'result.json', text.encode())
             return result
 
-    def _load(self) -> dict[str, Any] | None:
+    def _load(self, resume: bool) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
-        checkpoint = self.record.load()
+        checkpoint = self.record.load(resume)
         if checkpoint is not None:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)

@@ -32,7 +32,7 @@ class Run:
 
     .. code-block:: python
 
-        checkpoint = run.load() if resume else None
+        checkpoint = run.load(resume)
         with run.open(checkpoint):
             ...  # restore model, optimizer and random numbers from the checkpoint
             for epoch in range(len(run.history), num_epochs):
@@ -90,21 +90,36 @@ class Run:
 
         return max(validated, key=quality, default=None)
 
-    def load(self) -> dict[str, Any] | None:
-        r"""Returns the checkpoint to resume from, or :obj:`None` if there is none. It changes nothing.
+    def load(self, resume: bool) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to resume from, or :obj:`None` to start anew. It changes nothing.
+
+        Args:
+            resume (bool): Whether to resume. If not, :meth:`open` replaces an earlier run of the same configuration.
 
         Raises:
-            ValueError: If the checkpoint belongs to a run with another configuration.
+            ValueError: If the folder has a run with another configuration.
         """
         if not self.last_file.exists():
-            if rank() == 0:
+            if resume and rank() == 0:
                 print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)
             return None
-        checkpoint = load_checkpoint(self.last_file)
-        changed = differences(checkpoint['config'], self.config, self.free).values()
+        try:
+            checkpoint = load_checkpoint(self.last_file)
+        except ValueError:
+            if resume:
+                raise
+            return None
+        changed = '; '.join(differences(checkpoint['config'], self.config, self.free).values())
+        if changed and resume:
+            raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
         if changed:
-            raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {"; ".join(changed)}')
-        return checkpoint
+            raise ArgumentError(
+                'out',
+                f'{self.folder}, which has a run of another configuration: {changed}',
+                'folders without one',
+                'give another name_tag or --out, or remove that folder',
+            )
+        return checkpoint if resume else None
 
     @contextmanager
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:

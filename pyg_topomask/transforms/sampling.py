@@ -57,6 +57,8 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
 def _check(data: Data) -> int:
     check_homogeneous(data)
     check_unbatched(data)
+    if 'adj_t' in data:
+        raise ArgumentError('data', 'data with adj_t', 'data with edge_index', 'apply ToSparseTensor afterwards', verb='is')
     return int(data.num_nodes or 0)
 
 
@@ -82,7 +84,7 @@ class RandomSampling(_Sampling):
         seed (int): The seed. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`num` is below 1, or the data is heterogeneous or a batch.
+        ValueError: If :obj:`num` is below 1, or the data is heterogeneous, a batch, or has :obj:`adj_t`.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes
@@ -112,8 +114,8 @@ class FarthestSampling(_Sampling):
         seed (int): The seed. (default: :obj:`0`)
 
     Raises:
-        ValueError: If :obj:`num` is below 1, the data is heterogeneous or a batch, or :obj:`pos` is missing or does not fit
-            the nodes.
+        ValueError: If :obj:`num` is below 1, the data is heterogeneous, a batch, or has :obj:`adj_t`, or :obj:`pos` is missing
+            or does not fit the nodes.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes and positions :obj:`pos` :math:`(|\mathcal{V}|, D)`

@@ -25,7 +25,8 @@ class AddSpanningForest(BaseTransform):
 
     Edge weights are lengths. Edges count in both directions, even if only one direction is given. Of parallel edges, the
     shortest counts. Self-loops do not count. The forests depend only on the seed and the graph. Run this transform after all
-    transforms that change nodes or edges. A mask raises an error if the stored forests no longer fit the graph.
+    transforms that change nodes or edges. A mask raises an error if the nodes or edges have changed since. If
+    edge weights change, the mask measures the stored forests by the new lengths.
 
     Args:
         method (str): How to choose a forest. :obj:`"minimum"` minimizes the sum of the lengths, with random ties.

@@ -101,6 +101,8 @@ def explore(
         >>> page.html[:15]  # page.save('mask.html') writes all of it
         '<!DOCTYPE html>'
     """
+    if not isinstance(mask, (Mask, Mapping)):
+        raise ArgumentError('mask', type(mask).__name__, 'a Mask, and masks by name in a dictionary')
     masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else dict(mask)
     if not masks:
         raise ArgumentError('mask', 'none', 'one or more')

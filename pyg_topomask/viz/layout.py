@@ -39,6 +39,8 @@ def positions(graph: Graph, nodes: Tensor) -> Tensor:
         [[0.0, 0.0], [1.0, 0.0], [0.0, -1.0]]
     """
     nodes = nodes.cpu()
+    if nodes.numel() == 0:
+        return torch.empty(0, 2, dtype=torch.float64)
     shapes, pos = graph.get('grid_shape'), graph.get('pos')
     index = int(graph.segments.index[int(nodes[0])])
     shape = shapes[index].tolist() if isinstance(shapes, Tensor) and shapes.dim() == 2 and index < len(shapes) else ()

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.transforms import Constant, OneHotDegree
+from torch_geometric.transforms import AddSelfLoops, Constant, OneHotDegree
 
 from pyg_topomask.datasets.file_dataset import FileDataset
 
@@ -75,6 +75,22 @@ def test_transforms_have_a_file_each(root: Path) -> None:
     wider = Numbers(str(root), pre_transform=OneHotDegree(3))
     assert [data.x.shape[1] for data in (wide[0], wider[0], Numbers(str(root))[0])] == [2, 5, 1]
     assert len(stored(root)) == 3
+
+
+def test_arguments_that_the_repr_of_a_transform_omits_count(root: Path) -> None:
+    first, second = (Numbers(str(root), pre_transform=AddSelfLoops(fill_value=value)) for value in (1.0, 2.0))
+    assert repr(first.pre_transform) == repr(second.pre_transform)
+    assert len(stored(root)) == 2
+
+
+@pytest.mark.parametrize('added', [1.0, 2.0])
+def test_a_transform_without_a_name_is_not_stored(root: Path, added: float) -> None:
+    def add(data: Data) -> Data:
+        data.x = data.x + added
+        return data
+
+    assert [float(data.x) for data in Numbers(str(root), pre_transform=add)] == [1 + added, 2 + added, 3 + added]
+    assert not (root / 'processed').exists()
 
 
 @pytest.mark.parametrize('damage', ['bit', 'half', 'empty', 'pickle'])

@@ -75,6 +75,13 @@ def test_parameters_clone_pipeline_and_new_walks():
     assert np.isfinite(model.predict(adjacency)).all()
 
 
+def test_weights_with_a_gradient():
+    data = small_graph()
+    features = GraphRandomFeatures(random_state=0).fit_transform(data)
+    data.edge_weight = torch.ones(data.num_edges, requires_grad=True)
+    assert (GraphRandomFeatures(random_state=0).fit_transform(data) != features).nnz == 0
+
+
 @pytest.mark.parametrize(
     ('arguments', 'graph', 'error'),
     [

@@ -155,6 +155,8 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
         ({'y': torch.ones(3)}, r'y: got shape \(3,\); accepted is \[4\]'),
         ({'nodes': torch.zeros(4, 1, dtype=torch.long)}, r'nodes: got shape \(4, 1\); accepted is \[n\]'),
         ({'nodes': torch.tensor([0, 1, 2, 6])}, 'nodes: got numbers from 0 to 6; accepted are nodes'),
+        ({'nodes': torch.ones(4)}, r'nodes: got torch.float32; accepted are int32 and int64'),
+        ({'nodes': torch.ones(4, dtype=torch.bool)}, r'nodes: got torch.bool; .*nonzero'),
         ({'noise': 0.0}, 'noise: got 0.0'),
         ({'num_samples': 0}, 'num_samples: got 0'),
         ({'covariance': GRFMask(2)(small_graph()).to_linear_operator()}, r'covariance: got shape \(2, 6, 6\)'),

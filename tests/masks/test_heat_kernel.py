@@ -268,6 +268,22 @@ def test_attention_and_all_its_gradients_are_those_of_the_dense_matrix(kind: str
     assert_dense_attention(operator.T, matrix.transpose(1, 2), [mask.raw_lam, half])
 
 
+@pytest.mark.parametrize('lam', [[0.1, 3.0, 100.0, 300.0], [1e-4, 1e-2, 1.0, 100.0]])
+@pytest.mark.parametrize('kind', KINDS)
+def test_blocks_serve_times_of_very_different_sizes(kind: str, lam: list[float]) -> None:
+    data = mirrored(Batch.from_data_list([small_graph(), Data(edge_index=ring(30), num_nodes=30)]))
+    times = torch.tensor(lam, dtype=torch.float64) / (10 if kind == 'adjacency' else 1)
+    mask = HeatKernelMask(4, kind, times).double()
+    q, k, v = (torch.rand(data.num_nodes, 4, 3, dtype=torch.float64) for _ in range(3))
+    outputs, gradients = [], []
+    for route in ('blocks', 'products'):
+        out = masked_linear_attention(q, k, v, mask(data), route=route)
+        outputs.append(out)
+        gradients.append(torch.autograd.grad((out * v).sum(), mask.raw_lam)[0])
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-6)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-7)
+
+
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 @pytest.mark.parametrize('kind', KINDS)
 def test_rows_that_hold_only_the_error_of_the_polynomial_give_zero(kind: str, dtype: torch.dtype) -> None:

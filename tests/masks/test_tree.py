@@ -356,6 +356,12 @@ def test_growth_is_refused_where_rounding_would_show() -> None:
     np.testing.assert_allclose(mask(short).to_dense().numpy(), expected, rtol=1e-5)
 
 
+def test_growth_in_half_precision_has_the_limit_of_single_precision() -> None:
+    path = Data(edge_index=torch.stack([torch.arange(9), torch.arange(1, 10)]), num_nodes=10)
+    mask = TreeMask(a=0.125, learnable=False)
+    torch.testing.assert_close(mask.bfloat16()(path).to_dense().float(), mask.float()(path).to_dense(), rtol=1e-2, atol=0)
+
+
 def test_empty_batch_members() -> None:
     batch = Batch.from_data_list([Data(edge_index=no_edges(), num_nodes=size) for size in (0, 3, 0)])
     for kind in ('exp', 'distance'):

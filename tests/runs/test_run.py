@@ -108,7 +108,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     def train(config: str, epochs: int, resume: bool = False) -> list[float]:
         torch.manual_seed(0)
         run, drawn = Run(tmp_path / 'run', config, 'val_auc', free=['epochs'], files=['log']), torch.zeros(0)
-        checkpoint = run.load() if resume else None
+        checkpoint = run.load(resume)
         with run.open(checkpoint):
             if checkpoint is not None:
                 drawn = checkpoint['model']
@@ -128,6 +128,8 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     assert (folder / 'config.yaml').read_text() == '{lr: 0.1, epochs: 4}'
     with pytest.raises(ValueError, match=r'cannot resume from \S*last.pt, .*: lr was 0.1 and is 0.2$'):
         train(config.replace('0.1', '0.2'), 3, resume=True)
+    with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: lr was 0.1 and is 0.2;'):
+        train(config.replace('0.1', '0.2'), 3)
     assert (folder / 'metrics.csv').read_text() == 'epoch,val_auc\n0,-0.0\n1,\n2,-2.0\n'
     assert sorted(load_checkpoint(folder / 'checkpoints' / 'best.pt')) == ['best', 'config', 'model', 'schema_version']
     for name in ('log', 'mine'):

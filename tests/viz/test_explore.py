@@ -202,6 +202,11 @@ def test_positions() -> None:
     first, middle, last = place(path, 0, 1, 2)
     np.testing.assert_allclose(middle, np.mean([first, last], axis=0), atol=0.02)
     assert place(path, 0, 1, 2) == [first, middle, last]
+    for size in (0, 4, 250):  # of many components
+        scattered = Data(edge_index=path.edge_index[:, : max(0, size - 2)], num_nodes=size)
+        where = positions(Graph.from_data(scattered), torch.arange(size))
+        assert where.shape == (size, 2)
+        assert bool(where.isfinite().all())
 
 
 @pytest.mark.parametrize(
@@ -232,6 +237,7 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
     ('argument', 'settings'),
     [
         ('mask', {'mask': {}}),
+        ('mask', {'mask': [GRFMask()]}),
         ('node', {'node': 6}),
         ('num_walks', {'num_walks': [0]}),
         ('num_nodes', {'num_nodes': 0}),

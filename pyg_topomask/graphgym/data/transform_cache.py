@@ -2,19 +2,12 @@ r"""Transformed datasets, cached in files next to the processed ones."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import pickle
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 import torch_geometric
-from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import (
@@ -28,6 +21,7 @@ from torch_geometric.transforms import (
 )
 
 import pyg_topomask
+from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform
 from pyg_topomask.files import first_line, load_tensors, save_tensors
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.transforms import (
@@ -63,74 +57,6 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
 )
 
 
-def _digest_of(value: Any) -> bytes:
-    r"""A hash that is equal for equal values in any process, unlike pickles of tensors.
-
-    Raises:
-        TypeError: For values that cannot be identified in another process, such as lambda functions.
-    """
-    digest = hashlib.blake2b(_name_of(type(value)).encode(), digest_size=16)
-    if isinstance(value, Tensor) and value.layout == torch.strided:
-        value = value.detach().cpu()
-        digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
-        digest.update(value.contiguous().flatten().view(torch.uint8).numpy())
-    elif isinstance(value, Tensor):
-        digest.update(f'{value.layout}{tuple(value.shape)}'.encode())
-        for tensor in _dense_tensors(value.detach()):
-            digest.update(_digest_of(tensor))
-    elif type(value) in (dict, defaultdict):
-        for key in sorted(value, key=str):
-            digest.update(_digest_of(str(key)) + _digest_of(value[key]))
-    elif type(value) in (list, tuple):
-        for item in value:
-            digest.update(_digest_of(item))
-    elif type(value) in (str, bool, int, float, bytes, type(None)):
-        digest.update(repr(value).encode())
-    elif hasattr(value, '__qualname__'):  # a class or a function
-        digest.update(_name_of(value).encode())
-    elif is_dataclass(value):  # by its fields, because cached values may come and go
-        digest.update(_digest_of([getattr(value, field.name) for field in fields(value)]))
-    else:
-        digest.update(_digest_of_state(value))
-    return digest.digest()
-
-
-def _digest_of_state(value: Any) -> bytes:
-    r"""The hash of the state that pickle would store."""
-    state = value.__reduce_ex__(4)
-    if isinstance(state, str):
-        return _digest_of(state)
-    if isinstance(value, (set, frozenset)):  # in any order
-        return _digest_of([sorted(map(_digest_of, value)), state[2:]])
-    return _digest_of([list(item) if isinstance(item, Iterator) else item for item in state])
-
-
-def _name_of(value: Any) -> str:
-    name = f'{value.__module__}.{value.__qualname__}'
-    if '<' in name:
-        raise TypeError(f'{name} has no name that another process could find it by')
-    return name
-
-
-def _source_of(transform: BaseTransform) -> str:
-    r"""The source code of a user's transform, which may change."""
-    if type(transform).__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
-        return ''
-    try:
-        return inspect.getsource(type(transform))
-    except (OSError, TypeError):  # defined in a console
-        return ''
-
-
-def _dense_tensors(value: Tensor) -> tuple[Tensor, ...]:
-    r"""The indices and the values of a sparse tensor."""
-    if value.layout == torch.sparse_coo:
-        return value._indices(), value._values()
-    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return value.crow_indices(), value.col_indices(), value.values()
-    return value.ccol_indices(), value.row_indices(), value.values()
-
-
 def _steps(transform: BaseTransform) -> list[BaseTransform]:
     return list(transform.transforms) if isinstance(transform, Compose) else [transform]
 
@@ -159,11 +85,8 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    steps = _steps(transform)
-    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in steps)
-    key = {
-        'transforms': steps,
-        'sources': [_source_of(step) for step in steps],
+    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in _steps(transform))
+    rest = {
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
         'seed': cfg.seed if uses_pyg else None,
         'graphs': dataset._data.to_dict(),
@@ -171,8 +94,8 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
         'chosen': dataset._indices,
     }
     try:
-        return folder / f'topomask-{_digest_of(key).hex()}.pt'
-    except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as error:
+        return folder / f'topomask-{digest_of([digest_of_transform(transform), rest]).hex()}.pt'
+    except UNHASHABLE as error:
         warnings.warn(
             f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}', stacklevel=2
         )

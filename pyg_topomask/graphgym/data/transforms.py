@@ -74,7 +74,11 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
 
 
 def reads_walks() -> bool:
-    r"""Whether the configured model may read stored walks. A GPS model does so only if an attention in its layers does."""
+    r"""Returns whether the configured model may read stored walks. A GPS model does so only if an attention in its layers does.
+    Stitched walks are not stored.
+    """
+    if any(walks_of(transform)[1].get('stitch', 1) != 1 for transform in PREPARES_FOR):
+        return False
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
         return True
     names = named_attentions()

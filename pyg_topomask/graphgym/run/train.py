@@ -130,7 +130,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     # The configuration before the loader adds values that depend on the data.
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
     run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
-    checkpoint = run.load() if resume else None
+    checkpoint = run.load(resume)
     check_options()
     warn_of_unread_options()
     cfg.run_dir = str(run_dir)

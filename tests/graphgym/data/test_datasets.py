@@ -17,7 +17,7 @@ from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders
-from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 
 
 class Graphs(InMemoryDataset):
@@ -137,6 +137,14 @@ def test_walks_for_an_attention_that_takes_none(configure: Callable[..., None], 
         build_transforms([name])
     with pytest.raises(ValueError, match=f'^topomask.transforms.{name}.num_walks: got 0'):
         build_transforms([{name: {'num_walks': 0}}])
+
+
+def test_stitched_walks_are_not_stored(configure: Callable[..., None]) -> None:
+    for stitch in (1, 2):
+        configure(f'topomask.GRF.stitch {stitch}')
+        assert reads_walks() == (stitch == 1)
+        configure(f"gt.layer_type GINE+Masked topomask.mask {{'GRF':{{'stitch':{stitch}}}}}")
+        assert reads_walks() == (stitch == 1)
 
 
 def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Callable[..., None]) -> None:

@@ -4,10 +4,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
@@ -175,13 +173,3 @@ def test_checkpoint_of_another_model(tmp_path: Path, digits: Path, small: list[s
     (tmp_path / 'text.pt').write_text('nothing')
     with pytest.raises(ValueError, match='is no checkpoint'):
         inspect_attention(digits, options, tmp_path / 'text.pt', out=tmp_path)
-
-
-def test_graphs_without_positions_are_laid_out() -> None:
-    from pyg_topomask.graphgym.inspect import attention as module
-
-    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=4)
-    positions = module._positions(data)
-    assert positions.shape == (4, 2)
-    assert np.isfinite(positions.numpy()).all()
-    assert module._positions(Data(edge_index=torch.empty(2, 0), num_nodes=0)).shape == (0, 2)

@@ -1,0 +1,103 @@
+r"""Hashes of values, such as transforms with all their arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import pickle
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.transforms import Compose
+
+# The errors of values that cannot be hashed.
+UNHASHABLE = (TypeError, AttributeError, pickle.PicklingError, RecursionError)
+
+
+def digest_of(value: Any) -> bytes:
+    r"""Returns a hash that is equal for equal values in any process, unlike pickles of tensors.
+
+    Args:
+        value (Any): The value.
+
+    Raises:
+        TypeError: For values that cannot be identified in another process, such as lambda functions.
+    """
+    digest = hashlib.blake2b(_name_of(type(value)).encode(), digest_size=16)
+    if isinstance(value, Tensor) and value.layout == torch.strided:
+        value = value.detach().cpu()
+        digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
+        digest.update(value.contiguous().flatten().view(torch.uint8).numpy())
+    elif isinstance(value, Tensor):
+        digest.update(f'{value.layout}{tuple(value.shape)}'.encode())
+        for tensor in _dense_tensors(value.detach()):
+            digest.update(digest_of(tensor))
+    elif type(value) in (dict, defaultdict):
+        for key in sorted(value, key=str):
+            digest.update(digest_of(str(key)) + digest_of(value[key]))
+    elif type(value) in (list, tuple):
+        for item in value:
+            digest.update(digest_of(item))
+    elif type(value) in (str, bool, int, float, bytes, type(None)):
+        digest.update(repr(value).encode())
+    elif hasattr(value, '__qualname__'):  # a class or a function
+        digest.update(_name_of(value).encode())
+    elif is_dataclass(value):  # by its fields, because cached values may come and go
+        digest.update(digest_of([getattr(value, field.name) for field in fields(value)]))
+    else:
+        digest.update(_digest_of_state(value))
+    return digest.digest()
+
+
+def _digest_of_state(value: Any) -> bytes:
+    r"""The hash of the state that pickle would store."""
+    state = value.__reduce_ex__(4)
+    if isinstance(state, str):
+        return digest_of(state)
+    if isinstance(value, (set, frozenset)):  # in any order
+        return digest_of([sorted(map(digest_of, value)), state[2:]])
+    return digest_of([list(item) if isinstance(item, Iterator) else item for item in state])
+
+
+def _name_of(value: Any) -> str:
+    name = f'{value.__module__}.{value.__qualname__}'
+    if '<' in name:
+        raise TypeError(f'{name} has no name that another process could find it by')
+    return name
+
+
+def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
+    r"""Returns a hash of a transform with all arguments, and of its code if it is user-defined.
+
+    Args:
+        transform (callable): The transform, or a composition.
+
+    Raises:
+        TypeError: For transforms that cannot be identified in another process, such as lambda functions.
+    """
+    steps = list(transform.transforms) if isinstance(transform, Compose) else [transform]
+    return digest_of([steps, [_source_of(step) for step in steps]])
+
+
+def _source_of(transform: Any) -> str:
+    r"""The source code of a user's transform, which may change."""
+    code = transform if hasattr(transform, '__qualname__') else type(transform)
+    if code.__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
+        return ''
+    try:
+        return inspect.getsource(code)
+    except (OSError, TypeError):  # defined in a console
+        return ''
+
+
+def _dense_tensors(value: Tensor) -> tuple[Tensor, ...]:
+    r"""The indices and the values of a sparse tensor."""
+    if value.layout == torch.sparse_coo:
+        return value._indices(), value._values()
+    if value.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return value.crow_indices(), value.col_indices(), value.values()
+    return value.ccol_indices(), value.row_indices(), value.values()
