@@ -2,6 +2,7 @@ r"""The folder in which one run at a time writes."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -39,6 +40,19 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             lock.release()
+
+
+def check_writable(folder: Path) -> None:
+    r"""Raises a :class:`ValueError` unless a folder can be written to, or made.
+
+    Args:
+        folder (Path): The folder.
+    """
+    folder = folder.absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        given = f'{folder}, but {nearest} is {"not writable" if nearest.is_dir() else "a file"}'
+        raise ArgumentError('out', given, 'folders that can be written to')
 
 
 def clear_run(folder: Path, files: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.files import remove_unfinished, write_atomically
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
 from pyg_topomask.runs.devices import gather, rank
-from pyg_topomask.runs.folder import clear_run, locked
+from pyg_topomask.runs.folder import check_writable, clear_run, locked
 from pyg_topomask.runs.tables import write_csv
 
 #: One epoch: numbers by the name of the column.
@@ -97,8 +97,10 @@ class Run:
             resume (bool): Whether to resume. If not, :meth:`open` replaces an earlier run of the same configuration.
 
         Raises:
-            ValueError: If the folder has a run with another configuration.
+            ValueError: If the folder has a run with another configuration, or cannot be written to.
         """
+        if rank() == 0:
+            check_writable(self.folder)
         if not self.last_file.exists():
             if resume and rank() == 0:
                 print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)

@@ -139,6 +139,16 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     assert {path.name for path in folder.iterdir()} == {'.lock', 'checkpoints', 'config.yaml', 'metrics.csv', 'mine'}
 
 
+def test_folders_that_cannot_be_made_are_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ValueError, match=r'^out: got \S*file/run, but \S*file is a file; accepted are folders that can be'):
+        Run(tmp_path / 'file' / 'run', '{}', 'val_auc').load(resume=False)
+    monkeypatch.setattr('os.access', lambda *_: False)  # as for a user who is not root
+    with pytest.raises(ValueError, match=r'^out: got \S*deep/run, but \S* is not writable'):
+        Run(tmp_path / 'deep' / 'run', '{}', 'val_auc').load(resume=False)
+    assert [path.name for path in tmp_path.iterdir()] == ['file']
+
+
 def test_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
     assert [find_device('x', name).type for name in ('auto', 'cpu', 'cuda', 'gpu')] == ['cuda', 'cpu', 'cuda', 'cuda']
