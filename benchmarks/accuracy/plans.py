@@ -127,8 +127,9 @@ PLANS = {
         unmasked=('linear',),
     ),
     'tolokers': _plan(
-        _variants(_TOLOKERS, {'variant': 'with sum'}, {'local': 'gcn', 'variant': 'last'}),
+        _variants(_TOLOKERS, {'local': 'gcn', 'variant': 'last'}, {'variant': 'with sum'}),
         _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}),
+        controls=2,
         unmasked=('linear',),
     ),
     'chicago': _plan(
