@@ -47,7 +47,7 @@ ORDER = {
     for level, names in enumerate(
         [
             ['errors'],
-            ['configs', 'files', 'functorch'],
+            ['configs', 'digests', 'files', 'functorch'],
             ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
             ['capabilities'],
             ['linear_operator'],

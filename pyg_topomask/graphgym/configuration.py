@@ -13,7 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
-from pyg_topomask.checks import check_file_name, check_whole
+from pyg_topomask.checks import check_file_name
 from pyg_topomask.configs import check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
@@ -195,7 +195,6 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
                 raise _unknown_option(key)
             cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
         assert_cfg(cfg)
-        check_whole(0, 2**32 - 1, seed=cfg.seed)
     except KeyError as error:
         # yacs says "Non-existent config key: gt.layer".
         raise _unknown_option(error.args[0].split()[-1]) from error

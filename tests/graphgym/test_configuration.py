@@ -165,12 +165,6 @@ def test_values_of_another_type_are_refused_by_name(key: str, value: object, dig
         load_config(digits, [key, str(value)])
 
 
-@pytest.mark.parametrize('seed', [-1, 2**32])
-def test_seeds_out_of_range_are_refused_by_name(digits: Path, seed: int) -> None:
-    with pytest.raises(ValueError, match=f'^seed: got {seed}; accepted are whole numbers from 0 to 4294967295'):
-        load_config(digits, ['seed', str(seed)])
-
-
 def test_configurations_of_recommendation_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^cfg: got 'recommend/lastfm', a configuration of recommendation; accepted are"):
         load_config('recommend/lastfm')

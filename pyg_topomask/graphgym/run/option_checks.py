@@ -32,6 +32,7 @@ MINIMA = {
     'optim.max_epoch': 1,
     'optim.num_warmup_epochs': 0,
     'optim.schedule_patience': 0,
+    'seed': 0,
     'topomask.redraw_period': 0,
     'train.batch_size': 1,
     'train.eval_period': 1,

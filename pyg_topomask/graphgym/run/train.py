@@ -130,8 +130,8 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     # The configuration before the loader adds values that depend on the data.
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
     run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
-    checkpoint = run.load(resume)
     check_options()
+    checkpoint = run.load(resume)
     warn_of_unread_options()
     cfg.run_dir = str(run_dir)
     if rank() > 0:

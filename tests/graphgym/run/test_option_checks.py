@@ -219,11 +219,11 @@ def test_redrawing_where_nothing_is_drawn(
 ) -> None:
     options = [*small, 'optim.max_epoch', '1', 'gt.layer_type', 'SAGE+Linear', 'topomask.transforms', '[]']
     options += ['topomask.redraw_period', '2', 'topomask.Linear.feature_map']
-    train(digits, [*options, 'favor'], out=tmp_path)
+    train(digits, [*options, 'favor'], out=tmp_path / 'favor')
     assert not recwarn.list
     message = r'^topomask.redraw_period: got 2 for a model in .* the feature maps favor, positive, simplex.* are, and'
     with pytest.warns(UserWarning, match=message):
-        train(digits, [*options, 'relu'], out=tmp_path)
+        train(digits, [*options, 'relu'], out=tmp_path / 'relu')
 
 
 @pytest.mark.parametrize(
@@ -236,6 +236,7 @@ def test_redrawing_where_nothing_is_drawn(
         ('gt.n_heads', str(2**21)),
         ('gnn.dim_inner', str(2**21)),
         ('seed', str(2**40)),
+        ('seed', '-1'),
         ('topomask.GRF.max_walk_length', str(10**11)),
         ('topomask.GRF.num_walks', str(10**9)),
         ('topomask.KMIP.seed', str(2**70)),
@@ -243,6 +244,6 @@ def test_redrawing_where_nothing_is_drawn(
 )
 def test_numbers_that_overflow_are_refused_by_name(path: str, value: str) -> None:
     load_config('digits', ['model.type', 'TopoGPSModel', 'gt.layer_type', 'GINE+GRF', path, value])
-    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+]+; accepted are') as error:
+    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+-]+; accepted are') as error:
         check_options()
     assert error.value.argument == path
