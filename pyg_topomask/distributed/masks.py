@@ -298,7 +298,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
     product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
     if gram is not None:
-        scale = torch.einsum('hl,nlk,hk->nh', series, gram.to(series), series) ** (-mask.alpha / 2)
+        scale = mask.expected_scale(series, gram)
         product = product.weighted(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
     return MaskOperator(graph.segments, mask.heads, product)
 

@@ -32,8 +32,9 @@ KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacenc
 # The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}
 _COEFFICIENTS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficients}
-# Up to this value, a Taylor series with positive terms is used, because its digits do not cancel.
-_POSITIVE = 1e3
+# Up to this value, adjacencies have a Taylor series. If all weights are positive, its digits do not cancel. The series does not
+# depend on their signs, which may differ between the graphs of a batch.
+_TAYLOR = 1e3
 # Blocks serve as long as times change by less than this factor. Times that their span is computed of, the largest number of
 # terms, and the part of the tolerance that the span takes beside the polynomial.
 _CHANGE, _TIMES, _TERMS, _EXCESS = 1.25, 64, 512, 0.1
@@ -122,9 +123,9 @@ class HeatKernelMask(DiffusionMask):
     of all heads are linear combinations of these blocks. They are computed again when a :math:`\lambda` has changed by a
     quarter. The polynomial is
 
-    - a Taylor series for :obj:`"adjacency"` without negative weights, up to :math:`\lambda \rho = 1000`. All of its terms are
-      positive, so small rows stay accurate next to large ones.
-    - a Chebyshev series for other symmetric matrices: both symmetric Laplacians, and :obj:`"adjacency"` on undirected graphs.
+    - a Taylor series for :obj:`"adjacency"`, up to :math:`\lambda \rho = 1000` in all heads and graphs of a batch. Without
+      negative weights, all of its terms are positive, so small rows stay accurate next to large ones.
+    - a Chebyshev series for other symmetric matrices: both symmetric Laplacians, and :obj:`"adjacency"` beyond this bound.
       Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph. Attention rows with a total weight below
       this error count as zero rows. A row whose weight is :math:`w` times the largest entry has a relative error of at most
       about :obj:`tolerance` :math:`/ w`, which is 0.5 % for the smallest rows that count in float32,
@@ -252,7 +253,8 @@ class HeatKernelMask(DiffusionMask):
         times = unwrapped(lam)
         if not bool((times <= limit).all()):
             raise ArgumentError('lam', f'{times.tolist()} on this graph', f'numbers up to {limit:.6g}')
-        method = 'powers' if state.positive and bool((times * state.radius <= _POSITIVE).all()) else state.method
+        taylor = self.kind == 'adjacency' and bool((times * state.radius <= _TAYLOR).all())
+        method = 'powers' if taylor else state.method
         return _COEFFICIENTS[method](lam.double() * state.radius, self.tolerance / state.growth), method
 
     def bind(self, graph: Graph, state: HeatState) -> MaskOperator:
@@ -264,9 +266,10 @@ class HeatKernelMask(DiffusionMask):
             (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
             cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
         )
-        return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, coefficients, method))
+        blocks = self._blocks(graph, state, coefficients, method, product)
+        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
-    def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str) -> Blocks | None:
+    def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: Product) -> Blocks | None:
         if (
             state.value.requires_grad
             or state.value.device.type != 'cpu'
@@ -286,20 +289,27 @@ class HeatKernelMask(DiffusionMask):
             return polynomial_blocks(state.value.to(dtype), state.pattern, basis.t().to(dtype), method, segments)
 
         def magnitude(x: Tensor) -> Tensor:
+            if method == 'powers':
+                return product.magnitude(x)
             return chebyshev_error(self.tolerance, x, graph.segments.index, graph.num_graphs)
 
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
-        return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if method == 'chebyshev' else None)
+        cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
+        return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later
     @torch.no_grad()
     def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
         r"""Returns a small basis of the coefficients for all times from :obj:`low` to :obj:`high`: the first singular vectors
-        of the coefficients for a sample of times.
+        of the coefficients for a sample of times. Its error is absolute. A Taylor series keeps all coefficients, because a row
+        may be as small as one of its terms.
         """
         make, tolerance = _COEFFICIENTS[method], self.tolerance / state.growth
+        if method == 'powers':
+            longest = make(torch.tensor([high * state.radius]), tolerance)
+            return _Span(low, high, torch.eye(longest.size(1), dtype=longest.dtype))
         # Chebyshev points of log(1 + z): coefficients change with z where it is small, and with log(z) where it is large.
         first, last = math.log1p(low * state.radius), math.log1p(high * state.radius)
         points = torch.linspace(0, math.pi, 2 * _TIMES - 1, dtype=torch.float64).cos()

@@ -20,7 +20,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
-from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 from pyg_topomask.segments import Segments
 from pyg_topomask.structures import MaskStructure
@@ -256,8 +255,10 @@ class RWGNKMask(Mask):
             products = combined()
             if self.alpha == 0:
                 return products
-            scales = (self.scale(walks, discounts).unsqueeze(2) for walks in (state.query, state.key))
-            return Entries(products.pattern, products.value * sddmm(products.pattern, *scales))
+            # One after the other: the product of two scales may underflow.
+            pattern, rows = products.pattern, self.scale(state.query, discounts).t().index_select(1, products.pattern.row)
+            columns = self.scale(state.key, discounts).t().index_select(1, pattern.col)
+            return Entries(pattern, products.value * rows * columns)
 
         def factored() -> tuple[Entries, Tensor]:
             assert columns is not None
@@ -278,9 +279,27 @@ class RWGNKMask(Mask):
 
     def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
-        # Walks visit their start node, so no norm is below 1.
-        squares = walks.squares.to(discounts.dtype) @ self._powers(discounts).t()
-        return squares.clamp(min=1.0) ** (-self.alpha / 2)  # nodes without walks have none
+        unit = self._unit
+        squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()
+        # Walks visit their start node, so no norm is below 1. Nodes without walks have none.
+        return self._inverse_norms(squares.clamp(min=unit.reciprocal()))
+
+    def expected_scale(self, series: Tensor, gram: Tensor) -> Tensor:
+        r"""Returns the factors that normalize expected frequency vectors with the coefficients of the powers, :obj:`[N, H]`."""
+        scaled = series / self._unit.sqrt().unsqueeze(1)
+        return self._inverse_norms(torch.einsum('hl,nlk,hk->nh', scaled, gram.to(series), scaled))
+
+    @property
+    def _unit(self) -> Tensor:
+        r"""Constants in whose units squared norms are computed, :obj:`[heads]`. Otherwise, their gradients would underflow for
+        large discounts.
+        """
+        return self.lam.detach().clamp(min=1.0) ** self.walk_settings.max_walk_length
+
+    def _inverse_norms(self, squares: Tensor) -> Tensor:
+        r"""Returns :math:`\|\cdot\|^{-\alpha}` from squared norms in units of :attr:`_unit`."""
+        exponent = -self.alpha / 2
+        return squares**exponent * self._unit**exponent
 
     def _bind_expected(self, graph: Graph, state: ExpectedVisits) -> MaskOperator:
         pattern, discounts = state.hops.pattern, self.discounts
@@ -288,8 +307,7 @@ class RWGNKMask(Mask):
         series = discounts * self.walk_settings.survival.to(discounts)
         scale = series.new_ones(graph.num_nodes, self.heads)
         if state.gram is not None:
-            squares = torch.einsum('hl,nlk,hk->nh', series, state.gram.to(series), series)
-            scale = squares ** (-self.alpha / 2)
+            scale = self.expected_scale(series, state.gram)
         product = Product(
             ExpectedVisitsStructure(),
             (scale, series, weight.unsqueeze(0), *pattern.tensors),

@@ -15,6 +15,9 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 
+# Nodes of a block in sums over nodes. The rounding errors of one long sum would add up.
+BLOCK = 4096
+
 VECTORS = '8d395281b0be'
 
 
@@ -41,6 +44,15 @@ def _unweigh(grad, x, factor, first, last, head, heads, features, ranks, grad_x,
 
 
 @compiled
+def _sum_products(x, y, sums, part, x_start, x_row, y_start, y_row, rows, nodes, columns):  # type: ignore[no-untyped-def]
+    for begin in range(0, nodes, BLOCK):
+        count, x_begin, y_begin = min(BLOCK, nodes - begin), x_start + begin * x_row, y_start + begin * y_row
+        multiply(x, y, part, x_begin, 1, x_row, y_begin, y_row, 0, columns, rows, count, columns)
+        for place in range(rows * columns):
+            sums[place] = part[place] if begin == 0 else sums[place] + part[place]
+
+
+@compiled
 def _widest(first_graph, last_graph, ptr):  # type: ignore[no-untyped-def]
     most = 0
     for graph in range(first_graph, last_graph):
@@ -54,7 +66,7 @@ def _forward(first_graph, last_graph, ptr, q, k, v, left, right, total, size, he
     step = width if ranks > 0 else heads * features
     most = _widest(first_graph, last_graph, ptr) * width if ranks > 0 else 0
     weighed_query, weighed_key = np.empty(most, q.dtype), np.empty(most, q.dtype)
-    sums, sizes = np.empty(width * pitch, q.dtype), np.empty(width, q.dtype)
+    sums, sizes, part = np.empty(width * pitch, q.dtype), np.empty(width, q.dtype), np.empty(width * pitch, q.dtype)
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
         number = last - first
@@ -65,7 +77,7 @@ def _forward(first_graph, last_graph, ptr, q, k, v, left, right, total, size, he
                 query, key, start = weighed_query, weighed_key, 0
                 _weigh(q, left, first, last, head, heads, features, ranks, query)
                 _weigh(k, right, first, last, head, heads, features, ranks, key)
-            multiply(key, v, sums, start, 1, step, values, row, 0, pitch, width, number, pitch)
+            _sum_products(key, v, sums, part, start, step, values, row, width, number, pitch)
             multiply(query, sums, total, start, step, 1, 0, pitch, values, row, number, width, pitch)
             if size.size == 0:
                 continue
@@ -90,11 +102,8 @@ def _backward(  # type: ignore[no-untyped-def]
     step = width if ranks > 0 else heads * features
     most = _widest(first_graph, last_graph, ptr) * width if ranks > 0 else 0
     weighed_query, weighed_key, grad = np.empty(most, q.dtype), np.empty(most, q.dtype), np.empty(most, q.dtype)
-    sums, grad_sums, across = (
-        np.empty(width * pitch, q.dtype),
-        np.empty(width * pitch, q.dtype),
-        np.empty(width * channels, q.dtype),
-    )
+    sums, grad_sums = np.empty(width * pitch, q.dtype), np.empty(width * pitch, q.dtype)
+    across, part = np.empty(width * channels, q.dtype), np.empty(width * pitch, q.dtype)
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
         number = last - first
@@ -106,9 +115,9 @@ def _backward(  # type: ignore[no-untyped-def]
                 query, key, start = weighed_query, weighed_key, 0
                 _weigh(q, left, first, last, head, heads, features, ranks, query)
                 _weigh(k, right, first, last, head, heads, features, ranks, key)
-            multiply(v, key, sums, values, 1, row, start, step, 0, width, pitch, number, width)
-            multiply(upstream, query, grad_sums, values, 1, row, start, step, 0, width, pitch, number, width)
-            multiply(query, upstream, across, start, 1, step, values, row, 0, channels, width, number, channels)
+            _sum_products(v, key, sums, part, values, row, start, step, pitch, number, width)
+            _sum_products(upstream, query, grad_sums, part, values, row, start, step, pitch, number, width)
+            _sum_products(query, upstream, across, part, start, step, values, row, width, number, channels)
             multiply(key, across, grad_v, start, step, 1, 0, channels, target, target_row, number, width, channels)
             if ranks == 0:
                 multiply(upstream, sums, grad_q, values, row, 1, 0, width, start, step, number, pitch, width)

@@ -260,6 +260,25 @@ def test_gradients_through_entries_and_through_products_agree(alpha: float, inde
     torch.testing.assert_close(by_products, by_entries, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize('num_walks', [2, None])
+def test_gradients_of_large_discounts_do_not_underflow(num_walks: int | None) -> None:
+    graph, gradients = Graph.from_data(Data(edge_index=ring(10), num_nodes=11)), []  # one node without edges
+    q, k, v, upstream = torch.rand(4, 11, 1, 4, dtype=torch.float64)
+    for dtype in (torch.float64, torch.float32):
+        mask = RWGNKMask(num_walks=num_walks, max_walk_length=10, lam=31.0).to(dtype)
+        out = masked_linear_attention(q.to(dtype), k.to(dtype), v.to(dtype), mask(graph))
+        gradients.append(torch.autograd.grad((out * upstream.to(dtype)).sum(), mask.log_lam)[0].double())
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-6)
+
+
+def test_entries_of_small_scales_do_not_underflow() -> None:
+    operator = RWGNKMask(max_walk_length=20, lam=5.0, alpha=2.0)(Graph.from_data(Data(edge_index=ring(10), num_nodes=10)))
+    entries = operator.entries()
+    dense = operator.to_dense()[:, entries.pattern.row.long(), entries.pattern.col.long()]
+    assert bool((entries.value > 0).any())
+    torch.testing.assert_close(entries.value, dense, rtol=1e-4, atol=0)
+
+
 def test_discount_starts_as_given_and_is_reset_to_it() -> None:
     mask = RWGNKMask(3, lam=0.25)
     assert mask.lam.tolist() == [0.25] * 3

@@ -363,6 +363,19 @@ def test_nothing_passes_between_graphs(route: str) -> None:
     torch.testing.assert_close(out[33:], expected[33:])
 
 
+@pytest.mark.parametrize('batched', [False, True])
+def test_sums_over_many_nodes_keep_their_digits(batched: bool) -> None:
+    size = 400_000
+    batch = torch.tensor([0] * (size - 1) + [1]) if batched else None
+    mask = PackingMask()(Graph(no_edges(), size, batch=batch))
+    ones, v = torch.ones(size, 1, 1), torch.full((size, 1, 1), 0.1, requires_grad=True)
+    out = masked_linear_attention(ones, ones, v, mask)
+    out.sum().backward()
+    torch.testing.assert_close(out.detach()[0], torch.tensor([[0.1]]), rtol=1e-4, atol=0)
+    assert v.grad is not None
+    torch.testing.assert_close(v.grad[0], torch.tensor([[1.0]]), rtol=1e-4, atol=0)
+
+
 def test_no_gradient_passes_between_the_blocks_of_graphs() -> None:
     sizes = [5, 4, 1, 7, 2, 9]  # which are padded to 6, 4, 4, 8, 4 and 9 nodes
     data = Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in sizes])

@@ -12,6 +12,9 @@ from torch import Tensor
 from pyg_topomask.functorch import keep_inputs
 from pyg_topomask.ops.normalize import known_positive, quotient, with_ones
 
+# Nodes of a block in sums over all nodes. The rounding errors of one long sum would add up.
+BLOCK = 4096
+
 
 def attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: tuple[Tensor, Tensor]) -> Tensor:
     r"""Sums over the nodes of one graph, :math:`\mathbf{A} (\mathbf{B}^{\top} ...)`, rank by rank."""
@@ -53,7 +56,7 @@ class SumOverNodes(torch.autograd.Function):
 
     @staticmethod
     def forward(k: Tensor, v: Tensor, weight: Tensor | None) -> Tensor:
-        return torch.stack([torch.einsum('nhm,nhd->hmd', weigh(k, rank), v) for rank in _ranks(weight)])
+        return torch.stack([_sum_of_products(weigh(k, rank), v) for rank in _ranks(weight)])
 
     setup_context = staticmethod(keep_inputs)
 
@@ -81,9 +84,15 @@ class ReadSums(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         q, sums, weight = ctx.saved_tensors
-        grad_sums = torch.stack([torch.einsum('nhm,nhd->hmd', weigh(q, rank), grad) for rank in _ranks(weight)])
+        grad_sums = torch.stack([_sum_of_products(weigh(q, rank), grad) for rank in _ranks(weight)])
         grad_q, grad_weight = _unweigh(q, (torch.einsum('nhd,hmd->nhm', grad, total) for total in sums), weight)
         return grad_q, grad_sums, grad_weight
+
+
+def _sum_of_products(x: Tensor, y: Tensor) -> Tensor:
+    r"""Returns :math:`\sum_n \mathbf{x}_n \mathbf{y}_n^{\top}`, :obj:`[H, m, d]`, block by block."""
+    blocks = zip(x.split(BLOCK), y.split(BLOCK), strict=True)
+    return torch.stack([torch.einsum('nhm,nhd->hmd', *block) for block in blocks]).sum(0)
 
 
 def _ranks(weight: Tensor | None) -> tuple[Tensor | None, ...]:
