@@ -132,8 +132,8 @@ class Local(torch.nn.Module):
         super().__init__()
         self.layer = layer
 
-    def forward(self, x: Tensor, edge_index: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        out: Tensor = self.layer(x) if isinstance(self.layer, torch.nn.Linear) else self.layer(x, edge_index)
+    def forward(self, x: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        out: Tensor = self.layer(x) if isinstance(self.layer, torch.nn.Linear) else self.layer(x, graph.edge_index)
         return out
 
 
