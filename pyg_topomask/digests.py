@@ -70,6 +70,11 @@ def _name_of(value: Any) -> str:
     return name
 
 
+def steps_of(transform: Any) -> list[Any]:
+    r"""Returns the transforms of a composition, or a transform alone."""
+    return list(transform.transforms) if isinstance(transform, Compose) else [transform]
+
+
 def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
     r"""Returns a hash of a transform with all arguments, and of its code if it is user-defined.
 
@@ -79,7 +84,7 @@ def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
     Raises:
         TypeError: For transforms that cannot be identified in another process, such as lambda functions.
     """
-    steps = list(transform.transforms) if isinstance(transform, Compose) else [transform]
+    steps = steps_of(transform)
     return digest_of([steps, [_source_of(step) for step in steps]])
 
 

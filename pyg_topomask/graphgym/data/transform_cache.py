@@ -16,12 +16,11 @@ from torch_geometric.transforms import (
     AddRemainingSelfLoops,
     AddSelfLoops,
     BaseTransform,
-    Compose,
     NormalizeFeatures,
 )
 
 import pyg_topomask
-from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform
+from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
 from pyg_topomask.files import first_line, load_tensors, save_tensors
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.transforms import (
@@ -57,10 +56,6 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
 )
 
 
-def _steps(transform: BaseTransform) -> list[BaseTransform]:
-    return list(transform.transforms) if isinstance(transform, Compose) else [transform]
-
-
 def leaves_nodes(transform: BaseTransform) -> bool:
     r"""Returns whether a transform is known to ignore splits of the nodes, and to neither remove nor reorder nodes. It can then
     be applied without the masks of the split.
@@ -68,7 +63,7 @@ def leaves_nodes(transform: BaseTransform) -> bool:
     Args:
         transform (torch_geometric.transforms.BaseTransform): The transform, or a composition.
     """
-    return all(type(step) in LEAVES_NODES for step in _steps(transform))
+    return all(type(step) in LEAVES_NODES for step in steps_of(transform))
 
 
 def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
@@ -85,7 +80,7 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in _steps(transform))
+    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in steps_of(transform))
     rest = {
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
         'seed': cfg.seed if uses_pyg else None,

@@ -1,0 +1,61 @@
+"""The fast route of heat kernels on batches of small graphs: blocks that the times of all heads share."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from graphs import ring, small_graph, undirected
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.masks.heat_kernel import HeatKernelMask
+from pyg_topomask.ops import masked_linear_attention
+
+KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
+
+
+@pytest.mark.parametrize('lam', [[0.1, 3.0, 100.0, 300.0], [1e-4, 1e-2, 1.0, 100.0]])
+@pytest.mark.parametrize('kind', KINDS)
+def test_blocks_serve_times_of_very_different_sizes(kind: str, lam: list[float]) -> None:
+    data = Batch.from_data_list([small_graph(), Data(edge_index=ring(30), num_nodes=30)])
+    times = torch.tensor(lam, dtype=torch.float64) / (10 if kind == 'adjacency' else 1)
+    mask = HeatKernelMask(4, kind, times).double()
+    q, k, v = (torch.rand(data.num_nodes, 4, 3, dtype=torch.float64) for _ in range(3))
+    outputs, gradients = [], []
+    for route in ('blocks', 'products'):
+        out = masked_linear_attention(q, k, v, mask(data), route=route)
+        outputs.append(out)
+        gradients.append(torch.autograd.grad((out * v).sum(), mask.raw_lam)[0])
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-6)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-7)
+
+
+def clique_with_a_path(size: int = 40, length: int = 20) -> Data:
+    """Far along the path, the rows of the adjacency's kernel are tiny."""
+    path = [(size - 1 + step, size + step) for step in range(length)]
+    edges = undirected([(i, j) for i in range(size) for j in range(i)] + path)
+    return Data(edge_index=edges, num_nodes=size + length)
+
+
+@pytest.mark.parametrize('kind', ['adjacency', 'random_walk_laplacian'])
+def test_blocks_keep_small_rows(kind: str) -> None:
+    data = clique_with_a_path()
+    if kind == 'random_walk_laplacian':  # a directed path, and a cycle at its end
+        data = Data(edge_index=torch.tensor([[*range(39), 39], [*range(1, 40), 30]]), num_nodes=40)
+    mask = HeatKernelMask(8, kind, 1.0 if kind == 'adjacency' else 30.0, tolerance=1e-8)
+    q, k, v = torch.rand(3, data.num_nodes, 8, 4)
+    blocks, products = (masked_linear_attention(q, k, v, mask(data), route=route) for route in ('blocks', 'products'))
+    torch.testing.assert_close(blocks, products, rtol=1e-3, atol=1e-3)
+    assert float(blocks.detach().max()) < 1.001
+
+
+@pytest.mark.parametrize('route', ['blocks', 'features'])
+def test_signs_of_another_graph_do_not_matter(route: str) -> None:
+    first, pair = clique_with_a_path(30), Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    first.edge_weight = torch.ones(first.num_edges)
+    mask, (q, k, v) = HeatKernelMask(1, 'adjacency', 2.0), torch.rand(3, 52, 1, 4)
+    outputs = []
+    for sign in (1.0, -1.0):
+        batch = Batch.from_data_list([first, pair.clone().update({'edge_weight': torch.full((2,), sign)})])
+        outputs.append(masked_linear_attention(q, k, v, mask(batch), route=route)[:50])
+    torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-6)
+    assert bool((outputs[1] != 0).all())
