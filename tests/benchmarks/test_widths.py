@@ -3,11 +3,13 @@
 import pytest
 import torch
 
+from benchmarks import tu
 from benchmarks.harness import count_parameters, nearest_width
 from benchmarks.kmip_accuracy import CLOUDS
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
 from benchmarks.kmip_objects import objects
 from benchmarks.kmip_peptides import peptides
+from pyg_topomask.graph import Graph
 
 
 def test_nearest_width():
@@ -25,3 +27,11 @@ def test_models_beside_k_mip_are_as_large(task):
     sizes = {name: count_parameters(make_model(Job(name), task)) for name in (*CONVOLUTIONS, *ATTENTIONS)}
     assert max(sizes.values()) < 1.1 * sizes[REFERENCE]
     assert min(sizes.values()) > 0.9 * sizes[REFERENCE]
+
+
+@pytest.mark.parametrize('name', tu.CONVOLUTIONS)
+def test_models_beside_gkat_read_the_edges_but_for_one(name):
+    model = tu._model(tu.Job('ENZYMES', name, 0), 3, 2).eval()
+    x, edges = torch.rand(5, 3), torch.tensor([[0, 1, 2], [1, 0, 3]])
+    with_edges, without = (model(x, graph=Graph(each, 5)) for each in (edges, edges[:, :0]))
+    assert torch.equal(with_edges, without) == (name == tu.NO_GRAPH)
