@@ -170,6 +170,7 @@ API = {
     'pyg_topomask.sparse_pattern': ['SparsePattern'],
     'pyg_topomask.diagnostics': [
         'attention_degrees',
+        'attention_rows',
         'color_refinement',
         'compare_rows',
         'cumulative_attention',

@@ -11,6 +11,8 @@ __all__ = ['DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'WALKS', 'Plan']
 
 #: The group of models with a mask.
 MASKED = 'mask'
+#: The group of models with message passing and unmasked attention, as in GPS.
+BESIDE_UNMASKED = 'message passing beside unmasked attention'
 UNMASKED = ('linear', 'performer', 'sgformer', 'polynormer')
 
 
@@ -32,10 +34,15 @@ class Plan:
 
 
 def _plan(
-    masked: tuple[Setting, ...], messages: tuple[Setting, ...], controls: int = 1, unmasked: tuple[str, ...] = UNMASKED
+    masked: tuple[Setting, ...],
+    messages: tuple[Setting, ...],
+    controls: int = 1,
+    unmasked: tuple[str, ...] = UNMASKED,
+    beside: tuple[int, int] | None = None,
 ) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
-    from some of the first by equal scores.
+    from some of the first by equal scores. :obj:`beside` are the places of the masked model and of the message passing that
+    also run side by side, with and without the mask. Without it, they have the layers of either.
     """
     groups = {
         MASKED: masked,
@@ -47,6 +54,11 @@ def _plan(
         ),
         'message passing': messages,
     }
+    if beside is not None:
+        network = messages[beside[1]]
+        hybrid = masked[beside[0]]._replace(local=network.local)
+        groups['message passing beside the mask'] = (hybrid,)
+        groups[BESIDE_UNMASKED] = (network._replace(attention='linear'), hybrid._replace(attention='linear'))
     return Plan(groups)
 
 
@@ -86,6 +98,7 @@ PLANS = {
             {'local': 'gcn'},
             {'local': 'gcn', 'layers': 16},
         ),
+        beside=(4, 4),
     ),
     'lookup': _plan(
         _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}, {'variant': 'square'}),
@@ -95,6 +108,7 @@ PLANS = {
             {'local': 'gcn'},
             {'local': 'gat'},
         ),
+        beside=(3, 1),
     ),
     'meshes': _plan(
         _variants(
@@ -105,6 +119,7 @@ PLANS = {
             {'layers': 12},
             {'local': 'gcn'},
         ),
+        beside=(2, 1),
     ),
     'sydney': _plan(
         (_SYDNEY, _SYDNEY_DEEP, _SYDNEY_DEEP._replace(variant='square')),
@@ -113,6 +128,7 @@ PLANS = {
             {'local': 'gcn', 'epochs': 110},
         ),
         controls=2,
+        beside=(2, 0),
     ),
     'minesweeper': _plan(
         _variants(_MINESWEEPER, _PUBLISHED),
@@ -145,6 +161,7 @@ PLANS = {
             {'local': 'gcn', 'epochs': 110},
             {'local': 'gcn', 'epochs': 200},
         ),
+        beside=(3, 1),
     ),
     'rings': _RINGS_PLAN,
     'crossed_rings': _RINGS_PLAN,
@@ -168,7 +185,7 @@ PLANS = {
             _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
             unmasked=('linear',),
         ).groups
-        | {'message passing beside unmasked attention': (_PEPTIDES._replace(local='gcn', attention='linear'),)}
+        | {BESIDE_UNMASKED: (_PEPTIDES._replace(local='gcn', attention='linear'),)}
     ),
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.

@@ -49,8 +49,6 @@ class Results:
             'zip': zip,
         }
         self.names |= {name: Table(folder, name) for name in TABLES}
-        # Some tables of a second machine, or of another day.
-        self.names['epyc'] = {name: Table(folder / 'epyc', name) for name in TABLES}
         self.words: Any = self._compile(TEMPLATES / 'words.md').module
         self.names['words'] = self.words
 

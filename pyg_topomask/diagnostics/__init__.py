@@ -7,6 +7,7 @@ from pyg_topomask.diagnostics.attention import (
     cumulative_full_attention,
     distance_to_full_attention,
 )
+from pyg_topomask.diagnostics.attention_rows import attention_rows
 from pyg_topomask.diagnostics.bounds import (
     deviation_bound,
     guaranteed_deviation,
@@ -21,6 +22,7 @@ from pyg_topomask.diagnostics.stretch import edge_stretch
 
 __all__ = [
     'attention_degrees',
+    'attention_rows',
     'color_refinement',
     'compare_rows',
     'cumulative_attention',

@@ -2,6 +2,8 @@ r"""The receptive field of a mask."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from scipy.sparse import coo_matrix
@@ -19,28 +21,30 @@ __all__ = ['mask_rows', 'weight_by_hops']
 
 
 @torch.no_grad()
-def mask_rows(mask: Mask, graph: Graph | Data, nodes: Tensor) -> Tensor:
+def mask_rows(mask: Mask, graph: Graph | Data, nodes: int | Sequence[int] | Tensor) -> Tensor:
     r"""Returns rows :math:`M_{ij}` of a mask, by one product of its transpose with unit vectors. The matrix is never formed.
 
     Args:
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
-        nodes (torch.Tensor): The nodes :math:`i`, :obj:`[n]`, or a boolean mask of them, :obj:`[N]`.
+        nodes (int, sequence of int or torch.Tensor): The nodes :math:`i`, or a boolean mask of them, :obj:`[N]`.
 
     Returns:
         torch.Tensor: :obj:`[H, n, N]`.
 
     Raises:
-        ValueError: If there is no such node.
+        ValueError: If :obj:`mask` is no mask, or there is no such node.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask
         >>> data = Data(edge_index=torch.tensor([[2], [0]]), num_nodes=3)
-        >>> mask_rows(AdjacencyMask(self_loop=None), data, torch.tensor([0]))
+        >>> mask_rows(AdjacencyMask(self_loop=None), data, 0)
         tensor([[[0., 0., 1.]]])
     """
+    if not isinstance(mask, Mask):
+        raise ArgumentError('mask', type(mask).__name__, 'a Mask, for example layer.mask', verb='is')
     graph = Graph.of(graph)
-    return rows_of(mask(graph), _indices(nodes, graph))
+    return rows_of(mask(graph), node_indices(nodes, graph))
 
 
 def rows_of(operator: MaskOperator, nodes: Tensor) -> Tensor:
@@ -61,7 +65,7 @@ def weight_by_hops(
     mask: Mask,
     graph: Graph | Data,
     max_hops: int = 4,
-    nodes: Tensor | None = None,
+    nodes: int | Sequence[int] | Tensor | None = None,
     rows: Tensor | None = None,
     flow: str | None = None,
 ) -> Tensor:
@@ -72,8 +76,8 @@ def weight_by_hops(
         mask (Mask): The mask.
         graph (Graph or torch_geometric.data.Data): The graphs.
         max_hops (int): The largest distance to distinguish. (default: :obj:`4`)
-        nodes (torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them. (default: :obj:`None`, all, which takes
-            :math:`O(H N^2)` memory)
+        nodes (int, sequence of int or torch.Tensor, optional): The nodes :math:`i`, or a boolean mask of them.
+            (default: :obj:`None`, all, which takes :math:`O(H N^2)` memory)
         rows (torch.Tensor, optional): Their rows, if :func:`mask_rows` has already computed them. (default: :obj:`None`)
         flow (str, optional): The direction of hops: with :obj:`"source_to_target"`, as in PyG, from :math:`i` to :math:`j` if
             there is an edge :math:`(j, i)`; with :obj:`"target_to_source"`, along the edges.
@@ -93,7 +97,7 @@ def weight_by_hops(
     """
     check_whole(0, max_hops=max_hops)
     graph = Graph.of(graph)
-    nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else _indices(nodes, graph)
+    nodes = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else node_indices(nodes, graph)
     rows = mask_rows(mask, graph, nodes) if rows is None else rows
     shares = shares_by_hops(rows, hop_distances(graph, nodes, max_hops, flow or attention_flow(mask)), max_hops)
     counted = (shares.sum(2) > 0).sum(1, keepdim=True).clamp(min=1)
@@ -133,12 +137,13 @@ def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
     return torch.where(total > 0, sums / total, 0.0)
 
 
-def _indices(nodes: Tensor, graph: Graph) -> Tensor:
-    if nodes.dtype == torch.bool and nodes.shape == (graph.num_nodes,):
-        return nodes.nonzero().squeeze(1)
-    whole = not (nodes.dtype == torch.bool or nodes.is_floating_point()) and nodes.dim() == 1
-    if not whole or not bool(((nodes >= 0) & (nodes < graph.num_nodes)).all()):
-        raise ArgumentError(
-            'nodes', nodes, f'whole numbers from 0 to {graph.num_nodes - 1}, [n], and a boolean mask, [{graph.num_nodes}]'
-        )
-    return nodes.long()
+def node_indices(nodes: int | Sequence[int] | Tensor, graph: Graph) -> Tensor:
+    r"""Returns nodes as a tensor, :obj:`[n]`, or raises a :class:`ValueError` if there is no such node."""
+    size = graph.num_nodes
+    given: Tensor = torch.atleast_1d(torch.as_tensor(nodes, device=graph.device))
+    if given.dtype == torch.bool and given.shape == (size,):
+        return torch.where(given)[0]
+    whole = given.numel() == 0 or not (given.dtype == torch.bool or given.is_floating_point())
+    if not whole or given.dim() != 1 or not bool(((given >= 0) & (given < size)).all()):
+        raise ArgumentError('nodes', nodes, f'whole numbers from 0 to {size - 1}, [n], and a boolean mask, [{size}]')
+    return given.long()

@@ -269,6 +269,8 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
         if isinstance(value, CfgNode) and isinstance(default, CfgNode):
             value = _adapted(value, default, (*path, name))
+        elif value is None and isinstance(default, (str, bool, int, float)) and type(None) not in types:
+            raise ArgumentError('.'.join((*path, name)), None, f'values of type {type(default).__name__}')
         elif isinstance(default, CfgNode) and not isinstance(value, Mapping):
             raise ArgumentError('.'.join((*path, name)), repr(value), 'keys and their values')
         elif type(value) is int and int not in types and (float in types or isinstance(default, float)):

@@ -41,8 +41,9 @@ class MaskKernel(Kernel):  # type: ignore[misc]
             eigenvalue.
 
     Shapes:
-        - **input:** nodes :math:`(n, 1)` and :math:`(m, 1)`, whole numbers below :math:`|\mathcal{V}|` of any data type
-        - **output:** covariances :math:`(n, m)`, or :math:`(H, n, m)` for :math:`H > 1` heads
+        - **input:** nodes :math:`(*, n, 1)` and :math:`(*, m, 1)`, whole numbers below :math:`|\mathcal{V}|` of any data type,
+          the same in the whole batch
+        - **output:** covariances :math:`(*, n, m)`, where the batch ends with :math:`H` for :math:`H > 1` heads
 
     Example:
         >>> from pyg_topomask.masks import HeatKernelMask
@@ -63,6 +64,8 @@ class MaskKernel(Kernel):  # type: ignore[misc]
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
         rows, cols = self._nodes(x1), self._nodes(x2)
         matrix = self.mask(self.graph).to_linear_operator(check=self.check)[..., rows, :][..., cols]
+        batch = torch.broadcast_shapes(matrix.batch_shape, self.batch_shape, x1.shape[:-2], x2.shape[:-2])
+        matrix = matrix.expand(*batch, *matrix.matrix_shape)
         return matrix.diagonal() if diag else matrix
 
     def _nodes(self, x: Tensor) -> Tensor:

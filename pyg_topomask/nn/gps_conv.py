@@ -11,7 +11,7 @@ from torch.nn import Module, MultiheadAttention
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.typing import Adj
-from torch_geometric.utils import to_dense_batch
+from torch_geometric.utils import is_sparse, to_dense_batch
 
 from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
@@ -152,7 +152,7 @@ class TopoGPSConv(GPSConv):
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
-                it.
+                it. Without :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
 
         Returns:
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
@@ -160,30 +160,35 @@ class TopoGPSConv(GPSConv):
         """
         if isinstance(graph, Graph):
             graph.check_layer(self)
+        if self.conv is None and (unknown := set(kwargs) - {'edge_weight', 'edge_attr'}):
+            raise TypeError(f'TopoGPSConv.forward() got an unexpected keyword argument {min(unknown)!r}')
         if batch is None:  # norms and attentions of PyG need it too
             batch = getattr(graph, 'batch', None)
+        # PyG's convolutions and norms index by these. Gradients of torch's scatter are wrong with int32 indices.
+        index = None if batch is None else batch.long()
+        local_edges = edge_index.long() if isinstance(edge_index, Tensor) and not is_sparse(edge_index) else edge_index
         hs, edge_attr = [], None
         if self.conv is not None:
             local = kwargs if self.weighted_conv else {name: value for name, value in kwargs.items() if name != 'edge_weight'}
             if isinstance(graph, Graph):
-                h = graph.convolve(self.conv, x, edge_index, **local)
+                h = graph.convolve(self.conv, x, local_edges, **local)
             else:
-                h = self.conv(x, edge_index, **local)
+                h = self.conv(x, local_edges, **local)
             if isinstance(h, tuple):
                 h, edge_attr = h
-                hs.append(self._norm(h, self.norm1, batch))
+                hs.append(self._norm(h, self.norm1, index))
             else:
-                hs.append(self._residual(h, x, self.norm1, batch))
+                hs.append(self._residual(h, x, self.norm1, index))
         if self.attn is not None:
             if self.replaces_attention:
                 edges = graph.edge_index if isinstance(graph, Graph) else edge_index
                 h = self.attn(x, edges, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
             else:
-                h = _attend_as_pyg(self.attn, x, batch)
-            hs.append(self._residual(h, x, self.norm2, batch))
+                h = _attend_as_pyg(self.attn, x, index)
+            hs.append(self._residual(h, x, self.norm2, index))
         out = sum(hs) if hs else x
         out = out + self.mlp(out)
-        out = self._norm(out, self.norm3, batch)
+        out = self._norm(out, self.norm3, index)
         return out if edge_attr is None else (out, edge_attr)
 
     def _residual(self, h: Tensor, x: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:

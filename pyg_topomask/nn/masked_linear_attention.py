@@ -128,10 +128,14 @@ class MaskedLinearAttention(torch.nn.Module):
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         self._warn_of_rounding(x.device.type)
-        q, k, v = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         attend = compiled_if_prepared(self._attend, graph, self.mask)
         out = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)
         return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
+
+    def by_head(self, x: Tensor) -> Tensor:
+        r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""
+        return x.view(-1, self.heads, self.out_channels // self.heads)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> Tensor:
         graph = as_graph(*given)

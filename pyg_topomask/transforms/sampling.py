@@ -2,6 +2,8 @@ r"""Transforms that sample points of a cloud."""
 
 from __future__ import annotations
 
+from copy import copy
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -76,8 +78,9 @@ class _Sampling(BaseTransform):
 @functional_transform('topo_random_sampling')
 class RandomSampling(_Sampling):
     r"""Keeps a random subset of the nodes, with their attributes and the edges between them (functional name:
-    :obj:`topo_random_sampling`). The nodes keep their order. Unlike :class:`torch_geometric.transforms.FixedPoints`, the
-    sample depends only on the seed and the number of nodes, and has no duplicates.
+    :obj:`topo_random_sampling`). The nodes keep their order, and :obj:`face` is removed. Unlike that of
+    :class:`torch_geometric.transforms.FixedPoints`, the sample depends only on the seed and the number of nodes, and has no
+    duplicates.
 
     Args:
         num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
@@ -107,7 +110,8 @@ class RandomSampling(_Sampling):
 class FarthestSampling(_Sampling):
     r"""Keeps nodes by exact farthest point sampling of :obj:`pos`, with their attributes and the edges between them
     (functional name: :obj:`topo_farthest_sampling`). Each point is the farthest one from the points before it, as in
-    `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2). The first point is random. The nodes keep their order.
+    `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2). The first point is random. The nodes keep their order,
+    and :obj:`face` is removed.
 
     Args:
         num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
@@ -137,4 +141,7 @@ class FarthestSampling(_Sampling):
 
 
 def _keep(data: Data, chosen: Tensor) -> Data:
+    if 'face' in data:  # PyG's subgraph would keep the old indices
+        data = copy(data)
+        del data.face
     return data.subgraph(chosen.to(device_of(data) or chosen.device).sort().values)

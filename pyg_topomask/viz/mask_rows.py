@@ -59,7 +59,7 @@ def plot_mask_rows(
     check_whole(0, graph.num_nodes - 1, node=node)
     check_whole(1, columns=columns)
     check_shape((graph.num_nodes, 2), pos=pos)
-    rows = {title: mask_rows(mask, graph, torch.tensor([node], device=graph.device))[:, 0] for title, mask in masks.items()}
+    rows = {title: mask_rows(mask, graph, node)[:, 0] for title, mask in masks.items()}
     check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
     width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()

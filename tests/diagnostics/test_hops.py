@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.diagnostics import mask_rows, weight_by_hops
 from pyg_topomask.masks import AdjacencyMask, GRFMask, Mask, PackingMask, PowerSeriesMask
+from pyg_topomask.nn import HopAttention
 from pyg_topomask.operators import MaskOperator
 
 MASKS = {
@@ -83,8 +84,22 @@ def test_a_boolean_mask_names_nodes() -> None:
     torch.testing.assert_close(weight_by_hops(mask, data, 2, chosen), weight_by_hops(mask, data, 2, nodes))
 
 
-@pytest.mark.parametrize('nodes', [torch.tensor([0, 6]), torch.tensor([-1]), torch.tensor([0.0]), torch.tensor([True])])
-def test_nodes_that_do_not_exist_are_refused(nodes: torch.Tensor) -> None:
+def test_nodes_may_be_numbers_and_lists() -> None:
+    data, mask = Data(edge_index=ring(6), num_nodes=6), PowerSeriesMask()
+    torch.testing.assert_close(mask_rows(mask, data, 4), mask_rows(mask, data, torch.tensor([4])))
+    torch.testing.assert_close(mask_rows(mask, data, [4, 1]), mask_rows(mask, data, torch.tensor([4, 1])))
+    assert mask_rows(mask, data, []).shape == (1, 0, 6)
+
+
+def test_layers_are_no_masks() -> None:
+    with pytest.raises(ValueError, match=r'^mask: got HopAttention; accepted is a Mask, for example layer.mask'):
+        mask_rows(HopAttention(8), Data(edge_index=ring(6), num_nodes=6), 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    'nodes', [6, [0, 6], torch.tensor([0, 6]), torch.tensor([-1]), torch.tensor([0.0]), torch.tensor([True])]
+)
+def test_nodes_that_do_not_exist_are_refused(nodes: int | list[int] | torch.Tensor) -> None:
     data = Data(edge_index=ring(6), num_nodes=6)
     for call in (mask_rows, lambda *arguments: weight_by_hops(*arguments[:2], 2, arguments[2])):
         with pytest.raises(ValueError, match=r'^nodes: got'):

@@ -110,6 +110,17 @@ def test_diagonal_and_batch_of_heads() -> None:
     torch.testing.assert_close(kernel(x.expand(3, 4).unsqueeze(-1)).to_dense(), dense)
 
 
+@pytest.mark.parametrize('options', [{}, {'batch_shape': torch.Size([3])}], ids=['inputs', 'batch_shape'])
+def test_batches_of_the_same_nodes(options: dict[str, Any]) -> None:
+    mask = HeatKernelMask(lam=0.5).double()
+    x = torch.from_numpy(TRAIN).unsqueeze(-1)
+    x = x if options else x.expand(3, *x.shape)
+    kernel = MaskKernel(mask, small_graph(), **options)
+    dense = mask(small_graph()).to_dense()[:, TRAIN][:, :, TRAIN].expand(3, -1, -1)
+    torch.testing.assert_close(kernel(x).to_dense(), dense)
+    torch.testing.assert_close(kernel(x, diag=True), dense.diagonal(dim1=1, dim2=2))
+
+
 @pytest.mark.parametrize(
     ('mask', 'x', 'error'),
     [

@@ -7,7 +7,7 @@ from graphs import GRAPHS, small_graph, small_weighted_graph
 from torch import Tensor
 from torch.nn import Linear
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, Sequential
+from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, SAGEConv, Sequential
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import HopMask
@@ -275,3 +275,23 @@ def test_edges_are_those_of_the_local_layer_and_weights_of_both() -> None:
         layer(x, data.edge_index, graph=graph, edge_weight=torch.rand(data.num_edges))
     with pytest.raises(ValueError, match=r'^heads: got GRFAttention; accepted are .* attn='):
         TopoGPSConv(8, None, GRFAttention(8))
+
+
+@pytest.mark.parametrize('norm', [None, 'graph_norm', 'instance_norm'])
+def test_gradients_with_int32_indices(norm: str | None) -> None:
+    """Gradients of torch's scatter are wrong with int32 indices."""
+    layer = TopoGPSConv(8, SAGEConv(8, 8), norm=norm, attn=MaskedLinearAttention(8, 2))
+    edge_index, batch = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 0, 3, 2, 3, 1]]), torch.tensor([0, 0, 1, 1, 1])
+    grads = []
+    for dtype in (torch.int64, torch.int32):
+        x = features(5).requires_grad_()
+        layer(x, edge_index.to(dtype), batch.to(dtype)).square().sum().backward()
+        grads.append(x.grad)
+    torch.testing.assert_close(*grads)
+
+
+def test_arguments_of_a_convolution_without_one() -> None:
+    layer, edge_index = TopoGPSConv(8, None, attn=MaskedLinearAttention(8, 2)), torch.tensor([[0, 1], [1, 0]])
+    layer(features(2), edge_index, edge_attr=torch.ones(2, 3), edge_weight=torch.ones(2))
+    with pytest.raises(TypeError, match=r"^TopoGPSConv.forward\(\) got an unexpected keyword argument 'bacth'"):
+        layer(features(2), edge_index, bacth=torch.zeros(2, dtype=torch.long))

@@ -16,6 +16,17 @@ def test_edges_go_to_the_nearest_neighbors() -> None:
     assert KNNGraph(k=1, loop=True)(data).edge_index.tolist() == [[0, 1, 2, 3]] * 2
 
 
+def test_both_directions() -> None:
+    pos = torch.rand(20, 2)
+    theirs = T.ToUndirected()(KNNGraph(k=3)(Data(pos=pos)))
+    assert torch.equal(KNNGraph(k=3, force_undirected=True)(Data(pos=pos)).edge_index, theirs.edge_index)
+
+
+def test_adj_t_is_removed() -> None:
+    data = T.ToSparseTensor()(Data(pos=torch.rand(5, 2), edge_index=torch.tensor([[0], [1]])))
+    assert 'adj_t' not in KNNGraph(k=2)(data)
+
+
 def test_batches_and_lists() -> None:
     graphs = [Data(pos=torch.rand(size, 3)) for size in (1, 4, 9)]
     batch = KNNGraph(k=3)(Batch.from_data_list(graphs))
@@ -42,7 +53,7 @@ def test_composes_with_transforms_of_pyg() -> None:
 
 def test_functional_name_and_repr() -> None:
     assert 'topo_knn_graph' in IterDataPipe.functions
-    assert repr(KNNGraph(4)) == 'KNNGraph(k=4, loop=False)'
+    assert repr(KNNGraph(4)) == "KNNGraph(k=4, loop=False, force_undirected=False, flow='source_to_target')"
 
 
 def test_bad_input_is_named() -> None:

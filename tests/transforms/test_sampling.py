@@ -110,3 +110,13 @@ def test_functional_names_and_repr() -> None:
 def test_bad_input_is_named(argument: str, call: Any) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         call()
+
+
+@pytest.mark.parametrize('sampling', SAMPLINGS)
+def test_faces_are_removed(sampling: Any) -> None:
+    data = cloud(6)
+    data.face = torch.tensor([[0, 1], [1, 2], [5, 5]])
+    out = sampling(3)(data)
+    assert 'face' not in out
+    assert 'face' in data
+    assert out.num_nodes == 3

@@ -119,7 +119,7 @@ def create_loaders() -> list[Any]:
     is random, and with :class:`SharedBatches`. Loaders that sample subgraphs do not change.
 
     Raises:
-        ValueError: If there is no validation split, or the data cannot be split among the processes.
+        ValueError: If there is no split or no validation split, or the data cannot be split among the processes.
         OSError: If the data is not in its folder and cannot be downloaded.
     """
     with warnings.catch_warnings():
@@ -131,6 +131,14 @@ def create_loaders() -> list[Any]:
         except OSError as error:
             wanted = f'{cfg.dataset.format} {cfg.dataset.name!r}'
             raise OSError(f'dataset.dir: got {cfg.dataset.dir!r}, where {wanted} could not be loaded: {error}') from error
+        except KeyError as error:
+            if error.args != ('train_graph_index',):
+                raise
+            raise ArgumentError(
+                'dataset.format, dataset.name',
+                f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs',
+                'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset',
+            ) from error
     if len(loaders) < 2:
         raise ArgumentError(
             'dataset.name',

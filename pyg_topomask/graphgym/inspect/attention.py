@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import torch
 from torch import Tensor
@@ -184,10 +184,11 @@ def _check_explicit(model: Module) -> list[ExplicitAttention]:
     r"""Returns the attentions of a model that compute coefficients, and raises an error if there are none."""
     attentions = [module for module in model.modules() if isinstance(module, ExplicitAttention)]
     if not attentions:
-        explicit = [key for key, kind in ATTENTIONS.items() if isinstance(kind, type) and issubclass(kind, ExplicitAttention)]
+        kinds = {name: kind if isinstance(kind, type) else get_type_hints(kind)['return'] for name, kind in ATTENTIONS.items()}
+        explicit = [name for name, kind in kinds.items() if issubclass(kind, ExplicitAttention)]
         option, value = layer_option()
         raise ArgumentError(
-            option, f'{value!r}, whose attention never forms coefficients', f"{', '.join(explicit)}, after '+' in gt.layer_type"
+            option, f'{value!r}, whose attention returns no coefficients', f"{', '.join(explicit)}, after '+' in gt.layer_type"
         )
     return attentions
 

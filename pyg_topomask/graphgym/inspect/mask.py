@@ -21,13 +21,10 @@ from tqdm import tqdm
 from pyg_topomask.checks import check_whole
 from pyg_topomask.diagnostics import (
     edge_stretch,
-    guaranteed_deviation,
-    load_constant,
     mask_error,
     mask_rows,
     measured_entries,
     sparsity_bound,
-    suggest_num_walks,
     weight_by_hops,
 )
 from pyg_topomask.errors import ArgumentError
@@ -52,8 +49,6 @@ from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 DELTA = 0.05
-# The suggested number of walks allows this deviation, relative to the largest entry of the mask.
-TARGET = 0.1
 # The number of rows whose entries are counted, and the largest number of visits of an ensemble for the plot.
 COUNTED_ROWS = 10_000
 VISITS = 2**23
@@ -64,22 +59,18 @@ ROWS = 2**24
 MAX_HOPS = 4
 
 NOTE = (
-    'Of the first head of the attention as it is initialized (heads walk together, and at most their modulations differ), with '
-    'walks as it would draw them, or as topomask.transforms would store them. "c" is the constant of Theorem 3.2 of the GRF '
-    'paper (Eq. 11), "c, by walks" the same for the walks that the graph has (middle of Eq. 21), which the next two columns '
-    'use: the deviation that an entry off the diagonal stays within with 95 %, and the walks for which Eq. 11 guarantees a '
-    'deviation of at most 10 % of the largest entry with 95 %; empty where walkers are not independent or nothing is '
-    'guaranteed. "features a row" are the nodes that walks from a node visit, on average and at most; "bound" is Lemma 3.3 '
-    '(95 %), or the most there can be where lengths are not geometric and independent. Errors are relative in the Frobenius '
-    'norm, exact against estimate, on at most {rows} rows: above 1 zeros would be nearer; more walks help (errors fall '
-    'with their root); "diagonal bias" is relative to the diagonal. Walking is timed once.'
+    'All values are for head 0 of the untrained attention. All heads share their walks. "features per row" is how many nodes '
+    'the walks of a node visit, on average, "most" is the largest number, and "bound" is a bound of it: Lemma 3.3 of the GRF '
+    'paper (95 %), or the largest possible number with other lengths of walks. Errors compare the estimate with the exact mask '
+    'on at most {rows} rows, relative in the Frobenius norm. With an error above 1, a mask of zeros would be closer. Four '
+    'times as many walks halve the error. "diagonal bias" is relative to the diagonal. "sampling, s" was timed once.'
 )
 
 NOTE_OF_MASKS = (
-    'Of the attention as it is initialized, the mean of its heads, on at most {rows} rows of the mask. "entries a row" are not '
-    'zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of attention, '
-    'averaged over rows; "more" is farther or out of reach. "stretch" is the distance between the ends of an edge in the '
-    'spanning forests, divided by the length of the edge. Preparing and binding are timed once.'
+    'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "entries per row" counts the entries '
+    'that are not zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of '
+    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. "stretch" is the distance '
+    'between the ends of an edge in the spanning forests, divided by the length of the edge. Preparing was timed once.'
 )
 
 
@@ -232,12 +223,9 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ta
     start = time.perf_counter()
     sample_ensembles(graph, settings, mask.seed)
     seconds = time.perf_counter() - start
-    c, tight = load_constant(mask, graph), load_constant(mask, graph, walkwise=True)
     error = mask_error(mask, graph, num_rows)
     chosen = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:COUNTED_ROWS]
     entries = measured_entries(mask, graph, chosen)
-    guaranteed = settings.sampler == 'iid' and bool(tight.isfinite().all())
-    target = TARGET * float(error.largest)
     at_most = 1 + settings.num_walks * settings.max_walk_length
     if settings.walk_length is None and not SAMPLERS[settings.sampler].paired:
         at_most = sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
@@ -246,20 +234,16 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ta
         'nodes': graph.num_nodes,
         'edges': graph.num_edges,
         'walks': settings.num_walks,
-        'c': float(c),
-        'c, by walks': float(tight),
-        'deviation, 95 %': float(guaranteed_deviation(settings.num_walks, DELTA, tight)) if guaranteed else None,
-        'walks for 10 %, 95 %': suggest_num_walks(target, DELTA, tight) if guaranteed and target > 0 else None,
-        'features a row': _mean(entries.features),
+        'features per row': _mean(entries.features),
         'most': int(entries.features.max()) if entries.features.numel() > 0 else 0,
         'bound': at_most,
-        'mask a row': _mean(entries.mask),
+        'mask entries per row': _mean(entries.mask),
         'error': float(error.relative),
         'error, off the diagonal': float(error.off_diagonal_error),
         'diagonal bias': float(error.diagonal_bias),
         'largest entry': float(error.largest),
         'largest deviation': float(error.max_abs),
-        'walking, s': seconds,
+        'sampling, s': seconds,
     }
 
 
@@ -275,12 +259,12 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
         'graph': index,
         'nodes': graph.num_nodes,
         'edges': graph.num_edges,
-        'entries a row': _mean(counts),
+        'entries per row': _mean(counts),
         'most': int(counts.max()) if counts.numel() > 0 else 0,
         'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
         'largest entry': float(rows.max()) if rows.numel() > 0 else None,
         **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
-        'more': shares[-1],
+        f'over {MAX_HOPS} hops': shares[-1],
         **(_stretch(graph) if isinstance(mask, TreeMask) else {}),
         'preparing, s': seconds,
     }

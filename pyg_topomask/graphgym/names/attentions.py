@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,7 @@ from pyg_topomask.nn import (
     RWGNKAttention,
     SinDegreeAttention,
 )
+from pyg_topomask.nn.multi_head import check_heads
 
 __all__ = ['register_mask']
 
@@ -246,8 +247,16 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
     options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
-    with named_options(f'topomask.{name}', heads='gt.n_heads'):
+    with named_options(f'topomask.{name}', **_options_of_model(dropouts[:1])):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+
+
+def _options_of_model(dropouts: Sequence[str] = ()) -> dict[str, str]:
+    r"""Returns the options of the configured model that decide arguments of its attentions, by these arguments."""
+    if cfg.model.type == 'gnn':
+        return {'heads': 'gnn.att_heads', 'channels': 'gnn.dim_inner', 'out_channels': 'gnn.dim_inner'}
+    sizes = {'heads': 'gt.n_heads', 'channels': 'gt.dim_hidden', 'out_channels': 'gt.dim_hidden'}
+    return sizes | dict.fromkeys(dropouts, 'gt.attn_dropout')
 
 
 def check_attention(name: str) -> None:
@@ -285,11 +294,11 @@ def per_head(channels: int, heads: int) -> int:
     r"""Returns the channels per head, and checks that the heads divide the channels.
 
     Args:
-        channels (int): Size of each node's features, :obj:`gt.dim_hidden`.
-        heads (int): Number of heads, :obj:`gt.n_heads`.
+        channels (int): Size of each node's features.
+        heads (int): Number of heads.
     """
-    if channels % heads:
-        raise ArgumentError('gt.n_heads', f'{heads} for gt.dim_hidden {channels}', 'divisors of that')
+    with named_options('gt', **_options_of_model()):
+        check_heads(heads, channels)
     return channels // heads
 
 

@@ -44,20 +44,25 @@ class LocalLayer:
             :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features.
         edge_attr (str, optional): Whether the convolution ignores, uses or requires edge features.
             (default: :obj:`"ignores"`)
+        edge_weight (bool, optional): Whether the convolution uses edge weights. (default: :obj:`False`)
     """
 
     conv: type[MessagePassing]
     build: Callable[[int, int, Callable[[], Module], int | None], MessagePassing]
     edge_attr: Literal['ignores', 'uses', 'demands'] = 'ignores'
+    edge_weight: bool = False
 
-    def edge_kwargs(self, data: Data, channels: int) -> dict[str, Tensor]:
-        r"""Returns the edge features to call the convolution with, checked against its needs.
+    def edge_kwargs(self, data: Data, channels: int, weight: Tensor | None = None) -> dict[str, Tensor]:
+        r"""Returns the edge features and weights to call the convolution with, checked against its needs.
 
         Args:
             data (torch_geometric.data.Data): The graphs, with encoded features.
             channels (int): Size of each node's features.
+            weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
         """
-        if self.edge_attr == 'ignores':
+        if self.edge_weight:
+            return {} if weight is None else {'edge_weight': weight}
+        if self.edge_attr == 'ignores' or (self.edge_attr == 'uses' and not cfg.dataset.edge_encoder):
             return {}
         edge_attr = data.get('edge_attr')
         if edge_attr is not None and edge_attr.dim() == 2 and edge_attr.size(1) == channels:
@@ -88,7 +93,7 @@ def _pna(channels: int, edge_dim: int | None) -> PNAConv:
 #: Local layers. :obj:`None` is no local layer.
 LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'None': None,
-    'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c)),
+    'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c), edge_weight=True),
     'SAGE': LocalLayer(SAGEConv, lambda c, heads, act, edge_dim: SAGEConv(c, c)),
     'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
     'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),

@@ -147,11 +147,11 @@ class TopoGPSModel(Module):
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.pre_mp(self.encoder(batch))
         local = local_layer(self.local_name)
-        conv_kwargs = local.edge_kwargs(batch, self.channels) if local else {}
         graph = batch.sharded if 'sharded' in batch else Graph.from_data(batch)
+        conv_kwargs = local.edge_kwargs(batch, self.channels, graph.edge_weight) if local else {}
         x = batch.x
         for layer in self.layers:
-            x = layer(x, batch.edge_index, batch.batch, graph=graph, **conv_kwargs)
+            x = layer(x, graph.edge_index, batch.batch, graph=graph, **conv_kwargs)
             if isinstance(x, tuple):
                 x, conv_kwargs['edge_attr'] = x
         batch.x = x

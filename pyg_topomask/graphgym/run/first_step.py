@@ -16,7 +16,9 @@ from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
 #: Options that may not fit the data, which only the first step reveals.
-SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun', 'dataset.node_encoder_name', 'dataset.edge_encoder_name')
+SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun')
+#: Further options of this kind, and the options that enable them.
+ENCODERS = {'dataset.node_encoder_name': 'dataset.node_encoder', 'dataset.edge_encoder_name': 'dataset.edge_encoder'}
 
 
 def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
@@ -57,10 +59,11 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
             repr(cfg.model.loss_fun),
             'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
         ) from error
-    except (AttributeError, LookupError, RuntimeError, TypeError) as error:
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+        suspects = [*SUSPECTS, *(name for name, enabled in ENCODERS.items() if option(enabled))]
         raise ArgumentError(
-            ', '.join(SUSPECTS),
-            f'{", ".join(repr(option(path)) for path in SUSPECTS)}, with which the first batch ends in '
+            ', '.join(suspects),
+            f'{", ".join(repr(option(path)) for path in suspects)}, with which the first batch ends in '
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
             verb='is',
@@ -68,7 +71,13 @@ def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
 
 
 def _check_labels(true: Tensor) -> None:
-    # A loss of one score accepts any numbers, but the metrics of two classes would fail after the first epoch.
+    # The loss accepts these labels, but the metrics would fail after the first epoch.
+    if infer_task() == 'classification_multi' and true.dim() > 1 and true.size(1) > 1 and not cfg.custom_metrics:
+        raise ArgumentError(
+            'dataset.task_type',
+            f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}',
+            'classification_multilabel for several labels, or custom_metrics',
+        )
     if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
         raise ArgumentError(
             'dataset.task_type',

@@ -26,7 +26,10 @@ from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
 FLOAT = torch.finfo(torch.float32).max
 #: The smallest numbers that options accept.
 MINIMA = {
+    'gnn.dim_inner': 1,
+    'gt.dim_hidden': 1,
     'gt.layers': 1,
+    'gt.n_heads': 1,
     'num_threads': 1,
     'optim.batch_accumulation': 1,
     'optim.max_epoch': 1,

@@ -282,3 +282,11 @@ def test_data_that_cannot_be_downloaded_is_named(configure: Callable[..., None],
     monkeypatch.setattr('pyg_topomask.graphgym.data.loaders.create_loader', fail)
     with pytest.raises(OSError, match=r"^dataset.dir: got 'nowhere', where .* could not be loaded: no route to host$"):
         create_loaders()
+
+
+def test_graphs_without_a_split_are_refused(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure('dataset.format mine dataset.name rings')
+    cfg.topomask.transforms = []
+    monkeypatch.setitem(register.loader_dict, 'mine', lambda *args: Graphs(2))
+    with pytest.raises(ValueError, match=r"^dataset.format, dataset.name: got 'mine', 'rings' without a split of its graphs"):
+        create_loaders()

@@ -10,6 +10,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.graphgym.register import network_dict
+from torch_geometric.transforms import ToSparseTensor
 from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.data.transforms import build_transforms
@@ -154,8 +155,48 @@ def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) 
 @pytest.mark.parametrize('layer_type', ['None+Transformer', 'None+Performer', 'GCN+Transformer'])
 def test_heads_that_do_not_divide_the_channels(configure: Callable[..., None], layer_type: str) -> None:
     configure(f'gt.layer_type {layer_type} gt.n_heads 3 gt.dim_hidden 8 dataset.edge_encoder False')
-    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for gt.dim_hidden 8; accepted are divisors'):
+    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for 8 channels; accepted are divisors'):
         TopoGPSModel(8, 3)
+
+
+def test_heads_of_a_graphgym_layer(configure: Callable[..., None]) -> None:
+    configure(
+        'model.type gnn gnn.layer_type grf_attention gnn.att_heads 3 dataset.node_encoder False dataset.edge_encoder False'
+    )
+    with pytest.raises(ValueError, match=r'^gnn.att_heads: got 3 for 8 channels'):
+        network_dict['gnn'](dim_in=8, dim_out=10)
+
+
+@pytest.mark.parametrize('layer_type', ['GCN+None', 'None+Adjacency', 'GCN+Adjacency'])
+def test_edge_weights_count(configure: Callable[..., None], layer_type: str) -> None:
+    configure(f'gt.layer_type {layer_type} dataset.edge_encoder False')
+    batch = make_batch(dim_edge=0)
+    model = TopoGPSModel(3, 10).eval()
+    plain, _ = predict(model, batch)
+    batch.edge_weight = torch.ones(batch.num_edges)
+    torch.testing.assert_close(predict(model, batch)[0], plain)
+    batch.edge_weight[: batch.num_edges // 3] = 9.0
+    assert not predict(model, batch)[0].allclose(plain, atol=1e-3)
+
+
+@pytest.mark.parametrize('local', ['GAT', 'GATv2', 'GatedGCN', 'GENConv', 'PNA'])
+def test_edge_features_without_an_encoder_are_not_used(configure: Callable[..., None], local: str) -> None:
+    configure(f'gt.layer_type {local}+None dataset.edge_encoder False')
+    batch = make_batch(dim_edge=8)
+    model = TopoGPSModel(3, 10).eval()
+    prediction, _ = predict(model, batch)
+    del batch.edge_attr
+    torch.testing.assert_close(prediction, predict(model, batch)[0])
+
+
+def test_edges_as_adj_t(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GCN+Adjacency dataset.edge_encoder False')
+    batch = make_batch(dim_edge=0)
+    model = TopoGPSModel(3, 10).eval()
+    prediction, _ = predict(model, batch)
+    sparse = ToSparseTensor()(batch.clone())
+    assert sparse.edge_index is None
+    torch.testing.assert_close(predict(model, sparse)[0], prediction)
 
 
 @pytest.mark.parametrize('head', ['graph', 'san_graph'])
@@ -191,7 +232,7 @@ def test_type_encoders(configure: Callable[..., None]) -> None:
         ('gt.layer_type GINX+GRF', "gt.layer_type, before '\\+': got 'GINX'; accepted are .*GCN"),
         ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner: got 16 and 8 for 8 channels'),
         ('gt.layer_norm True', 'gt.layer_norm, gt.batch_norm: got True for both'),
-        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads: got 3 for gt.dim_hidden'),
+        ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads: got 3 for 8 channels'),
         ('gnn.head nonsense', "gnn.head: got 'nonsense'; accepted are .*graph.*san_graph"),
         ('gnn.act nonsense', "gnn.act: got 'nonsense'; accepted are .*relu"),
         ('dataset.node_encoder_name nonsense', "dataset.node_encoder_name: got 'nonsense'; accepted are .*LinearNode"),

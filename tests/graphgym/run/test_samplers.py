@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
 from torch_geometric.loader import graph_saint
 
 from pyg_topomask.graphgym import train
@@ -132,6 +133,25 @@ def test_what_fails_is_said_in_one_line(
     message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted is what"
     with pytest.raises(ValueError, match=message):
         try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+
+
+def test_encoders_that_are_off_are_not_blamed(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(f'{OPTIONS} dataset.edge_encoder False', CORA)
+    loader = create_loaders()[0]
+    _fail_with(monkeypatch, AssertionError('x'))
+    names = 'dataset.task, gnn.head, model.loss_fun' + ', dataset.node_encoder_name' * cfg.dataset.node_encoder
+    with pytest.raises(ValueError, match=f'^{names}: got'):
+        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+
+
+def test_several_labels_of_a_sample_are_refused(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(f'{OPTIONS} dataset.task_type classification_multi', CORA)
+    loader = create_loaders()[0]
+    monkeypatch.setattr('pyg_topomask.graphgym.run.first_step.compute_loss', lambda pred, true: None)
+    network = module.RunModule().model.train()
+    monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4, 3), torch.ones(4, 3)))
+    with pytest.raises(ValueError, match=r"^dataset.task_type: got 'classification_multi', of one label .* shape \[4, 3\]"):
+        try_first_step(network, loader, torch.device('cpu'))
 
 
 @pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ValueError('x'), ImportError('x')])
