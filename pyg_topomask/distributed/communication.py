@@ -11,6 +11,7 @@ import math
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -52,9 +53,13 @@ class Processes:
         #: The number of bytes that this process has sent. A reduction over :math:`P` processes counts as
         #: :math:`2 (P - 1) / P` times its size, as a ring sends it.
         self.bytes_sent = 0
-        # The number of calls so far, and this number when this process last reported an error.
-        self._calls, self._failed_after = 0, -1
-        self._abandoned = False
+        # The number of calls so far, and those before which this process has reported an error.
+        self._calls = 0
+        self._failed: set[int] = set()
+        #: Why the processes can no longer communicate, because they are not in the same call.
+        self.broken = ''
+        #: Whether a later instance replaces this one.
+        self.replaced = False
         if dist.is_available() and dist.is_initialized():
             # A new group has its own timeout. Messages of other code cannot mix with its messages.
             self.group = dist.new_group(timeout=timedelta(seconds=timeout))
@@ -68,8 +73,10 @@ class Processes:
 
     def _wait(self, start: Callable[[], Any], device: torch.device) -> None:
         r"""Starts a call of all processes. Waits until the call ends, or another process reports an error."""
-        if self._failed_after == self._calls:
-            self._publish('')  # this process continues after its error, so it withdraws its report
+        if self._calls in self._failed:
+            self._meet()
+        if self.broken:
+            raise ProcessFailed(f'{self.broken}. Create the ShardedGraph again in all processes to continue')
         self._calls += 1
         cause, reported = None, ''
         try:
@@ -79,8 +86,8 @@ class Processes:
         except RuntimeError as error:
             cause, reported = error, self._reported()
         if reported:
-            self._abandoned = True
-            raise ProcessFailed(f'process {self.rank} of {self.size}: {reported}') from cause
+            self._break(f'process {self.rank} of {self.size}: {reported}')
+            raise ProcessFailed(self.broken) from cause
         if cause is not None:
             raise RuntimeError(
                 f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
@@ -99,19 +106,49 @@ class Processes:
             raise
 
     def _report(self, error: BaseException) -> None:
-        if self.size > 1 and not isinstance(error, ProcessFailed) and self._failed_after != self._calls:
-            self._failed_after = self._calls
+        if self.size > 1 and not isinstance(error, ProcessFailed) and self._calls not in self._failed:
+            self._failed.add(self._calls)
             self._publish(f'{type(error).__name__}: {error}')
+
+    def _break(self, reason: str) -> None:
+        self.broken = reason
+        with suppress(RuntimeError):
+            self._store.set(f'broken {self.rank}', '')
+
+    def _meet(self) -> None:
+        r"""Waits after an error until all other processes have had an error in the same call, and so continue as well, or until
+        one of them does not continue.
+        """
+        others = [rank for rank in range(self.size) if rank != self.rank]
+        end = time.monotonic() + self.timeout
+        while not self.broken and not all(self._has_failed(rank) for rank in others):
+            left = [rank for rank in others if self._has(f'broken {rank}')]
+            if left:
+                self._break(f'process {self.rank} of {self.size}: process {left[0]} did not continue after an error here')
+            elif time.monotonic() > end:
+                self._break(
+                    f'process {self.rank} of {self.size}: no answer within {self.timeout:g} seconds after an error here'
+                )
+            time.sleep(_PATIENCE / 20)
+
+    def _has(self, key: str) -> bool:
+        with suppress(RuntimeError):  # the process of the store may have ended
+            return bool(self._store.check([key]))
+        return False
+
+    def _has_failed(self, rank: int) -> bool:
+        r"""Returns whether a process has had an error in the current call. It may have had another one since."""
+        return self._has(f'{rank}') and int(self._store.get(f'{rank}').decode().split(' ', 1)[0]) >= self._calls
 
     def _end(self) -> None:
         r"""Reports the error that this process ends with, if there is one."""
         error = getattr(sys, 'last_value', None)
         if error is not None and dist.is_initialized():
             self._report(error)
-        if self._abandoned:  # otherwise, the interpreter waits for a call that another process never joins
+        if self.broken:  # otherwise, the interpreter waits for a call that another process never joins
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(1)
+            os._exit(0 if self.replaced and error is None else 1)
 
     def _publish(self, text: str) -> None:
         with suppress(RuntimeError):  # the process of the store may have ended
@@ -125,7 +162,7 @@ class Processes:
             for rank in range(self.size):
                 if rank != self.rank and self._store.check([f'{rank}']):
                     calls, text = self._store.get(f'{rank}').decode().split(' ', 1)
-                    if text and int(calls) != self._failed_after:
+                    if int(calls) not in self._failed:
                         return f'process {rank} has failed with {text}'
         return ''
 
@@ -299,19 +336,23 @@ _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
 def processes(timeout: float = 600.0) -> Processes:
-    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them. All
-    processes call this.
+    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them, until
+    an error leaves some of them in different calls. All processes call this.
 
     Raises:
         ValueError: In all processes, if their timeouts differ.
     """
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
-    if world is not None:
-        timeouts: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(timeouts, timeout)
-        _check_equal('timeout', timeouts)
     known, group = _PROCESSES.get(timeout, (None, None))
-    if group is None or known is not world:
+    usable = group is not None and known is world and not group.broken
+    if world is not None:
+        given: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(given, (timeout, usable))
+        _check_equal('timeout', [each for each, _ in given])
+        usable = all(each for _, each in given)
+    if group is None or not usable:
+        if group is not None:
+            group.replaced = True
         group = Processes(timeout)
         _PROCESSES[timeout] = world, group
     return group

@@ -95,7 +95,8 @@ class AddSVDEncoding(BaseTransform):
         seed: int = 0,
     ) -> None:
         check_size(rank=rank)
-        check_whole(0, num_users=0 if num_users is None else num_users)
+        if num_users is not None:
+            check_whole(0, num_users=num_users)
         check_size(0, num_iterations=num_iterations)
         check_seed(seed=seed)
         check_normalization(normalization)

@@ -190,6 +190,16 @@ def test_errors_of_one_process_reach_the_other(results: list[dict[str, Any]]) ->
     assert first['both'] == second['both'] == 'none'
 
 
+def test_a_process_does_not_go_on_alone_after_an_error(results: list[dict[str, Any]]) -> None:
+    first, second = (process['failures'] for process in results)
+    assert second['first'] == 'MemoryError: of the user'
+    assert first['first'] == 'ProcessFailed: process 0 of 2: process 1 has failed with MemoryError: of the user'
+    assert first['second'].startswith(f'{first["first"]}. Create the ShardedGraph again')
+    assert second['second'].startswith('ProcessFailed: process 1 of 2: process 0 did not continue after an error here. Create')
+    for process in (first, second):
+        torch.testing.assert_close(process['again'], process['whole'], rtol=1e-4, atol=1e-3)
+
+
 def test_stored_walks_are_left_out_with_a_warning(results: list[dict[str, Any]]) -> None:
     for process in results:
         assert process['stored'].startswith('data: got stored walks (grf_index, ')

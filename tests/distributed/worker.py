@@ -218,11 +218,16 @@ def run_limited(rank: int, folder: Path) -> dict[str, Any]:
     return {'loss': loss.detach(), 'whole': whole, 'alone': alone, 'files': files, 'edges': graph.total_edges}
 
 
-def run_failures(rank: int) -> dict[str, str]:
+def step_alone(layer: torch.nn.Module, data: Data, graph: ShardedGraph) -> torch.Tensor:
+    return layer(data.x, graph=data)[graph.nodes].detach()
+
+
+def run_failures(rank: int) -> dict[str, Any]:
     """Errors of one process, which goes on, while the other waits for it, and then an error of both."""
     data = data_of('directed').apply(lambda value: value.float() if value.is_floating_point() else value)
     graphs = [ShardedGraph.from_data(data, timeout=300.0 + number) for number in range(3)]
     conv: torch.nn.Module = ChebConv(CHANNELS, CHANNELS, 2) if rank else SAGEConv(CHANNELS, CHANNELS)
+    torch.manual_seed(0)
     adjacency, tree = linear(AdjacencyMask)(), linear(TreeMask)()
 
     def script() -> None:
@@ -236,7 +241,18 @@ def run_failures(rank: int) -> dict[str, str]:
         time.sleep(2.5 * rank)  # longer than a process waits before it asks for errors
         adjacency(graphs[2].data.x, graph=graphs[2])
 
+    def step(graph: ShardedGraph, fails: bool = False) -> torch.Tensor:
+        with graph.reporting_errors():
+            if fails:
+                raise MemoryError('of the user')
+            return adjacency(graph.data.x, graph=graph)
+
+    graph = ShardedGraph.from_data(data, timeout=400.0)
+    first, second = (error_of(lambda fails=fails: step(graph, fails)) for fails in (rank == 1, False))
+    again = ShardedGraph.from_data(data, timeout=400.0)
+    goes_on = {'first': first, 'second': second, 'again': step(again).detach(), 'whole': step_alone(adjacency, data, again)}
     return {
+        **goes_on,
         'layer': error_of(lambda: graphs[0].convolve(conv, graphs[0].data.x, graphs[0].edge_index)),
         'script': error_of(script),
         'both': error_of(of_both),

@@ -13,10 +13,11 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError
 
-SPLIT_KEYS = ('train_graph_index', 'val_graph_index', 'test_graph_index')
+SPLIT_KEYS = tuple(f'{split}_graph_index' for split in SPLITS)
 
 
 def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:

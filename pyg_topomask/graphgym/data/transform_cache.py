@@ -20,6 +20,7 @@ from torch_geometric.transforms import (
 )
 
 import pyg_topomask
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
 from pyg_topomask.files import first_line, load_tensors, save_tensors
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
@@ -36,7 +37,7 @@ from pyg_topomask.transforms import (
 
 Collated = tuple[Data, dict[str, Any] | None]
 
-NODE_SPLIT_KEYS = ('train_mask', 'val_mask', 'test_mask')
+NODE_SPLIT_KEYS = tuple(f'{split}_mask' for split in SPLITS)
 
 #: Transforms that read no split of the nodes, and neither remove nor reorder them.
 LEAVES_NODES: tuple[type[BaseTransform], ...] = (

@@ -290,7 +290,7 @@ def named_attentions() -> set[str]:
     return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
 
 
-def per_head(channels: int, heads: int) -> int:
+def channels_per_head(channels: int, heads: int) -> int:
     r"""Returns the channels per head, and checks that the heads divide the channels.
 
     Args:
@@ -335,5 +335,5 @@ def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -
         return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
     attn_type, _ = ATTN_TYPES[name]
     if attn_type is not None:
-        per_head(channels, heads)
+        channels_per_head(channels, heads)
     return {'attn_type': attn_type, 'attn_kwargs': {} if attn_type is None else {'dropout': dropout}}

@@ -29,7 +29,7 @@ from torch_geometric.nn import (
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, per_head
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, channels_per_head
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
@@ -99,10 +99,10 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
     'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
     'GAT': LocalLayer(
-        GATConv, lambda c, heads, act, edge_dim: GATConv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+        GATConv, lambda c, heads, act, edge_dim: GATConv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
     ),
     'GATv2': LocalLayer(
-        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
     ),
     'GatedGCN': LocalLayer(
         ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'

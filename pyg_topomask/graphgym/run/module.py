@@ -17,6 +17,7 @@ from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphgym.run.metrics import EpochMeter
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
@@ -24,8 +25,6 @@ from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.runs.checkpoint import set_rng_state
 from pyg_topomask.runs.devices import gather, num_processes, rank
 from pyg_topomask.runs.run import Row, Run
-
-SPLITS = ('train', 'val', 'test')
 
 
 def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:

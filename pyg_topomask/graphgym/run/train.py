@@ -17,6 +17,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.checks import check_whole
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.distributed import convert_norms
 from pyg_topomask.distributed.communication import processes
 from pyg_topomask.errors import ArgumentError
@@ -26,7 +27,7 @@ from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.shards import shard_loaders
 from pyg_topomask.graphgym.run.first_step import try_first_step
 from pyg_topomask.graphgym.run.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
-from pyg_topomask.graphgym.run.module import SPLITS, RunModule, modules_with_random_features
+from pyg_topomask.graphgym.run.module import RunModule, modules_with_random_features
 from pyg_topomask.graphgym.run.option_checks import check_options, warn_of_unread_options
 from pyg_topomask.runs.devices import connect, find_device, main_first, num_processes, rank
 from pyg_topomask.runs.progress import EpochBar
