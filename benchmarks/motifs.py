@@ -77,7 +77,7 @@ class Convolutions(torch.nn.Module):
 
 
 def run(quick: bool, folder: Path) -> None:
-    training, seeds = (Training(8, 1, 8), 2) if quick else (Training(256, 40, 32), SEEDS)
+    training, seeds = (Training(8, 1, 8), 2) if quick else (Training(2048, 40, 32), SEEDS)
     tasks = ('caveman', CYCLES) if quick else (*MOTIFS, CYCLES)
     jobs = [
         Job(task, model, depth, seed)
@@ -97,10 +97,10 @@ def run(quick: bool, folder: Path) -> None:
         f'GKAT has two layers of 2 heads of 9 channels, 16 random features and walks of 3 hops for motifs, of 8 and 1 heads of '
         f'4 channels, 8 random features and walks of 6 hops for cycles, {WALKS} walks per node; the others have the width that '
         f'comes closest to its number of parameters. "paper" is Table 4, accuracy in equal training time at depth 2, whose '
-        f'SGC is ChebNet with two filters, as here; figures 6 and 7 have no printed numbers. Cut: {training.pairs} examples of '
-        f'each class, not 2,048; {training.epochs} epochs, not up to 500, and so a learning rate of {RATE}, not 0.001; batches '
-        f'of {training.batch} graphs, put together once; depths 2, 4 and 6 of 2 to 6. Means over nodes are the read-out, '
-        f"as in the authors' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}"
+        f'SGC is ChebNet with two filters, as here; figures 6 and 7 have no printed numbers. {training.pairs:,} examples of '
+        f'each class, in the paper 2,048. Cut: {training.epochs} epochs, not up to 500, and so a learning rate of {RATE}, not '
+        f'0.001; batches of {training.batch} graphs, put together once; depths 2, 4 and 6 of 2 to 6. Means over nodes are the '
+        f"read-out, as in the authors' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}"
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
     _plot(jobs, runs, folder / 'motifs.png')

@@ -37,7 +37,7 @@ from pyg_topomask.masks import (
     StochasticRPEMask,
     ToeplitzMask,
 )
-from pyg_topomask.nn import GRFAttention, KMIPAttention
+from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention
 from pyg_topomask.nn.models import MGFormer
 from pyg_topomask.transforms import AddGraphRandomFeatures, AddSpanningForest, AddSVDEncoding
 from pyg_topomask.walks import WalkSettings
@@ -89,6 +89,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'TopologicalViT': lambda: VIT | {'mlp_channels': 8},
     'ViViT': lambda: VIT | {'mlp_channels': 8, 'num_frames': 2, 'tubelet_frames': 1, 'temporal_depth': 1},
     'WalkSettings': lambda: {'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 2},
+    'attention_rows': lambda: {'layer': HopAttention(4), 'nodes': 2, 'x': torch.rand(6, 4), 'graph': small_graph()},
     'attention_degrees': lambda: PAIRS | {'num_nodes': 2},
     'color_refinement': lambda: {'edge_index': PAIRS['edge_index'], 'num_nodes': 2},
     'counter_uniform': lambda: {'seed': 0, 'local_id': torch.arange(3), 'num_walks': 2},
@@ -100,6 +101,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'feature_map_of_name': lambda: {'name': 'relu', 'channels': 4},
     'kernel_series': lambda: {'name': 'heat', 'order': 2},
     'knn_graph': lambda: {'pos': torch.rand(6, 2), 'k': 2},
+    'mask_rows': lambda: {'mask': AdjacencyMask(), 'graph': small_graph(), 'nodes': 2},
     'mask_error': lambda: {'mask': GRFMask(), 'graph': small_graph()},
     'modulation': lambda: {'name': 'heat', 'max_walk_length': 2},
     'moving_digits': lambda: {'num_frames': 2},

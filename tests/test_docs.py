@@ -18,6 +18,7 @@ from graphs import GRAPHS
 
 pytest.importorskip('yacs')
 
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask import masks as masks_module
@@ -58,7 +59,7 @@ every_document = pytest.mark.parametrize('document', DOCUMENTS, ids=lambda path:
 @pytest.fixture(autouse=True)
 def _as_found() -> Iterator[None]:
     """Names that a document registers are gone after its test."""
-    with mock.patch.dict(ATTENTIONS), mock.patch.dict(MASKS):
+    with mock.patch.dict(ATTENTIONS), mock.patch.dict(MASKS), mock.patch.dict(register.loader_dict):
         yield
 
 

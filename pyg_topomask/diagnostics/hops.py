@@ -140,10 +140,14 @@ def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
 def node_indices(nodes: int | Sequence[int] | Tensor, graph: Graph) -> Tensor:
     r"""Returns nodes as a tensor, :obj:`[n]`, or raises a :class:`ValueError` if there is no such node."""
     size = graph.num_nodes
-    given: Tensor = torch.atleast_1d(torch.as_tensor(nodes, device=graph.device))
+    error = ArgumentError('nodes', nodes, f'whole numbers from 0 to {size - 1}, [n], and a boolean mask, [{size}]')
+    try:
+        given: Tensor = torch.atleast_1d(torch.as_tensor(nodes, device=graph.device))
+    except (TypeError, ValueError):
+        raise error from None
     if given.dtype == torch.bool and given.shape == (size,):
         return torch.where(given)[0]
     whole = given.numel() == 0 or not (given.dtype == torch.bool or given.is_floating_point())
     if not whole or given.dim() != 1 or not bool(((given >= 0) & (given < size)).all()):
-        raise ArgumentError('nodes', nodes, f'whole numbers from 0 to {size - 1}, [n], and a boolean mask, [{size}]')
+        raise error
     return given.long()
