@@ -100,7 +100,8 @@ def run(quick: bool, folder: Path) -> None:
         f'SGC is ChebNet with two filters, as here; figures 6 and 7 have no printed numbers. {training.pairs:,} examples of '
         f'each class, in the paper 2,048. Cut: {training.epochs} epochs, not up to 500, and so a learning rate of {RATE}, not '
         f'0.001; batches of {training.batch} graphs, put together once; depths 2, 4 and 6 of 2 to 6. Means over nodes are the '
-        f"read-out, as in the authors' code, which also has the probability 0.004 of edges that join the motif. {_compare(rows)}"
+        f"read-out, as in the authors' code, which also has the probability 0.004 of edges that join the motif. "
+        f'{_compare(rows)}'
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
     _plot(jobs, runs, folder / 'motifs.png')
