@@ -41,11 +41,11 @@ def masked_linear_attention(
         \mathbf{y}_i = \frac{\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j) \, \mathbf{v}_j}
         {\sum_j M_{ij} \, (\mathbf{q}_i^{\top} \mathbf{k}_j)}
 
-    The :math:`N \times N` matrix is not formed, except by the route :obj:`"blocks"` on small graphs. Memory is :math:`O(N H (m
-    + d))` plus the tensors of the mask. This includes the backward pass, which recomputes intermediate results. Only the route
-    :obj:`"products"` stores them. Sums are accumulated at least in float32, also under autocast. A row with zero weights has
-    output 0 and gradient 0. Second and higher derivatives are supported. They take :math:`O(N H m d)` memory, or one number per
-    entry of the mask and head.
+    The :math:`N \times N` matrix is not formed, except by the route :obj:`"blocks"` on small graphs. Memory is
+    :math:`O(N H (m + d))` plus the tensors of the mask. This includes the backward pass, which recomputes intermediate results.
+    Only the route :obj:`"products"` stores them. Sums are accumulated at least in float32, also under autocast. A row with zero
+    weights has output 0 and gradient 0. Second and higher derivatives are supported. They take :math:`O(N H m d)` memory, or
+    one number per entry of the mask and head.
 
     Args:
         q (torch.Tensor): Query features :math:`\phi(\mathbf{q})`, :obj:`[N, H, m]`.
