@@ -174,9 +174,6 @@ class Blocks:
         kept: Tensor = self.kept[dtype]
         return kept
 
-    def transposed(self) -> None:
-        return None
-
     def scaled(self, scale: Tensor) -> Blocks:
         factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude
 
@@ -186,17 +183,6 @@ class Blocks:
 
         changed = None if unscaled is None else magnitude
         return replace(self, coefficients=factor * self.coefficients, magnitude=changed)
-
-    def weighted(self, factors: LowRank) -> None:
-        return None
-
-    @staticmethod
-    def plus(terms: Sequence[Blocks], heads: int) -> None:
-        return None
-
-    @staticmethod
-    def side_by_side(terms: Sequence[Blocks], heads: Sequence[int]) -> None:
-        return None
 
 
 def blocks_of(multiply: Callable[[Tensor], Iterable[Tensor]], basis: Tensor, segments: Segments) -> Tensor:

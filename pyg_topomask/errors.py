@@ -1,8 +1,14 @@
-r"""The error for invalid arguments."""
+r"""The error for invalid arguments, and warnings about them."""
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = ['ArgumentError']
+
+# Modules whose lines a warning does not name.
+_INSIDE = ('pyg_topomask', 'torch.', 'contextlib')
 
 
 class ArgumentError(ValueError):
@@ -43,3 +49,11 @@ class ArgumentError(ValueError):
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, ...]]:
         return type(self), (self.argument, self.given, self.accepted, self.remedy, self.verb)
+
+
+def warn(message: str) -> None:
+    r"""Warns of an argument, at the line outside of this package that led to the call."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get('__name__')).startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)

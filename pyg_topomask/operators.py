@@ -83,7 +83,7 @@ class MaskOperator:
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`, for tests and plots. This costs :math:`O(H N^2)`."""
         self._refuse_shards()
-        eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self._device)
+        eye = torch.eye(self.segments.num_nodes, dtype=self.dtype, device=self.segments.device)
         return self.matmul(eye.unsqueeze(1).expand(-1, self.heads, -1)).permute(1, 0, 2)
 
     def to_linear_operator(self, check: bool = True) -> Any:
@@ -123,13 +123,11 @@ class MaskOperator:
 
     def scaled(self, scale: Tensor) -> MaskOperator:
         r"""Returns the operator times a number, or times one number per head, :obj:`[H]`."""
-        if scale.dim() > 1 or (scale.numel() != 1 and self.heads not in (1, scale.numel())):
-            raise ArgumentError(
-                'scale',
-                f'a tensor of shape {tuple(scale.shape)} for {self.heads} heads',
-                'a number, a tensor without dimensions, and a tensor of shape [heads]',
-            )
-        return self._changed(max(self.heads, scale.numel()), 'scaled', scale)
+        check_scale(scale, self.heads)
+        changed = self._changed(max(self.heads, scale.numel()), 'scaled', scale)
+        if self.blocks is not None:  # no other change keeps them
+            changed.blocks = self.blocks.scaled(scale)
+        return changed
 
     def __add__(self, other: MaskOperator) -> MaskOperator:
         if not isinstance(other, MaskOperator):
@@ -154,7 +152,7 @@ class MaskOperator:
                 'products with a mask of low rank, a number, or a tensor with one number per head',
             )
         if isinstance(other, (int, float)):
-            other = torch.tensor(float(other), dtype=self.dtype, device=self._device)
+            other = torch.tensor(float(other), dtype=self.dtype, device=self.segments.device)
         return self.scaled(other) if isinstance(other, Tensor) else NotImplemented
 
     __rmul__ = __mul__
@@ -170,14 +168,14 @@ class MaskOperator:
 
     def _changed(self, heads: int, change: str, *arguments: Any) -> MaskOperator:
         r"""Returns the operator with transformed capabilities."""
-        capabilities = (self.product, self.low_rank, self.entries, self.blocks)
+        capabilities = (self.product, self.low_rank, self.entries)
         changed: list[Any] = [None if each is None else getattr(each, change)(*arguments) for each in capabilities]
         return MaskOperator(self.segments, heads, *changed)
 
     def _combined(self, operators: Sequence[MaskOperator], heads: int, combine: str, argument: Any) -> MaskOperator:
         r"""Returns the operator with the combined capabilities that all operators share."""
         combined: list[Any] = []
-        for name in ('product', 'low_rank', 'entries', 'blocks'):
+        for name in ('product', 'low_rank', 'entries'):
             terms = [getattr(operator, name) for operator in operators]
             combined.append(None if None in terms else getattr(terms[0], combine)(terms, argument))
         return MaskOperator(self.segments, heads, *combined)
@@ -197,11 +195,6 @@ class MaskOperator:
             raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
 
     @property
-    def _device(self) -> torch.device | None:
-        tensors = self.product.tensors
-        return tensors[0].device if tensors else None
-
-    @property
     def dtype(self) -> torch.dtype:
         r"""The data type of the entries."""
         floating = [tensor.dtype for tensor in self.product.tensors if tensor.is_floating_point()]
@@ -211,6 +204,16 @@ class MaskOperator:
         return (
             f'{type(self).__name__}({self.product.structure!r}, heads={self.heads}, num_nodes={self.segments.num_nodes}, '
             f'num_graphs={self.segments.num_graphs})'
+        )
+
+
+def check_scale(scale: Tensor, heads: int) -> None:
+    r"""Raises a :class:`ValueError` unless a tensor is a number, or has one number for each head."""
+    if scale.dim() > 1 or scale.numel() == 0 or (scale.numel() != 1 and heads not in (1, scale.numel())):
+        raise ArgumentError(
+            'scale',
+            f'a tensor of shape {tuple(scale.shape)} for {heads} heads',
+            'a number, a tensor without dimensions, and a tensor of shape [heads]',
         )
 
 

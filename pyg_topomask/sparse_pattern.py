@@ -16,6 +16,11 @@ from pyg_topomask.functorch import is_exporting, outside_transforms
 __all__ = ['SparsePattern']
 
 
+def sampled_rows(num_rows: int) -> NDArray[np.int64]:
+    r"""Returns up to 64 evenly spaced rows, from which to estimate the number of entries of a product."""
+    return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
+
+
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
     r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
     if key.device.type != 'cpu' or torch.compiler.is_compiling():

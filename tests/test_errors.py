@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -10,6 +11,8 @@ import torch
 
 from pyg_topomask.checks import check_choice, check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.masks import GRFMask, PowerSeriesMask
+from pyg_topomask.nn import MaskedLinearAttention
 
 ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension', verb='is')
 ATTRIBUTES = {'argument': 'x', 'given': 'shape (2,)', 'accepted': '[N, channels]', 'remedy': 'add a dimension', 'verb': 'is'}
@@ -59,3 +62,21 @@ def test_shapes() -> None:
     for sizes, accepted in [((2,), '[2]'), ((2, 'channels', 1), '[2, channels, 1]'), ((3, 'channels'), '[3, channels]')]:
         with pytest.raises(ArgumentError, match=rf'^x: got shape \(2, 3\); accepted is {re.escape(accepted)}$'):
             check_shape(sizes, first=torch.zeros([1 if isinstance(size, str) else size for size in sizes]), x=x)
+
+
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda: GRFMask(modulation='heat:9', max_walk_length=2),
+        lambda: PowerSeriesMask(coefficients='heat:9', order=2),
+        lambda: GRFMask(walk_length='fixed:1', max_walk_length=3),
+        lambda: MaskedLinearAttention(4, mask=PowerSeriesMask(normalization=None, coefficients=torch.ones(1, 4), order=3))(
+            torch.ones(4, 4), torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
+        ),
+    ],
+)
+def test_warnings_name_the_line_of_the_user(make: Callable[[], object]) -> None:
+    with warnings.catch_warnings(record=True) as record:
+        warnings.simplefilter('always')
+        make()
+    assert [warning.filename for warning in record] == [__file__]

@@ -150,7 +150,7 @@ def test_entrywise_product_needs_low_rank() -> None:
         bind() * bind()
 
 
-@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 1)])
+@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 1), torch.ones(0)])
 def test_scale_of_another_shape_is_refused(scale: Tensor) -> None:
     with pytest.raises(ValueError, match=r'^scale: got'):
         bind() * scale

@@ -17,8 +17,10 @@ class GeneratedDataset(InMemoryDataset):
 
     _split_indices: dict[str, Tensor]
 
-    def hold(self, graphs: list[Data], split_indices: dict[str, Tensor]) -> None:
-        r"""Stores the graphs of the dataset or of a split, and the indices of each split in the whole dataset."""
+    def hold(self, graphs: list[Data], split_indices: dict[str, Tensor], split: str | None = None) -> None:
+        r"""Stores the graphs of the dataset, or of one split of them, and the indices of each split in the whole dataset."""
+        if split is not None:
+            graphs = [graphs[index] for index in split_indices[split].tolist()]
         graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
         self._split_indices = split_indices

@@ -70,7 +70,7 @@ class InducedCycles(GeneratedDataset):
             for index, tree in enumerate(edges)
             for label, ends in enumerate((nearer, farthest))
         ]
-        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
+        self.hold(graphs, splits, split)
 
 
 def _trees(count: int, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

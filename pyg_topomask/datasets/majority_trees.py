@@ -73,7 +73,7 @@ class MajorityTrees(GeneratedDataset):
         fifth = num_graphs // 5
         counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]
         splits = dict(zip(SPLITS, torch.arange(num_graphs).split(counts), strict=True))
-        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
+        self.hold(graphs, splits, split)
 
 
 def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:

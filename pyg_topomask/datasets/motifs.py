@@ -100,7 +100,7 @@ class MotifGraphs(GeneratedDataset):
                 joined = torch.cat([large, small + size, across + torch.tensor([[0], [size]])], dim=1)
                 graphs.append(make_graph(joined, size + nodes, label))
         splits = split_pairs(num_pairs, generator)
-        self.hold(graphs if split is None else [graphs[index] for index in splits[split].tolist()], splits)
+        self.hold(graphs, splits, split)
 
 
 def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tensor:

@@ -17,7 +17,7 @@ from pyg_topomask.flow import FLOWS
 from pyg_topomask.functorch import is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
-from pyg_topomask.operators import MaskOperator, reciprocal
+from pyg_topomask.operators import MaskOperator, check_scale, reciprocal
 
 __all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
 
@@ -377,12 +377,7 @@ class ScaledMask(_ComposedMask):
         check_numbers(scale=scale)
         if not isinstance(scale, Tensor):
             scale = torch.tensor(float(scale))
-        if scale.dim() > 1 or scale.numel() == 0 or (scale.numel() != 1 and mask.heads not in (1, scale.numel())):
-            raise ArgumentError(
-                'scale',
-                f'a tensor of shape {tuple(scale.shape)} for {mask.heads} heads',
-                'a number, a tensor without dimensions, and a tensor of shape [heads]',
-            )
+        check_scale(scale, mask.heads)
         if not scale.is_meta and not bool(scale.isfinite().all()):
             raise ArgumentError('scale', scale.tolist(), 'finite numbers')
         if scale.requires_grad and not isinstance(scale, torch.nn.Parameter):

@@ -169,8 +169,6 @@ class HeatKernelMask(DiffusionMask):
 
     form = 'product'
 
-    initial: Tensor
-
     def __init__(
         self,
         heads: int = 1,

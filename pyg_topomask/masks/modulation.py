@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from functools import reduce
 from itertools import accumulate
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_not_negative, check_size
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 
 __all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
 
@@ -272,11 +271,9 @@ def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor,
         degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
         needed = degree // factors if degree % factors == 0 else degree  # otherwise, the root is no polynomial
         if order < needed:
-            warnings.warn(
+            warn(
                 f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}. The highest are left out; '
-                f'{needed} reaches them.',
-                UserWarning,
-                stacklevel=4,
+                f'{needed} reaches them.'
             )
         return
     whole = _series(argument, name, _TERMS + max(2, factors) * order, {})
@@ -286,11 +283,9 @@ def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor,
         needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
         needed = max(order + 1, math.ceil(needed * min(1.0, 2 / factors)))
         words = 'more than ' if size[-1] > 1e-3 * size.sum() else 'about ' if factors > 2 else ''
-        warnings.warn(
+        warn(
             f'{limit} is {order}, which leaves out {share:.0%} of the kernel {name!r}, by the sum of its coefficients; '
-            f'{words}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.',
-            UserWarning,
-            stacklevel=4,
+            f'{words}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.'
         )
 
 

@@ -12,11 +12,9 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.sparse_pattern import SparsePattern, sampled_rows
 from pyg_topomask.walks.features import WalkFeatures
 
-# The number of rows sampled to estimate the number of entries.
-_SAMPLED = 64
 # Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
 _WORTH = 8
 # The largest number of entries of all powers to list by default, about a gigabyte.
@@ -69,7 +67,7 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     if size == 0:
         return 0
     step = pattern.to_scipy()
-    rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
+    rows = sampled_rows(size)
     reached = power = eye_array(size, dtype=bool, format='csr')[rows]
     for _ in range(order):
         power = power @ step

@@ -2,7 +2,6 @@ r"""Exact power series of the weighted adjacency matrix."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_size
+from pyg_topomask.errors import warn
 from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -205,12 +205,10 @@ def _check_growth(radius: float, series: Tensor) -> None:
         return
     terms = series.double().abs() * radius ** torch.arange(series.size(1), device=series.device)
     if bool((terms[:, -1] > terms[:, :-1].amax(1)).any()):
-        warnings.warn(
+        warn(
             f'The spectral radius of |W| is {radius:.4g}, and the power series still grows at its last term: it does not '
             f'approach its limit there, and the largest power outweighs the others. Normalize W (normalization="sym") or '
-            f'scale the edge weights.',
-            UserWarning,
-            stacklevel=3,
+            f'scale the edge weights.'
         )
 
 

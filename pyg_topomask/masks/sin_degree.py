@@ -176,9 +176,7 @@ class SinDegreeMask(Mask):
         return torch.where(seen.any(), nearest, row)
 
     def _given(self, graph: Graph, name: str) -> Tensor:
-        degree = graph.get(name)
-        if degree is None:
-            raise ArgumentError('degree_attr', f'{name!r}, which the data lacks', 'its node attributes')
+        degree = graph.attribute(name, 'degree_attr')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):
             got = f'of shape {tuple(degree.shape)}' if isinstance(degree, Tensor) else f'with {type(degree).__name__}'
             raise ArgumentError(

@@ -13,7 +13,7 @@ from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_above_zero, check_whole, per_head
+from pyg_topomask.checks import check_above_zero, check_choice, check_whole, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
@@ -224,12 +224,8 @@ class TreeMask(Mask):
         unit: float | None = None,
     ) -> None:
         super().__init__(heads)
-        for name, value, accepted in (
-            ('kind', kind, ('exp', 'distance')),
-            ('method', method, METHODS),
-        ):
-            if value not in accepted:
-                raise ArgumentError(name, repr(value), list(accepted))
+        check_choice(('exp', 'distance'), kind=kind)
+        check_choice(METHODS, method=method)
         check_whole(0, max_distance=max_distance)
         if unit is not None:
             check_above_zero(unit=unit)

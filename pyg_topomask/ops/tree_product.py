@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import gradients
+from pyg_topomask.functorch import gradients, keep_inputs
 from pyg_topomask.ops.forest import Forest, Histograms
 from pyg_topomask.structures import MaskStructure
 
@@ -95,10 +95,7 @@ class _TreeExp(torch.autograd.Function):
     def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
         return _exp_product(x, a, length, order, *plan)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        x, a, length, *plan = inputs
-        ctx.save_for_backward(x, a, length, *plan)
+    setup_context = staticmethod(keep_inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

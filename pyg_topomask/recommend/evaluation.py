@@ -94,8 +94,8 @@ def evaluate(
     cutoffs = list(k) if isinstance(k, Sequence) else [k]
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
-    check_range(targets, users.size(0), items.size(0))
-    check_range(seen, users.size(0), items.size(0))
+    check_range('targets', targets, users.size(0), items.size(0))
+    check_range('seen', seen, users.size(0), items.size(0))
     user_index, row = targets[0].unique(return_inverse=True)
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
     # PyG's metrics would treat -1 as the last item of the previous row.

@@ -144,7 +144,7 @@ def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
         >>> data.edge_index.tolist()
         [[0, 1, 2, 2], [2, 2, 0, 1]]
     """
-    check_range(pairs, num_users, num_items)
+    check_range('pairs', pairs, num_users, num_items)
     users, items = pairs[0], pairs[1] + num_users
     edge_index = torch.stack([torch.cat([users, items]), torch.cat([items, users])])
     return Data(edge_index=edge_index, num_nodes=num_users + num_items, num_users=num_users, num_items=num_items)
@@ -192,17 +192,18 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
     )
 
 
-def check_range(pairs: Tensor, num_users: int, num_items: int) -> None:
+def check_range(argument: str, pairs: Tensor, num_users: int, num_items: int) -> None:
     r"""Raises a :class:`ValueError` if a user or an item is out of range.
 
     Args:
+        argument (str): The argument that the error names.
         pairs (torch.Tensor): Users and items, of shape :obj:`[2, E]`.
         num_users (int): The number of users.
         num_items (int): The number of items.
     """
     for name, index, size in (('users', pairs[0], num_users), ('items', pairs[1], num_items)):
         if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < size:
-            raise ArgumentError('pairs', f'{name} from {int(index.min())} to {int(index.max())}', f'0 to {size - 1}')
+            raise ArgumentError(argument, f'{name} from {int(index.min())} to {int(index.max())}', f'0 to {size - 1}')
 
 
 def _check_pairs(name: str, pairs: Tensor) -> None:

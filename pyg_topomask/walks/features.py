@@ -12,21 +12,18 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.functorch import integer, is_exporting, outside_transforms, transformable
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.sparse_pattern import SparsePattern, sampled_rows, stable_argsort
 
 # The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
 # The number of meetings per call of compiled code, which does not sort, and its largest number of combinations of hops.
 _MEETINGS_COMPILED, _KINDS = 2**22, 63
-# The number of rows sampled to estimate the number of entries.
-_SAMPLED = 64
 
 
 @dataclass
@@ -378,12 +375,6 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     size = query.num_nodes
     if size == 0 or query.load.device.type != 'cpu' or is_exporting():
         return count_pairs(query, key)
-    first, second = (
-        csr_array((np.ones(len(col), bool), col, rowptr), shape=(size, size))
-        for rowptr, col in (
-            (query.pattern.rowptr.numpy(), query.pattern.col.numpy()),
-            (key.pattern.rowptr_t.numpy(), key.pattern.col_t.numpy()),
-        )
-    )
-    rows = np.unique(np.linspace(0, size - 1, _SAMPLED).astype(np.int64))
-    return round(int((first[rows] @ second).nnz) * size / len(rows))
+    rows = sampled_rows(size)
+    reached = query.pattern.to_scipy()[rows] @ key.pattern.to_scipy().T
+    return round(int(reached.nnz) * size / len(rows))

@@ -2,14 +2,13 @@ r"""The settings of walks, a hashable value that masks and transforms share."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice, check_size
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import check_normalization
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
@@ -100,11 +99,9 @@ class WalkSettings:
             )
         # Counted visits do not need walks of all lengths.
         if self.importance and longest < self.max_walk_length:
-            warnings.warn(
+            warn(
                 f'max_walk_length is {self.max_walk_length}, but no walk of {self.walk_length} makes more than '
-                f'{longest} hops: higher powers are left out, whatever the modulation says.',
-                UserWarning,
-                stacklevel=4,
+                f'{longest} hops: higher powers are left out, whatever the modulation says.'
             )
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0)
 
     Args:
         seed (int): The seed.
-        local_id (torch.Tensor): The position of each node within its graph, starting with the first start node, :obj:`[N]`.
+        local_id (torch.Tensor): The position of each start node within its graph, :obj:`[number of start nodes]`.
         num_walks (int): Walks per node; walker :obj:`w` starts at node :obj:`w // num_walks`.
         first (int): The first start node. (default: :obj:`0`)
     """

@@ -40,7 +40,7 @@ def rank_found(
         # With as many candidates as nodes in the largest graph, none is missing.
         return ranked
     norm = k.square().sum(2).sqrt()
-    longest = torch.stack([_maximum_per_graph(norms_of_head, first) for norms_of_head in norm])
+    longest = torch.zeros_like(norm).scatter_reduce_(1, first.expand_as(norm), norm, 'amax')[:, first]
     error = 16 * precision * (q.size(2) + 2) * q.square().sum(2).sqrt() * longest
     certain = (count <= width) | (score[..., num - 1] - score[..., -1] > error)
     head, row = (~certain).nonzero(as_tuple=True)
@@ -54,10 +54,6 @@ def _score_found(q: Tensor, k: Tensor, node: Tensor) -> Tensor:
     for channel in range(q.size(2)):
         score += q[..., channel, None] * k[..., channel].gather(1, node.flatten(1)).view_as(node)
     return score
-
-
-def _maximum_per_graph(value: Tensor, first: Tensor) -> Tensor:
-    return torch.zeros_like(value).scatter_reduce_(0, first, value, 'amax')[first]
 
 
 def _search_all(
