@@ -138,6 +138,6 @@ def test_chunks_of_no_users(size: int) -> None:
 def test_what_does_not_exist_is_refused() -> None:
     none = torch.empty(2, 0, dtype=torch.long)
     for wrong in (torch.tensor([[0, 1], [2, 0]]), torch.tensor([[2], [0]])):
-        for targets, seen in ((wrong, none), (torch.tensor([[0], [1]]), wrong)):
-            with pytest.raises(ValueError, match=r'^pairs: got (items|users) from'):
+        for argument, targets, seen in (('targets', wrong, none), ('seen', torch.tensor([[0], [1]]), wrong)):
+            with pytest.raises(ValueError, match=rf'^{argument}: got (items|users) from'):
                 evaluate(torch.eye(2), torch.eye(2), targets, seen, k=1)
