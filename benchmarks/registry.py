@@ -93,6 +93,7 @@ BENCHMARKS = {
             'accuracy_crossed_rings',
             'accuracy_match',
             'accuracy_distances',
+            'accuracy_traffic',
             'accuracy_variants',
             'accuracy_walks',
             'accuracy_depth',
