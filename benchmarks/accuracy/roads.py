@@ -35,10 +35,10 @@ def eccentricity_on_roads(path: Path) -> Data:
 
 
 def volume_on_roads(path: Path, seed: int) -> Splits:
-    r"""Returns a road network in which the volume of traffic is known at 10 % of the crossings.
+    r"""Returns a road network in which the volume of traffic is known at 10 % of the intersections.
 
     It is asked for at another 10 % in validation, and at the rest in the test. Training asks for that of a random half of the
-    counters from the other half. The volume of a crossing is the logarithm of the sum over its links.
+    counters from the other half. The volume of an intersection is the logarithm of the sum over its links.
 
     Args:
         path (Path): The file of nodes, links and volumes.

@@ -160,22 +160,22 @@ TASKS = {
         _roads('sydney'),
         10,
         ACCURACY,
-        'Deciles of the eccentricity within 16 edges on the road network of Sydney, 33,113 crossings, without coordinates; 10 '
-        '% of the crossings for training, 10 % for validation, 80 % for test.',
+        'Deciles of the eccentricity within 16 edges on the road network of Sydney, 33,113 intersections, without coordinates; '
+        '10 % of the intersections for training, 10 % for validation, 80 % for test.',
     ),
     'chicago': Task(
         _roads('chicago_regional'),
         10,
         ACCURACY,
-        'Deciles of the eccentricity within 16 edges on the road network of the region of Chicago, 12,982 crossings, without '
-        'coordinates; 10 % of the crossings for training, 10 % for validation, 80 % for test.',
+        'Deciles of the eccentricity within 16 edges on the road network of the region of Chicago, 12,982 intersections, '
+        'without coordinates; 10 % of the intersections for training, 10 % for validation, 80 % for test.',
     ),
     'volume': Task(
         _volume,
         1,
         EXPLAINED,
-        'Logarithm of the volume of traffic at crossings of the region of Chicago, which counters at 10 % of them know, and '
-        'another 10 % for validation; from the counters, the degree of a crossing and the means of its roads.',
+        'Logarithm of the volume of traffic at intersections of the region of Chicago, which counters at 10 % of them know, '
+        'and another 10 % for validation; from the counters, the degree of an intersection and the means of its roads.',
     ),
     'trees': Task(
         majority_on_trees,

@@ -1,4 +1,4 @@
-r"""Road networks with the eccentricity of crossings as labels."""
+r"""Road networks with the eccentricity of intersections as labels."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class RoadEccentricity(FileDataset):
     r"""A road network for node classification, constructed as in `"Towards Quantifying Long-Range Interactions in Graph Machine
     Learning: a Large Graph Dataset and a Measurement" <https://arxiv.org/abs/2503.09008>`_.
 
-    The eccentricity of a crossing is the largest shortest-path distance to the crossings within :obj:`hops` edges, along paths
-    within this neighborhood. Classes are quantiles of the eccentricity. Roads are undirected. The features of a crossing are
-    its degree and the mean logarithms of the attributes of its roads, without coordinates. 10 % of the crossings are in
-    :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Computing the classes takes about a minute for
-    30,000 crossings, once.
+    The eccentricity of an intersection is the largest shortest-path distance to the intersections within :obj:`hops` edges,
+    along paths within this neighborhood. Classes are quantiles of the eccentricity. Roads are undirected. The features of an
+    intersection are its degree and the mean logarithms of the attributes of its roads, without coordinates. 10 % of the
+    intersections are in :obj:`train_mask`, 10 % in :obj:`val_mask` and 80 % in :obj:`test_mask`. Computing the classes takes
+    about a minute for 30,000 intersections, once.
 
     Args:
         root (str): The folder with :obj:`<name>.npz`, which has the arrays :obj:`edges` of shape :obj:`[E, 2]`, :obj:`links` of
@@ -100,8 +100,8 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
         path (pathlib.Path): The file, see :class:`RoadEccentricity`. It may also contain the traffic volume of each link.
 
     Returns:
-        tuple: The lengths of roads as a symmetric matrix :obj:`[N, N]`, the features of the crossings :obj:`[N, F]` with mean 0
-        and variance 1, and the logarithms of the sums of the volumes of their links :obj:`[N]`, 0 without volumes.
+        tuple: The lengths of roads as a symmetric matrix :obj:`[N, N]`, the features of the intersections :obj:`[N, F]` with
+            mean 0 and variance 1, and the logarithms of the sums of the volumes of their links :obj:`[N]`, 0 without volumes.
     """
     with np.load(path) as stored:
         edges, links, columns = stored['edges'], stored['links'], stored['link_columns'].tolist()
