@@ -104,7 +104,7 @@ def run(quick: bool, folder: Path) -> None:
     shared = (
         f'validation accuracy, mean of the last {LAST} epochs, mean ± standard error over {seeds} seeds of data, weights, '
         f'batches and walks{", a smoke run" if quick else ""}; paired differences below two standard errors are "not '
-        f'distinguishable". Data, sizes and cuts are those of the benchmark motifs: {training.pairs} examples of each class, '
+        f'distinguishable". Data and sizes are those of the benchmark motifs, but {training.pairs} examples of each class, '
         f'not 2,048, a learning rate of {RATE}, not 0.001'
     )
     _write_lengths(runs, f'Induced cycles (Fig. 9) and a motif, {shared}, and {training.epochs} epochs.', folder)
