@@ -242,11 +242,12 @@ class RWGNKMask(Mask):
             key = query if state.key is state.query else self.normalized(state.key, discounts)
             return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
-        columns = self.scale(state.key, discounts) if self.alpha > 0 else None
+        norm = self._typical_norm
+        columns = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
 
         def combined() -> Entries:
-            pairs = state.pairs(discounts.dtype, 'sums')
-            return Entries(pairs.pattern, pairs.values(discounts, discounts))
+            pairs, scaled = state.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
+            return Entries(pairs.pattern, pairs.values(scaled, scaled))
 
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of_sums(state.query, state.key, dtype, segments)
@@ -256,9 +257,9 @@ class RWGNKMask(Mask):
             if self.alpha == 0:
                 return products
             # One after the other: the product of two scales may underflow.
-            pattern, rows = products.pattern, self.scale(state.query, discounts).t().index_select(1, products.pattern.row)
-            columns = self.scale(state.key, discounts).t().index_select(1, pattern.col)
-            return Entries(pattern, products.value * rows * columns)
+            pattern, rows = products.pattern, self.scale(state.query, discounts) * norm
+            value = products.value * rows.t().index_select(1, pattern.row)
+            return Entries(pattern, value * (self.scale(state.key, discounts) * norm).t().index_select(1, pattern.col))
 
         def factored() -> tuple[Entries, Tensor]:
             assert columns is not None
@@ -266,7 +267,7 @@ class RWGNKMask(Mask):
 
         product = Product(GRFStructure(), tensors, cost=state.num_features)
         sparse = SparseEntries(entries, state.num_entries, factored if self.alpha > 0 else None)
-        prepared = Blocks(self._powers(discounts), blocks, state.kept, 0, columns=columns)
+        prepared = Blocks(self._powers(discounts) / norm.square().unsqueeze(1), blocks, state.kept, 0, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
     def _powers(self, discounts: Tensor) -> Tensor:
@@ -296,6 +297,14 @@ class RWGNKMask(Mask):
         """
         return self.lam.detach().clamp(min=1.0) ** self.walk_settings.max_walk_length
 
+    @property
+    def _typical_norm(self) -> Tensor:
+        r"""Constants near :math:`\|\cdot\|^{\alpha}` of frequency vectors, :obj:`[heads]`. They keep products of these vectors near
+        1 for large discounts. Otherwise, a row whose keys all have tiny features would not count as a zero row, and its
+        gradients would overflow.
+        """
+        return self._unit**self.alpha
+
     def _inverse_norms(self, squares: Tensor) -> Tensor:
         r"""Returns :math:`\|\cdot\|^{-\alpha}` from squared norms in units of :attr:`_unit`."""
         exponent = -self.alpha / 2
@@ -314,14 +323,15 @@ class RWGNKMask(Mask):
             cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
         )
 
-        powers = self._powers(discounts)
+        powers, norm = self._powers(discounts), self._typical_norm
 
         def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
             each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
             return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(powers, visits, state.kept, cost, columns=scale if self.alpha > 0 else None)
+        columns = scale * norm if self.alpha > 0 else None
+        blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.kept, cost, columns=columns)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:

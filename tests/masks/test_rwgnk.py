@@ -271,6 +271,24 @@ def test_gradients_of_large_discounts_do_not_underflow(num_walks: int | None) ->
     torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize('num_walks', [None, 4])
+@pytest.mark.parametrize('route', ['edges', 'blocks'])
+def test_gradients_of_tiny_keys_do_not_overflow(num_walks: int | None, route: str) -> None:
+    """Keys of far nodes are tiny compared with those of their graph, as random features of long vectors are."""
+    if num_walks is None and route == 'edges':
+        route = 'auto'
+    edge_index = ring(24)
+    mask = RWGNKMask(lam=9.0, num_walks=num_walks, max_walk_length=6)
+    generator = torch.Generator().manual_seed(0)
+    for exponent in range(28, 45):
+        q, k, v = (torch.rand(24, 1, size, generator=generator) for size in (4, 4, 3))
+        k[:16] *= 10.0**-exponent
+        leaves = [q.requires_grad_(), k.detach().requires_grad_(), v.requires_grad_(), mask.log_lam]
+        out = masked_linear_attention(*leaves[:3], mask(Graph(edge_index, 24)), route)
+        grads = torch.autograd.grad((out * torch.rand(out.shape, generator=generator)).sum(), leaves)
+        assert all(grad.isfinite().all() for grad in (out, *grads)), exponent
+
+
 def test_entries_of_small_scales_do_not_underflow() -> None:
     operator = RWGNKMask(max_walk_length=20, lam=5.0, alpha=2.0)(Graph.from_data(Data(edge_index=ring(10), num_nodes=10)))
     entries = operator.entries()
