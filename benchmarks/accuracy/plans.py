@@ -41,8 +41,8 @@ def _plan(
     beside: tuple[int, int] | None = None,
 ) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
-    from some of the first by equal scores. :obj:`beside` are the places of the masked model and of the message passing that
-    also run side by side, with and without the mask. Without it, they have the layers of either.
+    from some of the first by equal scores. :obj:`beside` are the places of a masked model and of message passing that
+    also run side by side. With unmasked attention in place of the mask, both numbers of layers are tried.
     """
     groups = {
         MASKED: masked,

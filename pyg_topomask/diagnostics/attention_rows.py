@@ -13,8 +13,9 @@ from pyg_topomask.diagnostics.hops import node_indices, rows_of
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.nn.multi_head import as_graph
+from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.ops.normalize import inverse_weight
+from pyg_topomask.ops.scaling import balanced
 
 __all__ = ['attention_rows']
 
@@ -50,8 +51,7 @@ def attention_rows(
     Returns:
         torch.Tensor: :obj:`[H, n, N]`. Rows add up to 1, and zero rows to 0.
 
-    Raises:
-        ValueError: If there is no such node, or the layer is another.
+    Raises:        ValueError: If there is no such node, :obj:`x` does not fit the layer, or the layer is another.
 
     Example:
         >>> from pyg_topomask.nn import HopAttention
@@ -61,8 +61,10 @@ def attention_rows(
     """
     if not isinstance(layer, MaskedLinearAttention):
         raise ArgumentError('layer', type(layer).__name__, 'linear attention under a mask, such as HopAttention', verb='is')
+    check_features(x, layer.lin_q.in_channels, layer.lin_q.weight.dtype)
     graph = as_graph(x, edge_index, edge_weight, batch, graph)
     rows = node_indices(nodes, graph)
     q, k = layer.feature_map(layer.by_head(layer.lin_q(x)), layer.by_head(layer.lin_k(x)), graph.segments)
+    q, k, *_ = balanced(q, k, torch.ones_like(q[..., :1]), graph.segments.maximum)
     weight = rows_of(layer.mask(graph), rows) * torch.einsum('nhm,jhm->hnj', q[rows], k)
     return weight * inverse_weight(weight.sum(-1), weight.abs().sum(-1)).unsqueeze(-1)

@@ -299,8 +299,8 @@ class RWGNKMask(Mask):
 
     @property
     def _typical_norm(self) -> Tensor:
-        r"""Constants near :math:`\|\cdot\|^{\alpha}` of frequency vectors, :obj:`[heads]`. They keep products of these vectors near
-        1 for large discounts. Otherwise, a row whose keys all have tiny features would not count as a zero row, and its
+        r"""Constants near :math:`\|\cdot\|^{\alpha}` of frequency vectors, :obj:`[heads]`. They keep products of these vectors
+        near 1 for large discounts. Otherwise, a row whose keys all have tiny features would not count as a zero row, and its
         gradients would overflow.
         """
         return self._unit**self.alpha

@@ -54,3 +54,16 @@ def test_zero_rows_stay_zero() -> None:
 def test_other_layers_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^layer: got KMIPAttention; accepted is linear attention'):
         attention_rows(KMIPAttention(8), 0, torch.randn(3, 8), torch.empty(2, 0, dtype=torch.long))
+
+
+def test_huge_features_stay_finite() -> None:
+    data = batch()
+    layer = HopAttention(8, heads=2, max_hops=2)
+    rows = attention_rows(layer, range(data.num_nodes), 1e25 * torch.randn(data.num_nodes, 8), graph=data)
+    assert rows.isfinite().all()
+    assert rows.any()
+
+
+def test_features_of_another_size_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'^x: got shape \(3, 4\)'):
+        attention_rows(HopAttention(8), 0, torch.randn(3, 4), torch.empty(2, 0, dtype=torch.long))

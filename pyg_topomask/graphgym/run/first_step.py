@@ -76,7 +76,7 @@ def _check_labels(true: Tensor) -> None:
         raise ArgumentError(
             'dataset.task_type',
             f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}',
-            'classification_multilabel for several labels, or custom_metrics',
+            'one label for each sample, and for several labels custom_metrics',
         )
     if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
         raise ArgumentError(
