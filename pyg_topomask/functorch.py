@@ -88,6 +88,28 @@ def check_not_transformed(**given: Any) -> None:
             raise ArgumentError(name, 'a tensor that torch.func differentiates or batches', 'plain tensors')
 
 
+class LoopedFunction(torch.autograd.Function):
+    r"""A function of plain tensors, which ``vmap`` calls once for each element of its batch."""
+
+    @classmethod
+    def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+        return _looped(cls.apply, info.batch_size, in_dims, inputs)
+
+
+def _looped(
+    function: Callable[..., Any], batch_size: int, in_dims: Sequence[int | None], inputs: Sequence[Any]
+) -> tuple[Any, Any]:
+    r"""Returns the results for all elements of a batch, and their batch dimensions."""
+    results = []
+    for place in range(batch_size):
+        pairs = zip(inputs, in_dims, strict=True)
+        results.append(function(*(x if dim is None else x.select(dim, place) for x, dim in pairs)))
+    if isinstance(results[0], Tensor):
+        return torch.stack(results), 0
+    stacked = tuple(torch.stack(each) for each in zip(*results, strict=True))
+    return stacked, (0,) * len(stacked)
+
+
 def transformable(
     function: Callable[..., Any],
     setup_context: Callable[[Any, tuple[Any, ...], Any], None] | None = None,
@@ -134,14 +156,7 @@ def transformable(
 
         @staticmethod
         def vmap(info: Any, in_dims: tuple[Any, ...], lengths: list[int | None], *flat: Any) -> tuple[Any, Any]:
-            results = []
-            for place in range(info.batch_size):
-                pairs = zip(flat, in_dims[1:], strict=True)
-                results.append(call(*_nested(lengths, [x if dim is None else x.select(dim, place) for x, dim in pairs])))
-            if isinstance(results[0], Tensor):
-                return torch.stack(results), 0
-            stacked = tuple(torch.stack(each) for each in zip(*results, strict=True))
-            return stacked, (0,) * len(stacked)
+            return _looped(lambda *each: call(*_nested(lengths, each)), info.batch_size, in_dims[1:], flat)
 
     def call(*arguments: Any) -> Any:
         # In forward mode, an operator without such a derivative would lose it silently.

@@ -10,7 +10,16 @@ from torch.nn import Module
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    GRFMask,
+    HeatKernelMask,
+    PowerSeriesMask,
+    SinDegreeMask,
+    ToeplitzMask,
+    TreeMask,
+)
 from pyg_topomask.nn import (
     GRFAttention,
     GRFSoftmaxAttention,
@@ -34,8 +43,14 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'blocks': lambda: linear(PowerSeriesMask(2) * SinDegreeMask(2), route='blocks'),
     'heat_kernel': lambda: linear(HeatKernelMask(2)),
     'toeplitz': lambda: linear(ToeplitzMask(2, 1)),
+    'window': lambda: linear(ToeplitzMask(2, 1, window=1)),
     'tree': lambda: linear(TreeMask(2)),
+    'tree_rings': lambda: linear(TreeMask(2, 'distance', max_distance=2, method='rings')),
+    'tree_fft': lambda: linear(TreeMask(2, 'distance', max_distance=2, method='fft')),
     'fixed_tree': lambda: linear(TreeMask(2, a=0.01, learnable=False)),
+    'causal': lambda: linear(CausalMask(2)),
+    'sin_degree': lambda: linear(SinDegreeMask(2)),
+    'transposed': lambda: linear(GRFMask(2, asymmetric=True).T, route='features'),
     'sum': lambda: linear(0.5 * AdjacencyMask(2) + GRFMask(2)),
     'grf': lambda: GRFAttention(4, 2, route='features'),
     'resampled': lambda: GRFAttention(4, 2, resample='forward'),
@@ -52,7 +67,7 @@ def path(num_nodes: int) -> Tensor:
 
 def example(name: str, *sizes: int) -> tuple[Module, dict[str, Tensor], Tensor, Graph]:
     torch.manual_seed(0)
-    edges = path if name in ('tree', 'fixed_tree', 'toeplitz') else ring
+    edges = path if name.startswith(('tree', 'fixed_tree', 'toeplitz', 'window')) else ring
     data = [Data(edge_index=edges(n), num_nodes=n, grid_shape=torch.tensor([[n]])) for n in sizes]
     graph = Graph.from_data(Batch.from_data_list(data) if len(data) > 1 else data[0])
     layer = LAYERS[name]().double()

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Product
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import LoopedFunction
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
@@ -24,7 +25,7 @@ __all__ = ['CausalMask']
 _BLOCK = 256
 
 
-class _PrefixSum(torch.autograd.Function):
+class _PrefixSum(LoopedFunction):
     r"""Prefix sums in the order of a layout. The gradient uses the layout of the reverse order."""
 
     @staticmethod

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import blocks_of
-from pyg_topomask.functorch import gradients
+from pyg_topomask.functorch import LoopedFunction, gradients
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import product, spmm
 from pyg_topomask.segments import Segments
@@ -185,7 +185,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(x, coefficients, value, *pattern)
 
 
-class _Polynomial(torch.autograd.Function):
+class _Polynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
         if uses_numba(x.device):
@@ -237,7 +237,7 @@ class _Polynomial(torch.autograd.Function):
         return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
 
 
-class _SharedPolynomial(torch.autograd.Function):
+class _SharedPolynomial(LoopedFunction):
     r"""Polynomials of every head of one block, :obj:`[N, c]`, that takes no gradient: its terms serve all heads."""
 
     @staticmethod

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import keep_inputs
+from pyg_topomask.functorch import LoopedFunction, keep_inputs
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
@@ -110,7 +110,7 @@ def _sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
     return torch.stack(heads) if heads else a.new_empty(0, pattern.nnz)
 
 
-class _SpMM(torch.autograd.Function):
+class _SpMM(LoopedFunction):
     @staticmethod
     def forward(value: Tensor, x: Tensor, transpose: bool, *pattern: Tensor) -> Tensor:
         return _spmm(SparsePattern(*pattern), value, x, transpose)
@@ -134,7 +134,7 @@ class _SpMM(torch.autograd.Function):
         return (grad_value, grad_x, None) + (None,) * len(tensors)
 
 
-class _SDDMM(torch.autograd.Function):
+class _SDDMM(LoopedFunction):
     @staticmethod
     def forward(a: Tensor, b: Tensor, *pattern: Tensor) -> Tensor:
         return _sddmm(SparsePattern(*pattern), a, b)

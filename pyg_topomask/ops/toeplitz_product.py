@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from scipy.fft import next_fast_len
 from torch import Tensor
 
-from pyg_topomask.functorch import gradients
+from pyg_topomask.functorch import LoopedFunction, gradients
 from pyg_topomask.structures import MaskStructure
 
 # The number of values to transform at a time on a CPU, so that a block stays in cache.
@@ -124,7 +124,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(kernel, grid)
 
 
-class _Convolution(torch.autograd.Function):
+class _Convolution(LoopedFunction):
     r"""Circular convolution of kernels :obj:`[H or 1, *sizes]` with grids :obj:`[graphs, *shape, H, c]` padded by zeros, or,
     if :obj:`flip`, with the kernels reversed. Only the inputs are kept for the backward pass.
     """
@@ -170,7 +170,7 @@ def _sum(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
     return out.movedim(1, -1).reshape(grid.shape)
 
 
-class _Sum(torch.autograd.Function):
+class _Sum(LoopedFunction):
     r"""As :class:`_Convolution`, without a transform, for kernels at the offsets :math:`-r, ..., r` along each dimension,
     :obj:`[H or 1, 2 r_1 + 1, ...]`.
     """

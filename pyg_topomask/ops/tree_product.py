@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import gradients, keep_inputs
+from pyg_topomask.functorch import LoopedFunction, gradients, keep_inputs
 from pyg_topomask.ops.forest import Forest, Histograms
 from pyg_topomask.structures import MaskStructure
 
@@ -90,7 +90,7 @@ def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Ten
     return torch.empty_like(product).index_copy_(0, order, product)
 
 
-class _TreeExp(torch.autograd.Function):
+class _TreeExp(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
         return _exp_product(x, a, length, order, *plan)
@@ -276,7 +276,7 @@ def _plan_histograms(
     )
 
 
-class _TreeDistance(torch.autograd.Function):
+class _TreeDistance(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, f: Tensor, method: str, tree: Tensor, *plan: Tensor) -> Tensor:
         return _multiply(x, f, method, tree, plan)
@@ -298,7 +298,7 @@ class _TreeDistance(torch.autograd.Function):
         return (grad_x, grad_f, None, None) + (None,) * len(plan)
 
 
-class _TreeCorrelation(torch.autograd.Function):
+class _TreeCorrelation(LoopedFunction):
     r"""The gradient of the function in a product with :obj:`x`, :math:`\sum_{ij} g_i x_j` over the pairs at each distance."""
 
     @staticmethod

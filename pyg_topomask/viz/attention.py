@@ -68,7 +68,7 @@ def plot_attention_graphs(
     size = max(1.0, min(12.0, 2000 / max(pos.size(0), 1)))
     if edge_index is not None:
         axis = axes[0, 0]
-        _draw_edges(axis, place, edge_index, torch.full((edge_index.size(1),), 0.5), max_edges)
+        _draw_edges(axis, place, edge_index, torch.full((edge_index.size(1),), 0.5, device=edge_index.device), max_edges)
         axis.scatter(*place.t(), s=size, color='black')
         axis.set_title('input graph', fontsize='small')
     for layer, ((pairs, alpha), degree) in enumerate(zip(attention, degrees, strict=True)):

@@ -7,7 +7,8 @@ import torch
 from small_layers import LAYERS, example
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.func import functional_call, grad, jvp, vmap
+from torch.autograd.functional import hessian, jacobian
+from torch.func import functional_call, grad, jacrev, jvp, vmap
 from torch.nn import Module
 
 from pyg_topomask import Graph
@@ -70,6 +71,19 @@ def test_second_derivatives() -> None:
         return torch.autograd.grad(loss(parameters, leaf), leaf, create_graph=True)[0].square().sum()
 
     torch.testing.assert_close(grad(penalty)(parameters), gradients(reference, parameters, x))
+
+
+@pytest.mark.parametrize('sizes', [(3,), (1, 2)])
+@pytest.mark.parametrize('name', LAYERS)
+def test_jacobians_and_hessians(name: str, sizes: tuple[int, ...]) -> None:
+    layer, _, x, graph = example(name, *sizes)
+
+    def loss(x: Tensor) -> Tensor:
+        return layer(x, graph=graph).square().sum()
+
+    layer.eval()
+    torch.testing.assert_close(jacrev(lambda x: layer(x, graph=graph))(x), jacobian(lambda x: layer(x, graph=graph), x))
+    torch.testing.assert_close(jacrev(jacrev(loss))(x), hessian(loss, x))
 
 
 def test_transformed_edge_weights_are_refused() -> None:

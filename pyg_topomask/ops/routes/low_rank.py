@@ -111,6 +111,6 @@ def _unweigh(x: Tensor, grads: Iterable[Tensor], weight: Tensor | None) -> tuple
         return grad, None
     grad_x, grad_weight = torch.zeros_like(x), []
     for rank, grad in zip(weight.split(1, -1), grads, strict=True):
-        grad_x.addcmul_(rank, grad)
+        grad_x = torch.addcmul(grad_x, rank, grad)  # not in place: torch.func may batch the gradient alone
         grad_weight.append((x * grad).sum(-1, keepdim=True))
     return grad_x, torch.cat(grad_weight, -1).sum_to_size(weight.shape)

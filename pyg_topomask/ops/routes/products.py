@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Product
-from pyg_topomask.functorch import keep_inputs
+from pyg_topomask.functorch import LoopedFunction, keep_inputs
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.features import outer
 
@@ -25,7 +25,7 @@ def attend_products(q: Tensor, k: Tensor, v: Tensor, mask: Product) -> Tensor:
     return quotient(numerator, denominator, magnitude)
 
 
-class _Outer(torch.autograd.Function):
+class _Outer(LoopedFunction):
     r""":func:`outer`, whose own gradients would make blocks as large as the products again."""
 
     @staticmethod
@@ -41,7 +41,7 @@ class _Outer(torch.autograd.Function):
         return torch.einsum('nhsd,nhd->nhs', grad, v), torch.einsum('nhsd,nhs->nhd', grad, k)
 
 
-class _Read(torch.autograd.Function):
+class _Read(LoopedFunction):
     r"""Returns :math:`\sum_s q_s \mathbf{p}_s` for products :obj:`[N, H, m, d]`, without the slow outer products of einsum in
     the backward pass.
     """
