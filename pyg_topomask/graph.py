@@ -342,7 +342,7 @@ class Graph:
             mask (Mask): The mask.
             generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
         """
-        return mask.prepare(self, generator)
+        return mask.prepare(self) if generator is None else mask.prepare(self, generator)
 
     def bind_mask(self, mask: Any, state: Any) -> Any:
         r"""Binds a mask to a state from :meth:`prepare_mask`. Sharded graphs override this method.

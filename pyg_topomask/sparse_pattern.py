@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import is_exporting, outside_transforms
 
 __all__ = ['SparsePattern']
@@ -62,6 +63,7 @@ class SparsePattern:
     @outside_transforms
     def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
+        _check_pairs(row, col, num_rows, num_cols)
         index = torch.int64 if is_exporting() or max(row.numel(), num_rows, num_cols) >= 2**31 else torch.int32
         row, col = row.to(index), col.to(index)
         rowptr = _pointers(row, num_rows)
@@ -77,6 +79,7 @@ class SparsePattern:
     @outside_transforms
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
         r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
+        _check_pairs(row, col, num_rows, num_cols)
         size = max(num_cols, 1)
         key, slot = torch.unique(row.long() * size + col, return_inverse=True)
         row = torch.div(key, size, rounding_mode='floor')
@@ -141,6 +144,19 @@ class SparsePattern:
         perm = torch.empty_like(self.perm_t)
         perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
         return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
+
+
+def _check_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> None:
+    r"""Raises a :class:`ValueError` for pairs outside a matrix, if they are on the CPU: a GPU would have to be waited for."""
+    if row.shape != col.shape or row.is_floating_point() or col.is_floating_point():
+        given = ' and '.join(f'shape {tuple(index.shape)} of {index.dtype}' for index in (row, col))
+        raise ArgumentError('row, col', given, 'whole numbers of equal shapes')
+    if row.device.type != 'cpu' or row.numel() == 0 or torch.compiler.is_compiling():
+        return
+    for name, index, size in (('row', row, num_rows), ('col', col, num_cols)):
+        least, most = map(int, index.aminmax())
+        if least < 0 or most >= size:
+            raise ArgumentError(name, f'numbers from {least} to {most}', f'0 to {size - 1}')
 
 
 def _pointers(sorted_index: Tensor, size: int) -> Tensor:

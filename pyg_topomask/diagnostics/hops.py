@@ -140,10 +140,11 @@ def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
 def node_indices(nodes: int | Sequence[int] | Tensor, graph: Graph) -> Tensor:
     r"""Returns nodes as a tensor, :obj:`[n]`, or raises a :class:`ValueError` if there is no such node."""
     size = graph.num_nodes
-    error = ArgumentError('nodes', nodes, f'whole numbers from 0 to {size - 1}, [n], and a boolean mask, [{size}]')
+    whole_numbers = f'whole numbers from 0 to {size - 1}, [n]' if size > 0 else 'no numbers, as the graph has no nodes'
+    error = ArgumentError('nodes', nodes, f'{whole_numbers}, and a boolean mask, [{size}]')
     try:
         given: Tensor = torch.atleast_1d(torch.as_tensor(nodes, device=graph.device))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # torch raises the last for None
         raise error from None
     if given.dtype == torch.bool and given.shape == (size,):
         return torch.where(given)[0]

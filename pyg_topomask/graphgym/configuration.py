@@ -275,7 +275,7 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
             raise ArgumentError('.'.join((*path, name)), repr(value), 'keys and their values')
         elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
             value = float(value)
-        if len(types) > 1 and type(value) is not type(default):
+        if types and type(value) is not type(default):
             if type(value) not in types:
                 accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
                 raise ArgumentError(str('.'.join((*path, name))), repr(value), f'values of type {accepted}')

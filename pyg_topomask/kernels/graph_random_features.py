@@ -115,7 +115,8 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             X = csr_array((graph.weight.detach().double().numpy(), (row.numpy(), col.numpy())), shape=(size, size))
         matrix = csr_array(validate_data(self, X, accept_sparse='csr', dtype=np.float64, reset=reset))
         if matrix.shape[0] != matrix.shape[1]:
-            raise ArgumentError('X', f'shape {matrix.shape}', 'square adjacency matrices')
+            remedy = 'transform the whole graph before its nodes are split, as in cross-validation'
+            raise ArgumentError('X', f'shape {matrix.shape}', 'square adjacency matrices', remedy)
         gap = abs(matrix - matrix.T)
         if gap.nnz > 0 and gap.max() > 1e-8 * abs(matrix).max():
             raise ArgumentError('X', 'an asymmetric adjacency matrix', 'symmetric ones', 'ToUndirected() of PyG makes data so')

@@ -181,7 +181,7 @@ class Mask(torch.nn.Module, ABC):
 
 
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
-    r"""Binds a mask, and checks that the result is an operator.
+    r"""Binds a mask, and checks that the result is an operator. An operator of one head is repeated for all heads of the mask.
 
     Args:
         mask (Mask): The mask.
@@ -189,7 +189,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
         state (Any): The prepared state.
 
     Raises:
-        ValueError: If :meth:`Mask.bind` does not return an operator.
+        ValueError: If :meth:`Mask.bind` does not return an operator, or one with another number of heads.
     """
     operator = graph.bind_mask(mask, state)
     if not isinstance(operator, MaskOperator):
@@ -200,6 +200,15 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
             'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
             verb='is',
         )
+    if operator.heads not in (1, mask.heads):
+        raise ArgumentError(
+            f'{type(mask).__name__}.bind',
+            f'an operator of {operator.heads} heads',
+            f'the {mask.heads} of the mask, or 1',
+            verb='is',
+        )
+    if operator.heads < mask.heads:
+        return operator.scaled(torch.ones(mask.heads, dtype=operator.dtype, device=graph.device))
     return operator
 
 
@@ -342,6 +351,9 @@ class TransposedMask(_ComposedMask):
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__(mask)
 
     @property
     def flow(self) -> str | None:

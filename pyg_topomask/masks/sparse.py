@@ -31,6 +31,9 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         value (torch.Tensor): Their values, :obj:`[heads, nnz]`, or :obj:`[1, nnz]` for all heads. Gradients flow to them.
         heads (int, optional): The number of heads. (default: :obj:`None`, as many as :obj:`value` has)
 
+    Raises:
+        ValueError: If the pattern has another size than the graphs, or the values do not fit it.
+
     Example:
         >>> import torch
         >>> graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2)
@@ -39,6 +42,10 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         tensor([[[0., 3.],
                  [0., 0.]]])
     """
+    size = pattern.num_rows, pattern.num_cols
+    if size != (graph.num_nodes, graph.num_nodes):
+        accepted = f'{graph.num_nodes} rows and columns, one for each node'
+        raise ArgumentError('pattern', f'{size[0]} rows and {size[1]} columns', accepted)
     check_shape(('heads', pattern.nnz), value=value)
     product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
     entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)

@@ -115,8 +115,10 @@ class AddSVDEncoding(BaseTransform):
             raise ArgumentError(
                 'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type', verb='is'
             )
-        graph = Graph.from_data(data)
+        if not isinstance(data, Data):
+            raise ArgumentError('data', type(data).__name__, 'Data and HeteroData')
         check_unbatched(data)
+        graph = Graph.from_data(data)
         num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
         if num_users is not None:
             users, items = self._bipartite(graph.edge_index, graph.weight, int(num_users), graph.num_nodes - int(num_users))

@@ -85,7 +85,7 @@ def test_weights_with_a_gradient():
 @pytest.mark.parametrize(
     ('arguments', 'graph', 'error'),
     [
-        ({}, np.ones((2, 3)), r'X: got shape \(2, 3\); accepted are square adjacency matrices'),
+        ({}, np.ones((2, 3)), r'X: got shape \(2, 3\); accepted are square adjacency matrices; transform the whole graph'),
         ({}, small_digraph(), 'X: got an asymmetric adjacency matrix; accepted are symmetric ones; ToUndirected'),
         ({'num_walks': 0}, small_graph(), 'num_walks: got 0'),
         ({'kernel': 'heatt'}, small_graph(), "kernel: got 'heatt'"),

@@ -23,8 +23,13 @@ from pyg_topomask.masks import (
     RWGNKMask,
     SumMask,
     ToeplitzMask,
+    TransposedMask,
     TreeMask,
+    low_rank_operator,
+    sparse_operator,
 )
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.testing import assert_mask_operator
 
 
@@ -194,6 +199,38 @@ def test_bind_has_to_return_an_operator(mask: Mask) -> None:
         mask(small_graph())
 
 
+class OneForAllHeads(Mask):
+    """Weighs all pairs by a number that all heads share."""
+
+    def __init__(self, heads: int = 1, bound_heads: int = 1) -> None:
+        super().__init__(heads)
+        self.bound_heads, self.weight = bound_heads, torch.nn.Parameter(torch.tensor(2.0))
+
+    def prepare(self, graph: Graph) -> Tensor:  # type: ignore[override]
+        return torch.ones(graph.num_nodes, self.bound_heads, 1)
+
+    def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
+        return low_rank_operator(graph, state.to(self.weight.dtype) * self.weight, state.to(self.weight.dtype))
+
+
+def test_one_bound_head_serves_all_heads() -> None:
+    assert_mask_operator(OneForAllHeads(3), small_graph())
+    dense = MultiHeadMask(OneForAllHeads(2), PackingMask())(small_graph()).to_dense()
+    torch.testing.assert_close(dense[:, 0, 0], torch.tensor([2.0, 2.0, 1.0]))
+    with pytest.raises(
+        ValueError, match=r'^OneForAllHeads.bind: got an operator of 2 heads; accepted is the 3 of the mask, or 1'
+    ):
+        OneForAllHeads(3, bound_heads=2)(small_graph())
+
+
+@pytest.mark.parametrize(('rows', 'columns'), [(5, 5), (3, 3), (4, 5)])
+def test_patterns_of_another_size_are_refused(rows: int, columns: int) -> None:
+    graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=4)
+    pattern, _ = SparsePattern.from_pairs(torch.tensor([0]), torch.tensor([1]), rows, columns)
+    with pytest.raises(ValueError, match=f'^pattern: got {rows} rows and {columns} columns; accepted are 4 rows and columns'):
+        sparse_operator(graph, pattern, torch.ones(1, 1))
+
+
 @pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2), torch.ones(0)])
 def test_scale_of_another_shape_is_refused(scale: torch.Tensor) -> None:
     with pytest.raises(ValueError, match=r'^scale: got'):
@@ -265,6 +302,11 @@ def test_differences_and_quotients() -> None:
 def test_parts_are_masks(arguments: tuple[Any, ...], got: str) -> None:
     with pytest.raises(ValueError, match=f'^masks: got {got}; accepted are masks, 1 or more, as separate arguments'):
         SumMask(*arguments)
+
+
+def test_transpose_is_of_one_mask() -> None:
+    with pytest.raises(TypeError):
+        TransposedMask(PackingMask(), PackingMask())  # type: ignore[call-arg]
 
 
 def test_sum_of_a_list() -> None:

@@ -13,7 +13,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
-from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
+from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, read_tree
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
@@ -149,6 +149,9 @@ OTHER_MODELS = (
     *('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT'),
 )
 
+#: Options of :obj:`cfg.topomask` that are not groups of an attention.
+GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
+
 #: Arguments that the layer around the attention sets.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
 
@@ -163,16 +166,28 @@ def register_mask(name: str, mask: type[Mask]) -> None:
         mask (type): The class, called as :obj:`mask(heads=, **options)`. Options need defaults that a YAML can represent.
 
     Raises:
-        ValueError: If the name is taken.
+        ValueError: If the name is taken or no identifier, or the class is no mask or has an option without default.
 
     Example:
         >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
         >>> attention_options('Adjacency')
         {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
     """
-    taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS}
+    taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS, *COMPOSITIONS, *GROUPS}
     if name in taken and MASKS.get(name) is not mask:
         raise ArgumentError('name', f'{name!r}, which is taken', f'names other than {", ".join(sorted(taken))}')
+    if not (isinstance(name, str) and name.isidentifier() and '__' not in name):
+        raise ArgumentError('name', repr(name), 'identifiers of Python without "__"')
+    if not (isinstance(mask, type) and issubclass(mask, Mask)):
+        raise ArgumentError('mask', repr(mask), 'subclasses of Mask', verb='is')
+    parameters = [
+        each for each in inspect.signature(mask).parameters.values() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    ]
+    required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
+    if required:
+        raise ArgumentError(
+            'mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults', verb='is'
+        )
     MASKS[name] = mask
     ATTENTIONS.setdefault(name, _under(mask))
 

@@ -57,7 +57,7 @@ MASKS: dict[str, Callable[..., Mask]] = {
 }
 
 #: Words that compose a mask.
-_COMPOSED = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
+COMPOSITIONS = ('sum', 'hadamard', 'heads', 'transpose', 'scale')
 
 
 def build_mask(tree: Any, heads: int) -> Mask:
@@ -121,7 +121,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
         scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
         return scaled
     if kind not in MASKS:
-        raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(_COMPOSED)}')
+        raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
     if isinstance(content, Mapping) and 'heads' in content:
         raise ArgumentError(f'topomask.mask.{kind}', 'heads', 'its other arguments', 'the heads are gt.n_heads')
     return construct(f'topomask.mask.{kind}', MASKS[kind], content, heads=heads)

@@ -1,20 +1,21 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 import yaml
 from graphs import small_graph
-from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.config import cfg, set_cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.transforms import build_transforms
-from pyg_topomask.graphgym.names.attentions import build_attention
-from pyg_topomask.graphgym.names.masks import build_mask, read_tree, yaml_overrides
-from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PowerSeriesMask
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, GROUPS, build_attention, register_mask
+from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree, yaml_overrides
+from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PackingMask, PowerSeriesMask
 
 CONFIGS = Path(__file__).parents[3] / 'pyg_topomask' / 'configs'
 GRAPH = Graph.from_data(small_graph())
@@ -35,6 +36,51 @@ def test_numbers_that_pyyaml_takes_for_text() -> None:
     tree = yaml.safe_load('{scale: [5e-1, {GRF: {p_halt: 1e-1, num_walks: "8", walk_length: null}}]}')
     assert isinstance(tree['scale'][0], str)
     torch.testing.assert_close(dense(tree), 0.5 * GRFMask(2, num_walks=8, p_halt=0.1)(GRAPH).to_dense())
+
+
+class RadiusMask(PackingMask):
+    def __init__(self, heads: int = 1, radius: float = 1) -> None:
+        super().__init__(heads)
+        self.radius = radius
+
+
+class RequiredMask(PackingMask):
+    def __init__(self, heads: int, hops: int) -> None:
+        super().__init__(heads)
+
+
+@pytest.mark.parametrize(
+    ('name', 'mask', 'message'),
+    [
+        ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted is"),
+        ('Mine', PackingMask(), 'mask: got PackingMask'),
+        ('Mine', lambda heads: PackingMask(heads), 'mask: got <function'),
+        ('dataset', PackingMask, "name: got 'dataset', which is taken"),
+        ('sum', PackingMask, "name: got 'sum', which is taken"),
+        ('A+B', PackingMask, r"name: got 'A\+B'; accepted are identifiers"),
+        ('A__B', PackingMask, "name: got 'A__B'; accepted are identifiers"),
+        (None, PackingMask, 'name: got None; accepted are identifiers'),
+    ],
+)
+def test_bad_registrations_register_nothing(name: Any, mask: Any, message: str) -> None:
+    before = {**ATTENTIONS}, {**MASKS}
+    with pytest.raises(ValueError, match=f'^{message}'):
+        register_mask(name, mask)
+    assert before == ({**ATTENTIONS}, {**MASKS})
+
+
+def test_names_of_all_groups_of_options_are_taken() -> None:
+    set_cfg(cfg)
+    assert set(cfg.topomask) == {*ATTENTIONS, *GROUPS}
+
+
+def test_whole_number_as_default_of_a_float() -> None:
+    with mock.patch.dict(ATTENTIONS), mock.patch.dict(MASKS):
+        register_mask('Radius', RadiusMask)
+        load_config(CONFIGS / 'digits.yaml', ['gt.layer_type', 'GINE+Radius', 'topomask.Radius.radius', '0.5'])
+        assert cfg.topomask.Radius.radius == 0.5
+        with pytest.raises(ValueError, match=r"^topomask.Radius.radius: got 'half'; accepted are values of type float"):
+            load_config(CONFIGS / 'digits.yaml', ['topomask.Radius.radius', 'half'])
 
 
 def test_compositions() -> None:
