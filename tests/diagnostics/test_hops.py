@@ -104,3 +104,10 @@ def test_nodes_that_do_not_exist_are_refused(nodes: int | list[int] | torch.Tens
     for call in (mask_rows, lambda *arguments: weight_by_hops(*arguments[:2], 2, arguments[2])):
         with pytest.raises(ValueError, match=r'^nodes: got'):
             call(PackingMask(), data, nodes)
+
+
+def test_rows_need_nodes() -> None:
+    with pytest.raises(ValueError, match=r'^nodes: got None; accepted are whole numbers from 0 to 5'):
+        mask_rows(PackingMask(), Data(edge_index=ring(6), num_nodes=6), None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r'^nodes: got 0; accepted are no numbers, as the graph has no nodes'):
+        mask_rows(PackingMask(), Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=0), 0)
