@@ -101,14 +101,10 @@ class SparsePattern:
     @outside_transforms
     def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
         r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
-        pattern, slots = SparsePattern.union(self, other)
-        place = torch.full((2, pattern.nnz), -1, device=pattern.col.device)
-        for places, slot in zip(place, slots, strict=True):
-            places[slot] = torch.arange(slot.numel(), device=slot.device)
-        shared = (place >= 0).all(0)
-        row, col = pattern.row[shared].long(), pattern.col[shared].long()
-        left, right = place[:, shared]
-        return self.from_sorted(row, col, self.num_rows, self.num_cols), left, right
+        key, of_other = (pattern.row.long() * self.num_cols + pattern.col for pattern in (self, other))  # both ascending
+        place = torch.searchsorted(of_other, key)
+        left = (torch.nn.functional.pad(of_other, (0, 1), value=-1)[place] == key).nonzero().squeeze(1)
+        return self.from_sorted(self.row[left], self.col[left], self.num_rows, self.num_cols), left, place[left]
 
     @property
     def nnz(self) -> int:
