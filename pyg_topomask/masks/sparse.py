@@ -48,7 +48,7 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
         raise ArgumentError('pattern', f'{size[0]} rows and {size[1]} columns', accepted)
     check_shape(('heads', pattern.nnz), value=value)
     if not value.is_floating_point():
-        raise ArgumentError('value', value.dtype, 'floating point numbers', verb='is')
+        raise ArgumentError('value', value.dtype, 'floating point numbers')
     product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
     entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)
     return MaskOperator(graph.segments, value.size(0) if heads is None else heads, product, entries=entries)

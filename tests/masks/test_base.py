@@ -234,7 +234,7 @@ def test_patterns_of_another_size_are_refused(rows: int, columns: int) -> None:
 def test_entries_are_numbers() -> None:
     graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2)
     pattern, _ = SparsePattern.from_pairs(*graph.edge_index, 2, 2)
-    with pytest.raises(ValueError, match=r'^value: got torch.bool; accepted is floating point numbers'):
+    with pytest.raises(ValueError, match=r'^value: got torch.bool; accepted are floating point numbers'):
         sparse_operator(graph, pattern, torch.ones(1, 1, dtype=torch.bool))
 
 
