@@ -75,11 +75,13 @@ class MaskStructure(ABC):
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M} \mathbf{x}` for :obj:`x` of shape :obj:`[N, H, c]`. Pure and differentiable."""
 
-    @abstractmethod
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it. A row whose
         denominator is below rounding errors relative to this bound counts as a zero row.
+
+        The default is the product with the absolute values of the tensors. A structure that subtracts overrides it.
         """
+        return self.apply([tensor.abs() if tensor.is_floating_point() else tensor for tensor in tensors], x)
 
     @abstractmethod
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:

@@ -36,9 +36,6 @@ class SummedStructure(MaskStructure):
         total: Tensor = sum(terms[1:], start=terms[0])
         return total
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply([factor.abs() for factor in tensors], x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         left, right = tensors
         return self, (right, left)
@@ -158,9 +155,6 @@ class ScanStructure(MaskStructure):
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         return self.inner.apply(tensors, x) + sum_before(x.sum(0), BY_NUMBER[self.shard].group, self.after)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply(tensors, x)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, transposed = self.inner.transpose(tensors)

@@ -72,9 +72,6 @@ class CausalStructure(MaskStructure):
         result: Tensor = _PrefixSum.apply(x, *tensors)
         return result
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply(tensors, x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, _reverse(tensors)
 

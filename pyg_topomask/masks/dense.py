@@ -27,9 +27,6 @@ class DenseStructure(MaskStructure):
         (matrix,) = tensors
         return torch.matmul(matrix.to(x.dtype), x.transpose(0, 1)).transpose(0, 1)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(),), x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, (tensors[0].transpose(1, 2),)
 

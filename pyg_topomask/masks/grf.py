@@ -56,9 +56,6 @@ class GRFStructure(MaskStructure):
             x = spmm(pattern, value.to(x.dtype), x)
         return x
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply([tensor.abs() if tensor.is_floating_point() else tensor for tensor in tensors], x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         split = self.queries * _TENSORS
         keys = len(tensors) // _TENSORS - self.queries

@@ -34,9 +34,6 @@ class HypercubeStructure(MaskStructure):
             x = (pairs + base * pairs.flip(1)).flatten(0, 2)
         return x
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(),), x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, tuple(tensors)
 

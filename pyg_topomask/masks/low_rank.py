@@ -40,10 +40,6 @@ class LowRankStructure(MaskStructure):
             out = out + left[..., rank, None] * per_node
         return out
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *division = tensors
-        return self.apply((left.abs(), right.abs(), *division), x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         left, right, *division = tensors
         return self, (right, left, *division)

@@ -47,9 +47,6 @@ class ExpectedVisitsStructure(MaskStructure):
         collected = PolynomialStructure('powers', transposed=True).apply(series, scale * x)
         return scale * PolynomialStructure('powers').apply(series, collected)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply(tensors, x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, tuple(tensors)
 

@@ -44,9 +44,6 @@ class PolynomialStructure(MaskStructure):
         coefficients, value, *pattern = tensors[:7]
         return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(), tensors[1].abs(), *tensors[2:]), x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return replace(self, transposed=not self.transposed), tuple(tensors)
 

@@ -160,8 +160,5 @@ class SparseStructure(MaskStructure):
         value, *pattern = tensors
         return spmm(SparsePattern(*pattern), value.to(x.dtype), x, self.transposed)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply((tensors[0].abs(), *tensors[1:]), x)
-
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return SparseStructure(not self.transposed), tuple(tensors)
