@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from ctypes import memmove
 from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
 from numba import njit
-from numpy.typing import DTypeLike
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -20,14 +18,9 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import seed_offset
 
-# The size of a huge page of memory, which the system allocates about as fast as a small one, and the largest size of freed
-# memory that glibc keeps.
-_PAGE, _KEPT = 2**21, 2**25
 # The number of visits up to which one thread is used, and the number of chunks per thread otherwise. Threads of torch spin for
 # a while after an operation. A thread that starts late therefore processes fewer chunks.
 _ALONE, _SHARES = 2**20, 4
-# The size of the cache of one core in bytes.
-_CACHE = 2**20
 # Up to this size, comparing all pairs is faster than sorting.
 _FEW = 256
 
@@ -180,14 +173,6 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 
 
 @_compile
-def _fetch(edges):  # type: ignore[no-untyped-def]
-    total = 0
-    for place in range(0, len(edges), 16):
-        total += edges[place]
-    return total
-
-
-@_compile
 def _walk(  # type: ignore[no-untyped-def]
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
     ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
@@ -271,12 +256,6 @@ def _walk(  # type: ignore[no-untyped-def]
     return np.int64(used) - opening
 
 
-def _move(column: np.ndarray, source: int, target: int, size: int) -> None:
-    # NumPy would copy overlapping memory twice.
-    begin, width = column.ctypes.data, column.itemsize
-    memmove(begin + target * width, begin + source * width, size * width)
-
-
 def walk(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -327,8 +306,6 @@ def walk(
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, space: int) -> int:
-            if tables[1].nbytes <= _CACHE:
-                _fetch(tables[1])  # in order, which is faster than random access
             going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = survival, halting, coupled, ratio, cumulative, going, ranked
@@ -336,7 +313,7 @@ def walk(
                 _walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns)
             )
 
-        columns = _columns(sum(room), (index, index, index, tables[2].dtype))
+        columns = [np.empty(sum(room), dtype) for dtype in (index, index, index, tables[2].dtype)]
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
     # Every chunk has room for the likely number of visits plus those of one node, or for the largest possible number.
@@ -357,7 +334,7 @@ def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[i
     for column in columns:
         for source, target, size_used in zip(sources, targets, used, strict=True):
             if source != target:
-                _move(column, source, target, size_used)
+                column[target : target + size_used] = column[source : source + size_used]
     return [column[:total].copy() if 2 * total < size else column[:total] for column in columns]
 
 
@@ -366,16 +343,3 @@ def _likely(num_walks: int, survival: np.ndarray) -> int:
     hops = np.arange(1, len(survival))
     mean, square = float(survival[1:].sum()), float(((2 * hops - 1) * survival[1:]).sum())
     return math.ceil(num_walks * mean + 6 * math.sqrt(num_walks * max(0.0, square - mean**2)))
-
-
-def _columns(size: int, dtypes: Sequence[DTypeLike]) -> list[np.ndarray]:
-    r"""Returns arrays that are cheap to allocate. Small arrays share one allocation, which the allocator keeps between calls.
-    Each large array starts on a huge page.
-    """
-    widths = [-(-size * np.dtype(dtype).itemsize // 8) * 8 for dtype in dtypes]
-    if sum(widths) <= _KEPT:
-        arrays = np.split(np.empty(sum(widths), np.uint8), list(accumulate(widths[:-1])))
-    else:
-        pieces = [np.empty(width + 2 * _PAGE, np.uint8) for width in widths]
-        arrays = [piece[-piece.ctypes.data % _PAGE :][:width] for piece, width in zip(pieces, widths, strict=True)]
-    return [array.view(dtype)[:size] for array, dtype in zip(arrays, dtypes, strict=True)]
