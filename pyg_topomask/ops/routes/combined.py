@@ -34,24 +34,6 @@ def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slic
             entry += number
 
 
-class _Scratch:
-    r"""Memory that all tiles share."""
-
-    def __init__(self, like: Tensor) -> None:
-        self._like = like
-        self._memory: dict[str, Tensor] = {}
-
-    def empty(self, name: str, *shape: int) -> Tensor:
-        number = torch.Size(shape).numel()
-        if name not in self._memory or self._memory[name].numel() < number:
-            self._memory[name] = self._like.new_empty(number)
-        return self._memory[name][:number].view(shape)
-
-    def pairs(self, name: str, x: Tensor, y: Tensor) -> Tensor:
-        out = self.empty(name, x.size(0), x.size(1), y.size(1))
-        return torch.bmm(x, y.transpose(1, 2), out=out)
-
-
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
     if uses_numba(q.device):
@@ -61,11 +43,10 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         inverse = inverse_weight(*weights)
         return sums.mul_(inverse.unsqueeze(-1)), inverse
     query, key, value = (x.transpose(0, 1) for x in (q, k, with_ones(v)))
-    total, size, scratch = torch.empty_like(value), q.new_empty(query.shape[:2]), _Scratch(q)
+    total, size = torch.empty_like(value), q.new_empty(query.shape[:2])
     for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
-        weight = scratch.pairs('weight', query[:, rows], key[:, graph])
-        mask = torch.mm(coefficients, tile, out=scratch.empty('mask', coefficients.size(0), tile.size(1)))
-        weight *= mask.view(-1, *weight.shape[1:])
+        weight = query[:, rows] @ key[:, graph].transpose(1, 2)
+        weight *= (coefficients @ tile).view(-1, *weight.shape[1:])
         total[:, rows] = weight @ value[:, graph]
         size[:, rows] = total[:, rows, -1] if known_positive(weight) else weight.abs_().sum(-1)
     out, denominator = total.transpose(0, 1).split([v.size(2), 1], dim=-1)
@@ -86,15 +67,14 @@ def _backward(
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
     results = [x.new_zeros(x.shape) for x in (q, k, v)]
     grad_query, grad_key, grad_value = (x.transpose(0, 1) for x in results)
-    grad_coefficients, scratch = torch.zeros_like(coefficients), _Scratch(q)
+    grad_coefficients = torch.zeros_like(coefficients)
     for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
-        score = scratch.pairs('score', query[:, rows], key[:, graph])
-        grad_weight = scratch.pairs('grad_weight', gradient[:, rows], value[:, graph])
+        score = query[:, rows] @ key[:, graph].transpose(1, 2)
+        grad_weight = gradient[:, rows] @ value[:, graph].transpose(1, 2)
         if learnable:
-            product = torch.mul(score, grad_weight, out=scratch.empty('product', *score.shape)).flatten(1)
+            product = (score * grad_weight).flatten(1)
             grad_coefficients.addmm_(product if coefficients.size(0) > 1 else product.sum(0, keepdim=True), tile.t())
-        mask = torch.mm(coefficients, tile, out=scratch.empty('mask', coefficients.size(0), tile.size(1)))
-        mask = mask.view(-1, *score.shape[1:])
+        mask = (coefficients @ tile).view(-1, *score.shape[1:])
         weight, grad_score = score.mul_(mask), grad_weight.mul_(mask)
         grad_query[:, rows] = grad_score @ key[:, graph]
         grad_key[:, graph] += grad_score.transpose(1, 2) @ query[:, rows]
