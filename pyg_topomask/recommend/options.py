@@ -13,8 +13,6 @@ from pyg_topomask.errors import ArgumentError
 _KEYS = 'keys and their values'
 #: Booleans in YAML.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
-#: The baselines of MGFormer.
-_BASELINES = ('BPRMF', 'LightGCN', 'DirectAU', 'SimGCL', 'SGL')
 
 
 def default_config() -> Any:
@@ -101,19 +99,11 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
             nested = {name: nested}
         _merge(cfg, nested)
     if cfg.recommend.model != 'MGFormer':
-        model = cfg.recommend.model
-        raise ArgumentError('recommend.model', repr(model), 'MGFormer', _remedy(model), verb='is')
+        raise ArgumentError('recommend.model', repr(cfg.recommend.model), 'MGFormer', verb='is')
     check_whole(0, seed=cfg.seed)
     for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
         check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
     return cfg
-
-
-def _remedy(name: str) -> str:
-    r"""Returns the location of the baselines if the name is a baseline."""
-    if name not in (*_BASELINES, 'baselines'):
-        return ''
-    return f'the baselines {", ".join(_BASELINES)} are in benchmarks/recommend_baselines.py of the repository'
 
 
 def _parse(text: str, source: str) -> Any:
@@ -131,8 +121,7 @@ def _merge(options: Any, values: Mapping[str, Any], path: tuple[str, ...] = ()) 
     for name, value in values.items():
         key = '.'.join((*path, name))
         if name not in options:
-            remedy = _remedy(name) if path == ('recommend',) else ''
-            raise ArgumentError(key, 'an unknown option', ', '.join(sorted(options)), remedy)
+            raise ArgumentError(key, 'an unknown option', ', '.join(sorted(options)))
         default = options[name]
         if not isinstance(default, dict):
             options[name] = _converted(key, value, type(default))

@@ -77,23 +77,3 @@ def test_yaml_without_keys(tmp_path: Path, text: str) -> None:
     (tmp_path / 'a.yaml').write_text(text)
     with pytest.raises(ValueError, match=r'a\.yaml: got a YAML of no keys; accepted are keys and their values'):
         load_config(tmp_path / 'a.yaml')
-
-
-@pytest.mark.parametrize(
-    ('key', 'word', 'message'),
-    [
-        ('recommend.model', 'LightGCN', "recommend.model: got 'LightGCN'; accepted is MGFormer; "),
-        ('recommend.baselines', '[BPRMF]', 'recommend.baselines: got an unknown option; accepted are MGFormer, '),
-        ('recommend.SGL.weight', '0.1', 'recommend.SGL: got an unknown option; accepted are MGFormer, '),
-    ],
-)
-def test_baselines_are_elsewhere(tmp_path: Path, key: str, word: str, message: str) -> None:
-    *groups, name = key.split('.')
-    path = tmp_path / 'a.yaml'
-    path.write_text(f'{": {".join([*groups, name])}: {word}{"}" * len(groups)}\n')
-    with pytest.raises(ValueError) as caught:
-        load_config(path)
-    assert str(caught.value).startswith(message)
-    where = '; the baselines BPRMF, LightGCN, DirectAU, SimGCL, SGL are in benchmarks/recommend_baselines.py of the repository'
-    assert str(caught.value).endswith(where)
-    assert (Path(__file__).parents[2] / 'benchmarks' / 'recommend_baselines.py').exists()
