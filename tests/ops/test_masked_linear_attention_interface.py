@@ -14,7 +14,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import edges
+from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.segments import Segments
 
@@ -53,7 +53,7 @@ def test_route_follows_the_cost() -> None:
 def test_machine_code_is_worth_more_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     adjacency = bound(AdjacencyMask())
     for worth, compiled in ((1, False), (2, True)):
-        monkeypatch.setattr(edges, 'uses_numba', lambda *arguments, compiled=compiled: compiled)
+        monkeypatch.setattr(choice, 'uses_numba', lambda *arguments, compiled=compiled: compiled)
         for most, route in ((worth * 272 * 33, 'edges'), (worth * 272 * 33 + 1, 'features')):
             product = Product(adjacency.product.structure, adjacency.product.tensors, cost=33 * 33)
             entries = replace(adjacency.entries, most=most)

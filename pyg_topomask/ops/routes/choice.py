@@ -11,7 +11,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.polynomial import PolynomialStructure
-from pyg_topomask.ops.routes.edges import multiplications_for_one
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 
 ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
@@ -19,6 +18,8 @@ ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
 # The sizes bound memory. The factors were measured on one core of a CPU: python -m benchmarks hot_paths layers
 #: Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
 _MOST_ENTRIES = 2**27
+#: How many multiplications with entries take as long as one of the features route, with Numba and without.
+_SPARSE_COMPILED, _SPARSE = 2, 1
 #: Numbers in the blocks of all heads up to which they are formed even if queries and values take less; and at most.
 _FEW_IN_BLOCKS, _MOST_IN_BLOCKS = 2**24, 2**28
 #: Numbers up to which blocks are prepared, in all terms together: 256 MB.
@@ -114,7 +115,7 @@ def _of_entries(mask: MaskOperator, pair: int) -> float:
     most = None if mask.entries is None else mask.entries.most
     if most is None or most * mask.heads > _MOST_ENTRIES:
         return math.inf
-    return most * pair / multiplications_for_one(mask.segments.device or torch.device('cpu'))
+    return most * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
 
 
 def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:

@@ -16,13 +16,6 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 # Rows that are computed at a time.
 _ROWS = 2**15
-# How many multiplications with entries take as long as one of the features route, as measured: with machine code and without.
-_COMPILED, _PLAIN = 2, 1
-
-
-def multiplications_for_one(device: torch.device) -> int:
-    r"""Returns how many multiplications of the edges route take as long as one of the features route."""
-    return _COMPILED if uses_numba(device) else _PLAIN
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
