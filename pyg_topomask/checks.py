@@ -133,6 +133,17 @@ def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
             raise ArgumentError(argument, f'shape {tuple(value.shape)}', f'[{", ".join(map(str, sizes))}]', verb='is')
 
 
+def check_nodes(num_nodes: int, /, **given: Tensor) -> None:
+    r"""Raises an error unless a tensor contains nodes of a graph, :obj:`[n]`."""
+    check_shape(('n',), **given)
+    for argument, nodes in given.items():
+        if nodes.dtype not in (torch.int32, torch.int64):
+            raise ArgumentError(argument, nodes.dtype, 'int32 and int64', 'for a mask, mask.nonzero().flatten()')
+        if bool(((nodes < 0) | (nodes >= num_nodes)).any()):
+            span = f'numbers from {int(nodes.amin())} to {int(nodes.amax())}'
+            raise ArgumentError(argument, span, f'nodes, whole numbers from 0 to {num_nodes - 1}')
+
+
 def _check(given: Mapping[str, object], accepted: str, is_accepted: Callable[[object], bool]) -> None:
     for argument, value in given.items():
         if not is_accepted(value):

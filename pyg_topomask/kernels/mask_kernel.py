@@ -9,6 +9,7 @@ from gpytorch.kernels import Kernel
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_nodes
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
@@ -77,13 +78,3 @@ class MaskKernel(Kernel):  # type: ignore[misc]
             raise ArgumentError('x', 'fractions', 'nodes, whole numbers')
         check_nodes(size, x=nodes)
         return nodes
-
-
-def check_nodes(size: int, **given: Tensor) -> None:
-    r"""Raises an error unless a tensor contains nodes of a graph with so many nodes."""
-    for argument, nodes in given.items():
-        if nodes.dtype not in (torch.int32, torch.int64):
-            raise ArgumentError(argument, nodes.dtype, 'int32 and int64', 'for a mask, mask.nonzero().flatten()')
-        if bool(((nodes < 0) | (nodes >= size)).any()):
-            span = f'numbers from {int(nodes.amin())} to {int(nodes.amax())}'
-            raise ArgumentError(argument, span, f'nodes, whole numbers from 0 to {size - 1}')

@@ -6,9 +6,8 @@ import torch
 from linear_operator import LinearOperator
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_shape, check_whole
+from pyg_topomask.checks import check_above_zero, check_nodes, check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.kernels.mask_kernel import check_nodes
 
 __all__ = ['sample_posterior']
 
@@ -63,7 +62,6 @@ def sample_posterior(
     check_whole(1, num_samples=num_samples)
     if covariance.dim() != 2:
         raise ArgumentError('covariance', f'shape {tuple(covariance.shape)}', 'one matrix, [N, N]')
-    check_shape(('n',), nodes=nodes)
     check_nodes(covariance.size(0), nodes=nodes)
     check_shape((nodes.numel(),), y=y)
 

@@ -30,6 +30,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.inspect.mask import mean_or_zero
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
@@ -254,14 +255,13 @@ def _compare_to_full(recording: Recording, ks: Sequence[int]) -> tuple[Tensor, T
 
 
 def _summary(index: int, module: Any, degrees: Tensor, weight: Tensor, ks: Sequence[int]) -> TableRow:
-    counts = degrees.double()
     return {
         'layer': index + 1,
         'attention': type(module).__name__,
         'heads': module.heads,
-        'keys a node': float(counts.mean()) if counts.numel() > 0 else 0.0,
+        'keys a node': mean_or_zero(degrees),
         'largest out-degree': int(degrees.max()) if degrees.numel() > 0 else 0,
-        'nobody attends to': float((degrees == 0).double().mean()) if degrees.numel() > 0 else 0.0,
+        'nobody attends to': mean_or_zero(degrees == 0),
         **{f'weight of the first {k}': float(share) for k, share in zip(ks, weight, strict=True) if k in (1, 10)},
     }
 

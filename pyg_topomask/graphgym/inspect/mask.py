@@ -234,10 +234,10 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ta
         'nodes': graph.num_nodes,
         'edges': graph.num_edges,
         'walks': settings.num_walks,
-        'features per row': _mean(entries.features),
+        'features per row': mean_or_zero(entries.features),
         'most': int(entries.features.max()) if entries.features.numel() > 0 else 0,
         'bound': at_most,
-        'mask entries per row': _mean(entries.mask),
+        'mask entries per row': mean_or_zero(entries.mask),
         'error': float(error.relative),
         'error, off the diagonal': float(error.off_diagonal_error),
         'diagonal bias': float(error.diagonal_bias),
@@ -259,7 +259,7 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
         'graph': index,
         'nodes': graph.num_nodes,
         'edges': graph.num_edges,
-        'entries per row': _mean(counts),
+        'entries per row': mean_or_zero(counts),
         'most': int(counts.max()) if counts.numel() > 0 else 0,
         'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
         'largest entry': float(rows.max()) if rows.numel() > 0 else None,
@@ -288,7 +288,8 @@ def _warm_up(mask: Mask) -> None:
         sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
 
 
-def _mean(count: Tensor) -> float:
+def mean_or_zero(count: Tensor) -> float:
+    r"""Returns the mean of numbers, or 0 if there are none."""
     return float(count.double().mean()) if count.numel() > 0 else 0.0
 
 

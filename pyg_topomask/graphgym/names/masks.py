@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from pyg_topomask.checks import is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.masks import (
@@ -116,9 +117,10 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if kind == 'transpose':
         return build_mask(content, heads).T
     if kind == 'scale':
-        if not isinstance(content, list) or len(content) != 2 or not _is_number(decoded(content[0])):
+        scale = decoded(content[0]) if isinstance(content, list) and len(content) == 2 else None
+        if not is_number(scale) or not math.isfinite(scale):
             raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree', verb='is')
-        scaled: Mask = build_mask(content[1], heads) * decoded(content[0])
+        scaled: Mask = build_mask(content[1], heads) * scale
         return scaled
     if kind not in MASKS:
         raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
@@ -198,7 +200,3 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
             arguments = _read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
             words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
     return words
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import MAX_NODES, check_probability, check_size, check_whole
+from pyg_topomask.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
@@ -136,7 +136,7 @@ class MGFormer(torch.nn.Module):
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
         if nodes is not None:
-            _check_nodes(nodes, graph.num_nodes)
+            check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding
         if self.svd_dim > 0:
             encoding = self._encoding(graph).to(x)
@@ -206,13 +206,6 @@ class _KernelAttention(torch.nn.Module):
         q, k = self.feature_map(q, k, graph.segments)
         out = masked_linear_attention(q, k, v, mask, self.route, rows).flatten(1)
         return out if nodes is None or low_rank else out.index_select(0, nodes)
-
-
-def _check_nodes(nodes: Tensor, num_nodes: int) -> None:
-    if nodes.dim() != 1 or nodes.dtype not in (torch.int32, torch.int64):
-        raise ArgumentError('nodes', f'{nodes.dtype} of shape {tuple(nodes.shape)}', 'integers of shape [n]')
-    if nodes.numel() > 0 and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        raise ArgumentError('nodes', f'{int(nodes.min())} to {int(nodes.max())}', f'0 to {num_nodes - 1}')
 
 
 def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:

@@ -16,7 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.multi_head import check_dtype, check_heads
+from pyg_topomask.nn.multi_head import check_dtype, check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.segments import Segments
@@ -258,8 +258,7 @@ class GridAttention(torch.nn.Module):
         check_heads(heads, channels)
         check_choice(('linear', 'softmax'), attention=attention)
         if mask is not None:
-            if mask.heads not in (1, heads):
-                raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
+            check_mask(mask, heads)
             # The states of the fixed grid are kept.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')
