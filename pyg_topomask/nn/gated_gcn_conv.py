@@ -11,6 +11,7 @@ from torch.nn import Module
 from torch_geometric.nn import BatchNorm
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_topomask.checks import check_probability, check_size
@@ -79,8 +80,7 @@ class GatedGCNConv(MessagePassing):
         r"""Resets all learnable parameters."""
         super().reset_parameters()
         for module in self.children():
-            if hasattr(module, 'reset_parameters'):
-                module.reset_parameters()
+            reset(module)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
         r"""Runs the forward pass.

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import Module, MultiheadAttention
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.conv import MessagePassing
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_dense_batch
 
@@ -130,8 +131,7 @@ class TopoGPSConv(GPSConv):
             super().reset_parameters()
             return
         for module in (self.conv, self.attn, *self.mlp, self.norm1, self.norm2, self.norm3):
-            if hasattr(module, 'reset_parameters'):
-                module.reset_parameters()
+            reset(module)
 
     def forward(
         self,

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import MLP, BatchNorm, Linear, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_choice, check_probability, check_size, is_whole
@@ -148,8 +149,7 @@ class GKAT(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.norm, self.lin_in, *self.layers, self.lin_node, self.lin_out):
-            if module is not None and hasattr(module, 'reset_parameters'):
-                module.reset_parameters()
+            reset(module)
 
     def forward(
         self,
