@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import grid
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.graph import grid_edges
 
 __all__ = ['DigitsGrid']
 
@@ -81,14 +81,11 @@ def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[
         features of edges.
     """
     height, width = images.shape[2:]
-    edge_index, _ = grid(height, width)
+    edge_index = grid_edges((height, width))
     row = torch.arange(height * width) // width
     column = torch.arange(height * width) % width
-    step = torch.stack([row, column], dim=1)[edge_index]
-    step = step[1] - step[0]
-    # `grid` also connects diagonal neighbors and the node itself.
-    straight = step.abs().sum(dim=1) == 1
-    edge_index, edge_attr = edge_index[:, straight], step[straight].float()
+    source, target = torch.stack([row, column], dim=1)[edge_index]
+    edge_attr = (target - source).float()
     position = torch.stack([2 * row / (height - 1) - 1, 2 * column / (width - 1) - 1], dim=1)
     return [
         Data(

@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import device_of
+from pyg_topomask.graph import device_of, grid_edges
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddGridShape', 'ToGridGraph']
@@ -89,19 +89,11 @@ class ToGridGraph(BaseTransform):
             raise ArgumentError('data', got, 'tensors [C, L], [C, H, W] and [T, C, H, W]')
         channels_last = data.movedim(1 if data.dim() == 4 else 0, -1)
         shape = channels_last.shape[:-1]
-        nodes = torch.arange(shape.numel(), device=data.device).view(shape)
-        steps = [
-            torch.stack([nodes.narrow(axis, 0, size - 1), nodes.narrow(axis, 1, size - 1)]).flatten(1)
-            for axis, size in enumerate(shape)
-            if size > 1
-        ]
-        pairs = torch.cat([nodes.new_empty(2, 0), *steps], dim=1)
-        edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
         axes = [torch.arange(size, device=data.device) for size in shape]
         pos = torch.stack(torch.meshgrid(*axes, indexing='ij'), dim=-1).view(-1, len(shape))
         return Data(
             x=channels_last.flatten(0, -2),
-            edge_index=edge_index[:, torch.argsort(edge_index[0] * max(nodes.numel(), 1) + edge_index[1])],
+            edge_index=grid_edges(shape, data.device),
             pos=pos.to(torch.get_default_dtype()),
             grid_shape=torch.tensor([shape], device=data.device),
         )

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
-from pyg_topomask.graph import Graph
+from pyg_topomask.graph import Graph, grid_edges
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn.multi_head import check_dtype, check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
@@ -230,7 +230,7 @@ class GridEncoder(torch.nn.Module):
     def _copies(self, copies: int) -> Graph:
         nodes, device = self.position.size(0), self.position.device
         batch = torch.arange(copies, device=device)
-        edge_index = (_grid_edges(*self.shape).to(device).unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
+        edge_index = (grid_edges(self.shape, device).unsqueeze(1) + (nodes * batch).unsqueeze(1)).flatten(1)
         batch_of_nodes = None if copies == 1 else batch.repeat_interleave(nodes)
         shape = torch.tensor([self.shape], device=device).expand(copies, -1)
         data = Data(grid_shape=shape)  # for Toeplitz masks
@@ -354,14 +354,6 @@ class _Block(torch.nn.Module):
 
 def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:
     return feature_map_of_name(feature_map, channels) if isinstance(feature_map, str) else feature_map(channels)
-
-
-def _grid_edges(height: int, width: int) -> Tensor:
-    r"""Returns the edges between neighbors in x and y of a grid in row-major order, in both directions."""
-    node = torch.arange(height * width).view(height, width)
-    across, down = (node[:, :-1], node[:, 1:]), (node[:-1], node[1:])
-    edges = torch.cat([torch.stack(ends).flatten(1) for ends in (across, down)], dim=1)
-    return torch.cat([edges, edges.flip(0)], dim=1)
 
 
 def _pair(name: str, size: int | tuple[int, int]) -> tuple[int, int]:
