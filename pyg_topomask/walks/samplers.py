@@ -186,6 +186,3 @@ SAMPLERS: dict[str, type[IIDSampler]] = {
     'repelling_antithetic': RepellingAntitheticSampler,
     'repelling_coupled': RepellingCoupledSampler,
 }
-
-#: The samplers that compiled walks support. Others use torch.
-COMPILED = frozenset(SAMPLERS.values())

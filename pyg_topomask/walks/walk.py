@@ -15,7 +15,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.lengths import SurvivalLength
-from pyg_topomask.walks.samplers import COMPILED, SAMPLERS
+from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
@@ -131,7 +131,7 @@ def walks_from(
         backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
-    if _is_compiled(backend, transitions.first.device) and SAMPLERS[settings.sampler] in COMPILED:
+    if _is_compiled(backend, transitions.first.device):
         visits: tuple[Tensor, Tensor, Tensor, Tensor] = _compiled(nodes, position, transitions, settings, seed)
         return visits
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)

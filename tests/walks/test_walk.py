@@ -1,6 +1,5 @@
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.walks import SurvivalLength, WalkSettings, sample_walks
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.samplers import SAMPLERS, IIDSampler
+from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.uniform import Uniform, counter_uniform
 from pyg_topomask.walks.walk import walk as walk_from
@@ -354,14 +353,3 @@ def test_antithetic_walks_vary_less_than_independent_ones() -> None:
     assert variance['coupled'] < variance['iid']
     assert variance['repelling'] < variance['iid']
     assert variance['repelling_antithetic'] < variance['antithetic']
-
-
-def test_a_sampler_that_the_compiled_walks_do_not_know_walks_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    class FirstEdge(IIDSampler):
-        def hops(self, *arguments: Any) -> Tensor:
-            return torch.zeros_like(arguments[-1])
-
-    monkeypatch.setitem(SAMPLERS, 'first_edge', FirstEdge)
-    graph = Graph.from_tensors(torch.tensor([[1, 2, 3], [0, 0, 0]]), 4)
-    walks = sample_walks(graph, WalkSettings(8, 0.0, 1, sampler='first_edge'), 0)
-    assert walks.visited[walks.length == 1].unique().tolist() == [1]
