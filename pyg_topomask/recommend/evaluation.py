@@ -15,6 +15,9 @@ from pyg_topomask.recommend.interactions import check_range
 
 __all__ = ['evaluate', 'rank_items']
 
+#: The share of the unpopular items, and that of the unpopular and the normal ones.
+_SHARES = (0.8, 0.8 + 0.15)
+
 
 def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int = 20, chunk_size: int = 1024) -> Tensor:
     r"""Returns the :obj:`k` unseen items with the largest inner products for each user, in descending order, of shape
@@ -125,31 +128,23 @@ def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
     return result
 
 
-def popularity_groups(
-    train: Tensor, num_items: int, shares: Sequence[float] = (0.8, 0.15, 0.05)
-) -> tuple[Tensor, tuple[str, ...]]:
+def popularity_groups(train: Tensor, num_items: int) -> tuple[Tensor, tuple[str, ...]]:
     r"""Divides the items by their number of training interactions: the 80 % with the fewest are unpopular, the 5 % with the
     most are popular, as in `"Are Graph Augmentations Necessary?" <https://arxiv.org/abs/2112.08679>`_ and MGFormer's Fig. 2.
 
     Args:
         train (torch.Tensor): Pairs of user and item, of shape :obj:`[2, E]`.
         num_items (int): The number of items.
-        shares (list, optional): The shares of the items in the three groups. (default: :obj:`(0.8, 0.15, 0.05)`)
 
     Returns:
         The group of each item, of shape :obj:`[num_items]`, and the names of the groups.
 
-    Raises:
-        ValueError: If the shares are not three numbers of at least 0 that sum to 1.
-
     Example:
-        >>> popularity_groups(torch.tensor([[0, 1, 2], [0, 0, 1]]), num_items=3, shares=(0.4, 0.3, 0.3))[0].tolist()
-        [2, 1, 0]
+        >>> torch.bincount(popularity_groups(torch.tensor([[0, 1, 2], [0, 0, 1]]), num_items=20)[0])
+        tensor([16,  3,  1])
     """
-    if len(shares) != 3 or min(shares) < 0 or not math.isclose(sum(shares), 1):
-        raise ArgumentError('shares', tuple(shares), 'three numbers of at least 0 that sum to 1')
     order = torch.argsort(torch.bincount(train[1], minlength=num_items), stable=True)
-    bounds = torch.tensor([round(num_items * shares[0]), round(num_items * (shares[0] + shares[1]))], device=order.device)
+    bounds = torch.tensor([round(num_items * share) for share in _SHARES], device=order.device)
     group = torch.empty_like(order)
     group[order] = torch.bucketize(torch.arange(num_items, device=order.device), bounds, right=True)
     return group, ('unpopular', 'normal', 'popular')

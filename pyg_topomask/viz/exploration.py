@@ -162,14 +162,13 @@ def _shares(rows: csr_matrix, distances: Tensor) -> Tensor:
     return shares_by_hops(torch.from_numpy(rows[:, reached].toarray())[None], distances.cpu()[:, reached], _MAX_HOPS)[0]
 
 
-def walks_for(errors: Sequence[float], walks: Sequence[int], target: float = _TARGET) -> int | None:
-    r"""Returns about how many walks bring an error down to a target: between the numbers of walks that were measured by a
+def walks_for(errors: Sequence[float], walks: Sequence[int]) -> int | None:
+    r"""Returns about how many walks bring an error down to 0.1: between the numbers of walks that were measured by a
     straight line on logarithmic axes, beyond the largest by the root of the number of walks.
 
     Args:
         errors (sequence of float): The errors that were measured.
         walks (sequence of int): For these numbers of walks, ascending.
-        target (float): The target. (default: :obj:`0.1`)
 
     Returns:
         int or None: :obj:`None` if the error is not a number.
@@ -180,14 +179,14 @@ def walks_for(errors: Sequence[float], walks: Sequence[int], target: float = _TA
     """
     if not all(map(math.isfinite, errors)):
         return None
-    below = next((place for place, error in enumerate(errors) if error <= target), None)
+    below = next((place for place, error in enumerate(errors) if error <= _TARGET), None)
     if below is None:
-        return math.ceil(walks[-1] * (errors[-1] / target) ** 2 - 1e-6)
+        return math.ceil(walks[-1] * (errors[-1] / _TARGET) ** 2 - 1e-6)
     if below == 0:
         return walks[0]
     ends = slice(below - 1, below + 1)
     x, y = np.log(walks[ends]), np.log(np.maximum(errors[ends], 1e-12))
-    return math.ceil(math.exp(np.interp(-math.log(target), -y, x)) - 1e-6)
+    return math.ceil(math.exp(np.interp(-math.log(_TARGET), -y, x)) - 1e-6)
 
 
 def _guaranteed(mask: GRFMask, graph: Graph, largest: Tensor) -> list[list[int | None]] | None:

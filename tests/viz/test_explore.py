@@ -221,7 +221,7 @@ def test_positions() -> None:
     ],
 )
 def test_walks_for_an_error(errors: list[float], walks: list[int], expected: int | None) -> None:
-    assert walks_for(errors, walks, 0.1) == expected
+    assert walks_for(errors, walks) == expected
 
 
 def test_titles_are_text_and_nothing_is_loaded() -> None:
