@@ -5,7 +5,7 @@ They take and return the rows of this process, :obj:`[n, H, c]`. Most of them wr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -15,6 +15,9 @@ from pyg_topomask.distributed.communication import all_rows, some_rows, sum_befo
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import Composition, MaskStructure
+
+# The product with a mask, given its tensors, or a bound of it.
+Multiply = Callable[[Sequence[Tensor], Tensor], Tensor]
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,16 @@ class HaloStructure(MaskStructure):
     transposed: bool = False
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        halo: Halo = BY_NUMBER[self.halo]
-        if self.transposed:
-            return halo.scatter(self.inner.apply(tensors, halo.pad(x)))
-        return self.inner.apply(tensors, halo.gather(x))[: halo.num_nodes]
+        return self._on_halo(self.inner.apply, tensors, x)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._on_halo(self.inner.magnitude, tensors, x)
+
+    def _on_halo(self, multiply: Multiply, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         halo: Halo = BY_NUMBER[self.halo]
         if self.transposed:
-            return halo.scatter(self.inner.magnitude(tensors, halo.pad(x)))
-        return self.inner.magnitude(tensors, halo.gather(x))[: halo.num_nodes]
+            return halo.scatter(multiply(tensors, halo.pad(x)))
+        return multiply(tensors, halo.gather(x))[: halo.num_nodes]
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, transposed = self.inner.transpose(tensors)
@@ -174,17 +177,17 @@ class ColumnsStructure(MaskStructure):
     shard: int
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_columns(tensors, x, self.inner.apply)
+        return self._on_columns(self.inner.apply, tensors, x)
 
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_columns(tensors, x, self.inner.magnitude)
+        return self._on_columns(self.inner.magnitude, tensors, x)
 
-    def _on_columns(self, tensors: Sequence[Tensor], x: Tensor, product: object) -> Tensor:
+    def _on_columns(self, multiply: Multiply, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         shard = BY_NUMBER[self.shard]
         columns = all_rows(x, shard.group, shard.sizes)
         if shard.new_of_original is not None:
             columns = columns.index_select(0, shard.new_of_original)
-        columns = product(tensors, columns)  # type: ignore[operator]
+        columns = multiply(tensors, columns)
         if shard.original_of_new is not None:
             columns = columns.index_select(0, shard.original_of_new)
         return some_rows(columns, shard.group, shard.sizes, x.size(2))
