@@ -79,14 +79,7 @@ def masked_linear_attention(
         torch.Size([3, 2, 4])
     """
     if rows is not None:
-        if rows.dim() != 1 or q.shape != (rows.numel(), *k.shape[1:]):
-            raise ArgumentError(
-                'rows',
-                f'shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}',
-                '[R] with [R, H, m] and [N, H, m]',
-            )
-        if mask.low_rank is None or mask.segments.several or route not in ('auto', 'low_rank'):
-            raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
+        _check_rows(rows, q, k, mask, route)
     check_shapes(q if rows is None else k, k, v, mask)
     if mask.operators:
         heads = [operator.heads for operator in mask.operators]
@@ -106,6 +99,17 @@ def masked_linear_attention(
         if scale_v is not None:
             out = out * (scale_v if rows is None else scale_v.index_select(0, rows))
         return out.to(v.dtype)
+
+
+def _check_rows(rows: Tensor, q: Tensor, k: Tensor, mask: MaskOperator, route: str) -> None:
+    if rows.dim() != 1 or q.shape != (rows.numel(), *k.shape[1:]):
+        raise ArgumentError(
+            'rows',
+            f'shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}',
+            '[R] with [R, H, m] and [N, H, m]',
+        )
+    if mask.low_rank is None or mask.segments.several or route not in ('auto', 'low_rank'):
+        raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
 
 
 def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
