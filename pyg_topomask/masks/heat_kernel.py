@@ -3,8 +3,9 @@ r"""Heat kernels of graphs as masks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -64,6 +65,21 @@ class _Span:
     high: float
     basis: Tensor
     kept: dict[Hashable, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _LastSpan:
+    r"""The last span of all layers. Operators that are bound already keep the blocks of an earlier one."""
+
+    span: _Span | None = None
+
+    def covering(self, least: float, most: float, make: Callable[[float, float], _Span]) -> _Span:
+        r"""Returns a span of times that contains those from :obj:`least` to :obj:`most`, a new one if the last is too small."""
+        if self.span is None:
+            self.span = make(least / _CHANGE, most * _CHANGE)
+        elif not self.span.low <= least <= most <= self.span.high:
+            self.span = make(min(self.span.low, least / _CHANGE), max(self.span.high, most * _CHANGE))
+        return self.span
 
 
 class DiffusionMask(Mask):
@@ -275,13 +291,10 @@ class HeatKernelMask(DiffusionMask):
             or coefficients.size(1) > _TERMS
         ):
             return None
-        # The last span of all layers. Operators that are bound already keep the blocks of an earlier one.
-        spans: list[_Span] = graph.prepared(('blocks', self.settings(), self.tolerance, method), list)
+        last: _LastSpan = graph.prepared(('blocks', self.settings(), self.tolerance, method), _LastSpan)
         least, most = map(float, unwrapped(self.lam).double().aminmax())
-        low, high = (spans[0].low, spans[0].high) if spans else (math.inf, 0.0)
-        if not low <= least <= most <= high:
-            spans[:] = [self._span(state, min(low, least / _CHANGE), max(high, most * _CHANGE), method)]
-        basis = spans[0].basis
+        span = last.covering(least, most, partial(self._span, state, method))
+        basis = span.basis
 
         def terms(segments: Segments, dtype: torch.dtype) -> Tensor:
             return polynomial_blocks(state.value.to(dtype), state.pattern, basis.t().to(dtype), method, segments)
@@ -294,12 +307,12 @@ class HeatKernelMask(DiffusionMask):
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return Blocks(combined, terms, spans[0].kept, cost, magnitude=magnitude if cancels else None)
+        return Blocks(combined, terms, span.kept, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later
     @torch.no_grad()
-    def _span(self, state: HeatState, low: float, high: float, method: str) -> _Span:
+    def _span(self, state: HeatState, method: str, low: float, high: float) -> _Span:
         r"""Returns a small basis of the coefficients for all times from :obj:`low` to :obj:`high`: the first singular vectors
         of the coefficients for a sample of times. Its error is absolute. A Taylor series keeps all coefficients, because a row
         may be as small as one of its terms.
