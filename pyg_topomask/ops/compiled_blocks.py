@@ -11,6 +11,7 @@ from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply, multiply_add
 
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
 # Scores that are computed at a time: few enough for the nearest cache of a core.

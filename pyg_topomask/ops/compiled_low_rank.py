@@ -18,6 +18,7 @@ from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 # Nodes of a block in sums over nodes. The rounding errors of one long sum would add up.
 BLOCK = 4096
 
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
 

@@ -24,6 +24,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 
 T = TypeVar('T')
 
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
 # Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.

@@ -14,6 +14,7 @@ from torch import Tensor
 from pyg_topomask.ops.numba_backend import array_of, in_blocks
 from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multiply
 
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
 # Queries whose scores are computed together, and scores that are compared together.
