@@ -99,6 +99,16 @@ class Graph:
         check_not_transformed(edge_index=edge_index, edge_weight=edge_weight, batch=batch)
         self._set(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
 
+    def _start(self, edge_index: Tensor, edge_weight: Tensor | None, data: Data | None) -> None:
+        self.edge_index = edge_index
+        self.edge_weight = edge_weight
+        self.data = data
+        #: States that are resampled in every forward pass.
+        self.forward_pass = ForwardPass()
+        self._states: dict[Hashable, Any] = {}
+        # The attributes read from the data, by name. None is a missing one.
+        self._read: dict[str, Any] = {}
+
     @outside_transforms
     def _set(
         self,
@@ -109,17 +119,10 @@ class Graph:
         num_graphs: int | None,
         data: Data | None,
     ) -> None:
-        self.edge_index = edge_index
         if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
             _check_is_no_batch(edge_weight, num_nodes)
             edge_weight = edge_weight.to(torch.get_default_dtype())
-        self.edge_weight = edge_weight
-        self.data = data
-        #: States that are resampled in every forward pass.
-        self.forward_pass = ForwardPass()
-        self._states: dict[Hashable, Any] = {}
-        # The attributes read from the data, by name. None is a missing one.
-        self._read: dict[str, Any] = {}
+        self._start(edge_index, edge_weight, data)
         check_whole(0, num_nodes=num_nodes)
         if is_exporting():  # the program checks the edges that it is given
             self.edge_index = _checked(edge_index, num_nodes, edge_weight, batch)

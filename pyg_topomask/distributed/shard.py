@@ -11,7 +11,6 @@ from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
 from pyg_topomask.distributed.storage import Storage
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.forward_pass import ForwardPass
 from pyg_topomask.graph import Graph
 from pyg_topomask.segments import Segments
 
@@ -71,13 +70,8 @@ class Shard(Graph, Numbered):
         self.first = int(offsets[group.rank])
         num_nodes = int(offsets[group.rank + 1]) - self.first
         self.segments = ShardSegments(self, num_nodes, edge_index.device)
-        self.forward_pass = ForwardPass()
-        self.data = None
-        self._states = {}
-        self._read = {}
+        self._start(edge_index, edge_weight, data=None)
         self._calls: set[str] = set()
-        self.edge_index = edge_index
-        self.edge_weight = edge_weight
         self.edge_ids = edge_ids
         extended = ExtendedGraph.of_ids(group, offsets, edge_index, edge_weight, 'source_to_target')
         self.halo = extended.halo
