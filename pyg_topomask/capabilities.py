@@ -227,7 +227,7 @@ class SparseEntries:
 
     Args:
         make (callable): Returns the :class:`Entries`.
-        most (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
+        max_nnz (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
         make_factored (callable, optional): Returns the entries of :math:`\mathbf{P}` and the diagonal of :math:`\mathbf{R}`,
             :obj:`[N, H]`, for a mask :math:`\mathbf{L} \mathbf{P} \mathbf{R}` whose diagonal matrix :math:`\mathbf{L}` is
             positive, if the product takes time to form. (default: :obj:`None`)
@@ -237,7 +237,7 @@ class SparseEntries:
     """
 
     make: Callable[[], Entries]
-    most: int | None = None
+    max_nnz: int | None = None
     make_factored: Callable[[], tuple[Entries, Tensor]] | None = None
 
     def __call__(self) -> Entries:
@@ -253,10 +253,10 @@ class SparseEntries:
         return (self.make(), None) if self.make_factored is None else self.make_factored()
 
     def _check(self) -> None:
-        if self.most is not None and not is_exporting() and self.most > MAX_ENTRIES:
+        if self.max_nnz is not None and not is_exporting() and self.max_nnz > MAX_ENTRIES:
             raise ArgumentError(
                 'mask',
-                f'a sparse mask of up to {self.most:,} entries per head',
+                f'a sparse mask of up to {self.max_nnz:,} entries per head',
                 f'up to {MAX_ENTRIES:,}: for walks, set asymmetric=True, or take fewer or shorter ones',
             )
 
@@ -273,14 +273,14 @@ class SparseEntries:
             entries = self()
             return Entries(entries.pattern.T, entries.value.index_select(1, entries.pattern.perm_t))
 
-        return SparseEntries(make, self.most)
+        return SparseEntries(make, self.max_nnz)
 
     def scaled(self, scale: Tensor) -> SparseEntries:
         def make() -> Entries:
             entries = self()
             return Entries(entries.pattern, entries.value * scale.to(entries.value.dtype).unsqueeze(-1))
 
-        return SparseEntries(make, self.most)
+        return SparseEntries(make, self.max_nnz)
 
     def weighted(self, factors: LowRank) -> SparseEntries:
         def make() -> Entries:
@@ -289,7 +289,7 @@ class SparseEntries:
             weight = (factors.left.index_select(0, row) * factors.right.index_select(0, col)).sum(-1)
             return Entries(entries.pattern, entries.value * weight.t())
 
-        return SparseEntries(make, self.most)
+        return SparseEntries(make, self.max_nnz)
 
     def intersection(self, other: SparseEntries) -> SparseEntries:
         r"""Returns the entrywise product with those of another sparse mask: the products of entries that both have."""
@@ -299,7 +299,7 @@ class SparseEntries:
             pattern, left, right = first.pattern.intersection(second.pattern)
             return Entries(pattern, first.value.index_select(1, left) * second.value.index_select(1, right))
 
-        known = [most for most in (self.most, other.most) if most is not None]
+        known = [each for each in (self.max_nnz, other.max_nnz) if each is not None]
         return SparseEntries(make, min(known, default=None))
 
     @staticmethod
@@ -311,7 +311,7 @@ class SparseEntries:
                 total = total.index_add(1, slot, value.expand(heads, -1))
             return Entries(pattern, total)
 
-        return SparseEntries(make, _sum_of_most(terms))
+        return SparseEntries(make, _sum_of_max_nnz(terms))
 
     @staticmethod
     def side_by_side(terms: Sequence[SparseEntries], heads: Sequence[int]) -> SparseEntries:
@@ -323,7 +323,7 @@ class SparseEntries:
             ]
             return Entries(pattern, torch.cat(rows))
 
-        return SparseEntries(make, _sum_of_most(terms))
+        return SparseEntries(make, _sum_of_max_nnz(terms))
 
 
 def _united(terms: Sequence[SparseEntries]) -> tuple[SparsePattern, list[Tensor], list[Tensor]]:
@@ -334,6 +334,6 @@ def _united(terms: Sequence[SparseEntries]) -> tuple[SparsePattern, list[Tensor]
     return pattern, slots, [each.value.to(dtype) for each in entries]
 
 
-def _sum_of_most(terms: Sequence[SparseEntries]) -> int | None:
-    known = [term.most for term in terms if term.most is not None]
+def _sum_of_max_nnz(terms: Sequence[SparseEntries]) -> int | None:
+    known = [term.max_nnz for term in terms if term.max_nnz is not None]
     return sum(known) if len(known) == len(terms) else None

@@ -103,7 +103,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
             dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
-            assert form.entries.most is None or entries.pattern.nnz <= form.entries.most, f'{name}: more than most'
+            assert form.entries.max_nnz is None or entries.pattern.nnz <= form.entries.max_nnz, f'{name}: more than max_nnz'
     if operator.low_rank is not None:
         factors = (factor.double().expand(-1, heads, -1) for factor in (operator.low_rank.left, operator.low_rank.right))
         dense = torch.einsum('nhr,khr->hnk', *factors)

@@ -71,7 +71,7 @@ def sparse_derivations() -> dict[str, MaskOperator]:
 def test_what_is_made_of_sparse_masks_has_entries(name: str) -> None:
     operator = sparse_derivations()[name]
     entries = operator.entries()
-    assert entries.pattern.nnz <= operator.entries.most
+    assert entries.pattern.nnz <= operator.entries.max_nnz
     matrix = torch.zeros(operator.heads, 6, 6, dtype=torch.float64)
     matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
     close(operator, matrix)

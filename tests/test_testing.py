@@ -109,14 +109,14 @@ class WrongEntries(AdjacencyMask):
 class TooFewEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.entries = replace(operator.entries, most=operator.entries.most - 1)
+        operator.entries = replace(operator.entries, max_nnz=operator.entries.max_nnz - 1)
         return operator
 
 
 class UncountedEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.entries = replace(operator.entries, most=None)
+        operator.entries = replace(operator.entries, max_nnz=None)
         return operator
 
 
@@ -171,7 +171,7 @@ class OperatorMask(DenseMask):
         (OperatorMask(WrongShape), r'^to_dense: got shape \(6, 6\)'),
         (OperatorMask(more_nodes=1), '^num_nodes: got 7, the data has 6'),
         (OperatorMask(heads=2), '^heads: got 2, the mask has 1'),
-        (TooFewEntries(), '^entries: more than most'),
+        (TooFewEntries(), '^entries: more than max_nnz'),
         (StructureMask(WrongMagnitude()), '^magnitude'),
         (StructureMask(Nonlinear()), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),

@@ -30,7 +30,7 @@ class ShardEntries(SparseEntries):
 
     def _with(self, entries: SparseEntries, halo: Halo | None = None) -> ShardEntries:
         r"""Returns other entries, on the nodes of this halo or of another."""
-        return ShardEntries(entries.make, entries.most, halo=halo or self.halo, union=self.union)
+        return ShardEntries(entries.make, entries.max_nnz, halo=halo or self.halo, union=self.union)
 
     def structure(self, product: MaskStructure) -> MaskStructure:
         return HaloStructure(product, self.halo.number)
@@ -46,7 +46,7 @@ class ShardEntries(SparseEntries):
             extended = LowRank(self.halo.pad(factors.left), self.halo.gather(factors.right))
             return SparseEntries.weighted(self, extended)()
 
-        return self._with(SparseEntries(make, self.most))
+        return self._with(SparseEntries(make, self.max_nnz))
 
     def intersection(self, other: SparseEntries) -> ShardEntries:
         first, second = _on_one_halo([self, other])
@@ -84,4 +84,4 @@ def _moved(entries: ShardEntries, halo: Halo) -> SparseEntries:
         pattern = SparsePattern.from_sorted(row[order], col[order], size, size)
         return Entries(pattern, given.value.index_select(1, order))
 
-    return SparseEntries(make, entries.most)
+    return SparseEntries(make, entries.max_nnz)

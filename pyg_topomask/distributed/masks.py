@@ -137,7 +137,7 @@ def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
     r"""Returns the rows of this process of an operator on the extended nodes."""
     inner, entries = operator.product, operator.entries
     product = Product(HaloStructure(inner.structure, halo.number), lambda: inner.tensors, inner.cost)
-    shown = None if entries is None else ShardEntries(entries.make, entries.most, halo=halo, union=graph.union)
+    shown = None if entries is None else ShardEntries(entries.make, entries.max_nnz, halo=halo, union=graph.union)
     return MaskOperator(graph.segments, operator.heads, product, entries=shown)
 
 

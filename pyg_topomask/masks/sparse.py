@@ -79,6 +79,6 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
         formed = entries()
         return formed.value, *formed.pattern.tensors
 
-    cost = left.segments.num_nodes if entries.most is None else entries.most
+    cost = left.segments.num_nodes if entries.max_nnz is None else entries.max_nnz
     product = Product(entries.structure(SparseStructure()), tensors, cost=cost)
     return MaskOperator(left.segments, max(left.heads, right.heads), product, entries=entries)

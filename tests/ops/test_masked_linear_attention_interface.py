@@ -56,7 +56,7 @@ def test_machine_code_is_worth_more_entries(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(choice, 'uses_numba', lambda *arguments, compiled=compiled: compiled)
         for most, route in ((worth * 272 * 33, 'edges'), (worth * 272 * 33 + 1, 'features')):
             product = Product(adjacency.product.structure, adjacency.product.tensors, cost=33 * 33)
-            entries = replace(adjacency.entries, most=most)
+            entries = replace(adjacency.entries, max_nnz=most)
             operator = MaskOperator(Segments(2**20), 1, product, entries=entries)
             assert choose_route(operator, 16, 16) == route
 
@@ -66,7 +66,7 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
 
     def mask_of(most: int, heads: int = 1) -> MaskOperator:
         product = Product(adjacency.product.structure, adjacency.product.tensors, cost=2**40)
-        return MaskOperator(adjacency.segments, heads, product, entries=replace(adjacency.entries, most=most))
+        return MaskOperator(adjacency.segments, heads, product, entries=replace(adjacency.entries, max_nnz=most))
 
     assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
     assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'

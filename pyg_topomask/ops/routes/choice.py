@@ -112,10 +112,10 @@ def _of_features(mask: MaskOperator, products: int) -> float:
 
 def _of_entries(mask: MaskOperator, pair: int) -> float:
     r"""What the edges route takes, in multiplications of the features route, if it is available."""
-    most = None if mask.entries is None else mask.entries.most
-    if most is None or most * mask.heads > _MOST_ENTRIES:
+    nnz = None if mask.entries is None else mask.entries.max_nnz
+    if nnz is None or nnz * mask.heads > _MOST_ENTRIES:
         return math.inf
-    return most * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
+    return nnz * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
 
 
 def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
