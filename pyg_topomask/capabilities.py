@@ -146,18 +146,18 @@ class Blocks:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
         make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
             :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type.
-        kept (dict): Stores :math:`\mathbf{B}` for all heads, layers and steps.
+        cache (dict): Stores :math:`\mathbf{B}` for all heads, layers and steps.
         cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
-        columns (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
+        column_scale (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
         magnitude (callable, optional): Returns a second bound, beside :math:`|\mathbf{M}| \mathbf{x}`, that detects rows
             without weight, for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
     """
 
     coefficients: Tensor
     make: Callable[[Segments, torch.dtype], Tensor]
-    kept: dict[Hashable, Any]
+    cache: dict[Hashable, Any]
     cost: int
-    columns: Tensor | None = None
+    column_scale: Tensor | None = None
     magnitude: Callable[[Tensor], Tensor] | None = None
 
     @property
@@ -168,11 +168,11 @@ class Blocks:
     @outside_transforms
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
-        if dtype not in self.kept:
+        if dtype not in self.cache:
             with torch.inference_mode(False), torch.no_grad():
-                self.kept[dtype] = self.make(segments, dtype)
-        kept: Tensor = self.kept[dtype]
-        return kept
+                self.cache[dtype] = self.make(segments, dtype)
+        terms: Tensor = self.cache[dtype]
+        return terms
 
     def scaled(self, scale: Tensor) -> Blocks:
         factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude
@@ -228,9 +228,9 @@ class SparseEntries:
     Args:
         make (callable): Returns the :class:`Entries`.
         max_nnz (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
-        make_factored (callable, optional): Returns the entries of :math:`\mathbf{P}` and the diagonal of :math:`\mathbf{R}`,
-            :obj:`[N, H]`, for a mask :math:`\mathbf{L} \mathbf{P} \mathbf{R}` whose diagonal matrix :math:`\mathbf{L}` is
-            positive, if the product takes time to form. (default: :obj:`None`)
+        make_without_row_scale (callable, optional): Returns the entries of :math:`\mathbf{P}` and the diagonal of
+            :math:`\mathbf{R}`, :obj:`[N, H]`, for a mask :math:`\mathbf{L} \mathbf{P} \mathbf{R}` whose diagonal matrix
+            :math:`\mathbf{L}` is positive, if the product takes time to form. (default: :obj:`None`)
 
     Raises:
         ValueError: At the call, if there may be more than :obj:`MAX_ENTRIES` per head.
@@ -238,19 +238,19 @@ class SparseEntries:
 
     make: Callable[[], Entries]
     max_nnz: int | None = None
-    make_factored: Callable[[], tuple[Entries, Tensor]] | None = None
+    make_without_row_scale: Callable[[], tuple[Entries, Tensor]] | None = None
 
     def __call__(self) -> Entries:
         self._check()
         return self.make()
 
-    def up_to_rows(self) -> tuple[Entries, Tensor | None]:
+    def without_row_scale(self) -> tuple[Entries, Tensor | None]:
         r"""Returns entries :math:`\mathbf{P}` and factors :math:`\mathbf{r}` of columns, :obj:`[N, H]` or :obj:`None` for ones.
         The mask is :math:`\mathbf{L} \mathbf{P} \, \mathrm{diag}(\mathbf{r})` with some positive diagonal matrix
         :math:`\mathbf{L}`, which cancels in normalized attention.
         """
         self._check()
-        return (self.make(), None) if self.make_factored is None else self.make_factored()
+        return (self.make(), None) if self.make_without_row_scale is None else self.make_without_row_scale()
 
     def _check(self) -> None:
         if self.max_nnz is not None and not is_exporting() and self.max_nnz > MAX_ENTRIES:

@@ -86,7 +86,7 @@ class GRFState:
     #: The walks stitched to these.
     stitched: tuple[GRFState, ...] = ()
     #: The mask blocks of the graphs.
-    kept: dict[Hashable, Any] = field(default_factory=dict)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
     _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
 
     @cached_property

@@ -64,7 +64,7 @@ class _Span:
     low: float
     high: float
     basis: Tensor
-    kept: dict[Hashable, Any] = field(default_factory=dict)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -307,7 +307,7 @@ class HeatKernelMask(DiffusionMask):
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return Blocks(combined, terms, span.kept, cost, magnitude=magnitude if cancels else None)
+        return Blocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later

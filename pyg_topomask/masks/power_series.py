@@ -168,8 +168,8 @@ class PowerSeriesMask(LogarithmicMask):
         settings = self._adjacency.settings()
         positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        kept: dict[Hashable, Any] = graph.prepared(('blocks', settings, alpha.size(1)), dict)
-        return Blocks(alpha, powers, kept, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        cache: dict[Hashable, Any] = graph.prepared(('blocks', settings, alpha.size(1)), dict)
+        return Blocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (

@@ -60,7 +60,7 @@ class ExpectedVisits:
     hops: AdjacencyState
     gram: Tensor | None
     #: The mask blocks of the graphs.
-    kept: dict[Hashable, Any] = field(default_factory=dict)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
@@ -240,7 +240,7 @@ class RWGNKMask(Mask):
             return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
 
         norm = self._typical_norm
-        columns = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
+        column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
 
         def combined() -> Entries:
             pairs, scaled = state.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
@@ -258,13 +258,14 @@ class RWGNKMask(Mask):
             value = products.value * rows.t().index_select(1, pattern.row)
             return Entries(pattern, value * (self.scale(state.key, discounts) * norm).t().index_select(1, pattern.col))
 
-        def factored() -> tuple[Entries, Tensor]:
-            assert columns is not None
-            return combined(), columns
+        def without_row_scale() -> tuple[Entries, Tensor]:
+            assert column_scale is not None
+            return combined(), column_scale
 
         product = Product(GRFStructure(), tensors, cost=state.num_features)
-        sparse = SparseEntries(entries, state.num_entries, factored if self.alpha > 0 else None)
-        prepared = Blocks(self._powers(discounts) / norm.square().unsqueeze(1), blocks, state.kept, 0, columns=columns)
+        sparse = SparseEntries(entries, state.num_entries, without_row_scale if self.alpha > 0 else None)
+        powers = self._powers(discounts) / norm.square().unsqueeze(1)
+        prepared = Blocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
 
     def _powers(self, discounts: Tensor) -> Tensor:
@@ -327,8 +328,8 @@ class RWGNKMask(Mask):
             return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        columns = scale * norm if self.alpha > 0 else None
-        blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.kept, cost, columns=columns)
+        column_scale = scale * norm if self.alpha > 0 else None
+        blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 
     def extra_repr(self) -> str:

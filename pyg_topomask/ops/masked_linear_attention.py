@@ -114,8 +114,8 @@ def _check_rows(rows: Tensor, q: Tensor, k: Tensor, mask: MaskOperator, route: s
 
 def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     assert mask.entries is not None
-    entries, columns = mask.entries.up_to_rows()
-    k = k if columns is None else k * columns.to(k.dtype).unsqueeze(-1)
+    entries, column_scale = mask.entries.without_row_scale()
+    k = k if column_scale is None else k * column_scale.to(k.dtype).unsqueeze(-1)
     return attend_entries(q, k, v, [entries.value.to(q.dtype)], list(entries.pattern.tensors))[0]
 
 
@@ -144,7 +144,7 @@ def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
 
 
 def _combined_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
-    k = k if blocks.columns is None else k * blocks.columns.to(k.dtype).unsqueeze(-1)
+    k = k if blocks.column_scale is None else k * blocks.column_scale.to(k.dtype).unsqueeze(-1)
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
     out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
     if blocks.magnitude is None:

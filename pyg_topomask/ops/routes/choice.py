@@ -81,7 +81,7 @@ def prepared_blocks(mask: MaskOperator) -> Blocks | None:
     if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
         return None
     if torch.compiler.is_compiling():
-        return mask.blocks if mask.blocks.kept else None
+        return mask.blocks if mask.blocks.cache else None
     return mask.blocks if mask.blocks.count * mask.segments.num_pairs <= _MOST_PREPARED else None
 
 
