@@ -1,7 +1,7 @@
 r"""The capabilities of a mask operator. Each is an object that implements the algebra of operators.
 
 Every class has the same five methods, so that :class:`~pyg_topomask.operators.MaskOperator` treats all alike:
-:obj:`transposed`, :obj:`scaled`, :obj:`weighted` (the entrywise product with a mask of low rank), :obj:`plus`, and
+:obj:`transposed`, :obj:`scaled`, :obj:`hadamard` (the entrywise product with a mask of low rank), :obj:`plus`, and
 :obj:`side_by_side`. They return :obj:`None` where the capability is lost.
 """
 
@@ -72,7 +72,7 @@ class Product:
     def scaled(self, scale: Tensor) -> Product:
         return Product(ScaledStructure(self.structure), lambda: (scale, *self.tensors), self.cost)
 
-    def weighted(self, factors: LowRank) -> Product:
+    def hadamard(self, factors: LowRank) -> Product:
         rank = factors.left.size(-1)
         structure = HadamardLowRankStructure(self.structure)
         return Product(structure, lambda: (factors.left, factors.right, *self.tensors), self.cost * rank)
@@ -111,7 +111,7 @@ class LowRank:
     def scaled(self, scale: Tensor) -> LowRank:
         return LowRank(self.left * scale.to(self.left.dtype).unsqueeze(-1), self.right)
 
-    def weighted(self, factors: LowRank) -> LowRank:
+    def hadamard(self, factors: LowRank) -> LowRank:
         return LowRank(_products(factors.left, self.left), _products(factors.right, self.right))
 
     @staticmethod
@@ -282,7 +282,7 @@ class SparseEntries:
 
         return SparseEntries(make, self.max_nnz)
 
-    def weighted(self, factors: LowRank) -> SparseEntries:
+    def hadamard(self, factors: LowRank) -> SparseEntries:
         def make() -> Entries:
             entries = self()
             row, col = entries.pattern.row, entries.pattern.col

@@ -143,9 +143,9 @@ class MaskOperator:
         if isinstance(other, MaskOperator):
             heads = self._common_heads(other)
             if other.low_rank is not None:
-                return self._changed(heads, 'weighted', other.low_rank)
+                return self._changed(heads, 'hadamard', other.low_rank)
             if self.low_rank is not None:
-                return other._changed(heads, 'weighted', self.low_rank)
+                return other._changed(heads, 'hadamard', self.low_rank)
             raise ArgumentError(
                 'mask',
                 f'the entrywise product of {self!r} and {other!r}',

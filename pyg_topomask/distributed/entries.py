@@ -41,10 +41,10 @@ class ShardEntries(SparseEntries):
     def scaled(self, scale: Tensor) -> ShardEntries:
         return self._with(super().scaled(scale))
 
-    def weighted(self, factors: LowRank) -> ShardEntries:
+    def hadamard(self, factors: LowRank) -> ShardEntries:
         def make() -> Entries:
             extended = LowRank(self.halo.pad(factors.left), self.halo.gather(factors.right))
-            return SparseEntries.weighted(self, extended)()
+            return SparseEntries.hadamard(self, extended)()
 
         return self._with(SparseEntries(make, self.max_nnz))
 

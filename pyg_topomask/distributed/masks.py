@@ -299,7 +299,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
     if gram is not None:
         scale = mask.expected_scale(series, gram)
-        product = product.weighted(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
+        product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
     return MaskOperator(graph.segments, mask.heads, product)
 
 
@@ -317,7 +317,7 @@ def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, di
     entries = _entries_of_meetings(graph, state, combined)
     if entries is not None and mask.alpha > 0:
         scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
-        entries = entries.weighted(LowRank(*scales))
+        entries = entries.hadamard(LowRank(*scales))
     return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
