@@ -15,13 +15,13 @@ from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState, NodeReductions, components
+from pyg_topomask.masks.heat_kernel import GlobalReductions, HeatKernelMask, HeatState, components
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
 from pyg_topomask.sparse_pattern import SparsePattern
 
 
-class ShardReductions(NodeReductions):
+class ShardReductions(GlobalReductions):
     r"""Reductions over all nodes for a heat kernel, from the rows of this process.
 
     Args:

@@ -210,14 +210,14 @@ class HeatKernelMask(DiffusionMask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # The pattern contains every diagonal entry.
         state = AdjacencyMask(1, 1.0, None, self.flow).prepare(graph)
-        return self.prepare_on(state, NodeReductions(state.pattern))
+        return self.prepare_on(state, GlobalReductions(state.pattern))
 
-    def prepare_on(self, state: AdjacencyState, nodes: NodeReductions) -> HeatState:
+    def prepare_on(self, state: AdjacencyState, nodes: GlobalReductions) -> HeatState:
         r"""Prepares the mask on an adjacency matrix whose pattern contains the diagonal.
 
         Args:
             state (AdjacencyState): The matrix.
-            nodes (NodeReductions): Reductions over all nodes.
+            nodes (GlobalReductions): Reductions over all nodes.
         """
         pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
         row, col = nodes.row, nodes.col
@@ -347,7 +347,7 @@ class HeatKernelMask(DiffusionMask):
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'
 
 
-class NodeReductions:
+class GlobalReductions:
     r"""Reductions of an adjacency matrix over all nodes, for heat kernels.
 
     Args:
@@ -406,7 +406,7 @@ def components(pattern: SparsePattern) -> tuple[Tensor, int]:
 
 @torch.no_grad()
 def _spectral_bound(
-    nodes: NodeReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
+    nodes: GlobalReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
 ) -> tuple[Tensor, Tensor]:
     r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, and the factor by
     which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
