@@ -28,8 +28,8 @@ def is_exporting() -> bool:
     return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
-def integer(x: Tensor) -> int:
-    r"""Returns the number of a tensor of integers, which is a symbol while ``torch.export`` traces."""
+def int_or_symint(x: Tensor) -> int:
+    r"""Returns the number of a tensor of integers, which is a SymInt while ``torch.export`` traces."""
     number: int = x.item()  # type: ignore[assignment]
     return number
 

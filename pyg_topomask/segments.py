@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import integer, outside_transforms
+from pyg_topomask.functorch import int_or_symint, outside_transforms
 
 __all__ = ['Segments']
 
@@ -80,7 +80,7 @@ class Segments:
         self.num_nodes = num_nodes
         self.batch = batch
         if num_graphs is None:
-            num_graphs = 1 if batch is None else (integer(batch[-1]) + 1 if batch.numel() > 0 else 0)
+            num_graphs = 1 if batch is None else (int_or_symint(batch[-1]) + 1 if batch.numel() > 0 else 0)
         if isinstance(num_graphs, torch.SymInt):
             torch._check(num_graphs >= 1)
         self.num_graphs = num_graphs

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_choice, check_seed, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import integer, is_exporting, outside_transforms
+from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.initial_series import decaying, one_hop_per_head, resolve_positive, series_parameter
@@ -91,7 +91,7 @@ class GRFState:
 
     @cached_property
     def num_features(self) -> int:
-        each = (integer(walks.visitors.sum()) for walks in (self.query, self.key))
+        each = (int_or_symint(walks.visitors.sum()) for walks in (self.query, self.key))
         return sum(each) + sum(state.num_features for state in self.stitched)
 
     @cached_property

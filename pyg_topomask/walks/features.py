@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.functorch import integer, is_exporting, outside_transforms, transformable
+from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
@@ -130,7 +130,7 @@ class WalkFeatures:
                 return summed
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
-            total, each = integer(count.sum()), torch.arange(self.nnz, device=self.load.device)
+            total, each = int_or_symint(count.sum()), torch.arange(self.nnz, device=self.load.device)
             one = each.repeat_interleave(count, output_size=total)
             start = loads.rowptr[:-1][loads.row] - (count.cumsum(0) - count)
             other = torch.arange(total, device=one.device) + start[one]
@@ -365,7 +365,7 @@ def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
 
 def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
-    return integer((query.visitors * key.visitors).sum())
+    return int_or_symint((query.visitors * key.visitors).sum())
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
