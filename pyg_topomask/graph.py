@@ -2,8 +2,7 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from copy import copy
 from typing import Any, TypeVar
 from weakref import ref
@@ -30,30 +29,6 @@ _INTEGERS = (torch.int32, torch.int64)
 
 #: The normalizations of :meth:`Graph.normalized_weight`.
 NORMALIZATIONS = ('sym', 'rw', None)
-
-
-def grid_edges(shape: Sequence[int], device: torch.device | None = None) -> Tensor:
-    r"""Returns the edges between neighbors along each dimension of a grid, in both directions, sorted by source and target. The
-    nodes are in row-major order.
-
-    Args:
-        shape (sequence of int): The number of nodes in each dimension.
-        device (torch.device, optional): The device of the edges. (default: :obj:`None`, the CPU)
-
-    Example:
-        >>> grid_edges((2, 2))
-        tensor([[0, 0, 1, 1, 2, 2, 3, 3],
-                [1, 2, 0, 3, 0, 3, 1, 2]])
-    """
-    nodes = torch.arange(math.prod(shape), device=device).view(*shape)
-    steps = [
-        torch.stack([nodes.narrow(axis, 0, size - 1), nodes.narrow(axis, 1, size - 1)]).flatten(1)
-        for axis, size in enumerate(shape)
-        if size > 1
-    ]
-    pairs = torch.cat([nodes.new_empty(2, 0), *steps], dim=1)
-    edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
-    return edge_index[:, torch.argsort(edge_index[0] * max(nodes.numel(), 1) + edge_index[1])]
 
 
 def check_normalization(normalization: str | None) -> None:
@@ -99,7 +74,7 @@ class Graph:
         check_not_transformed(edge_index=edge_index, edge_weight=edge_weight, batch=batch)
         self._set(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
 
-    def _start(self, edge_index: Tensor, edge_weight: Tensor | None, data: Data | None) -> None:
+    def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None, data: Data | None) -> None:
         self.edge_index = edge_index
         self.edge_weight = edge_weight
         self.data = data
@@ -122,7 +97,7 @@ class Graph:
         if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
             _check_is_no_batch(edge_weight, num_nodes)
             edge_weight = edge_weight.to(torch.get_default_dtype())
-        self._start(edge_index, edge_weight, data)
+        self._set_edges(edge_index, edge_weight, data)
         check_whole(0, num_nodes=num_nodes)
         if is_exporting():  # the program checks the edges that it is given
             self.edge_index = _checked(edge_index, num_nodes, edge_weight, batch)

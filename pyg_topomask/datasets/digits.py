@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
-from pyg_topomask.graph import grid_edges
+from pyg_topomask.ops.grid_edges import grid_edges
 
 __all__ = ['DigitsGrid']
 

@@ -70,7 +70,7 @@ class Shard(Graph, Numbered):
         self.first = int(offsets[group.rank])
         num_nodes = int(offsets[group.rank + 1]) - self.first
         self.segments = ShardSegments(self, num_nodes, edge_index.device)
-        self._start(edge_index, edge_weight, data=None)
+        self._set_edges(edge_index, edge_weight, data=None)
         self._calls: set[str] = set()
         self.edge_ids = edge_ids
         extended = ExtendedGraph.of_ids(group, offsets, edge_index, edge_weight, 'source_to_target')

@@ -13,7 +13,8 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import device_of, grid_edges
+from pyg_topomask.graph import device_of
+from pyg_topomask.ops.grid_edges import grid_edges
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
 __all__ = ['AddGridShape', 'ToGridGraph']

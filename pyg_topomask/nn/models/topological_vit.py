@@ -14,11 +14,12 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
-from pyg_topomask.graph import Graph, grid_edges
+from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn.multi_head import check_dtype, check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
+from pyg_topomask.ops.grid_edges import grid_edges
 from pyg_topomask.segments import Segments
 
 __all__ = ['TopologicalViT']
