@@ -106,7 +106,7 @@ def influence(quick: bool, folder: Path) -> None:
                     'varied': title,
                     'value': value,
                     METRIC: show(scores, 4),
-                    **compare(scores, baseline, f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired', False, 4),
+                    **compare(scores, baseline, f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired', scores == baseline, 4),
                     'step, ms': steps[Job(REFERENCE)._replace(**{title: value})],
                     'seeds': each(scores, 4),
                 }
