@@ -144,10 +144,12 @@ class SparsePattern:
 
 def _check_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> None:
     r"""Raises a :class:`ValueError` for pairs outside a matrix, if they are on the CPU: a GPU would have to be waited for."""
+    if torch.compiler.is_compiling():  # sizes and numbers may be symbols
+        return
     if row.shape != col.shape or row.is_floating_point() or col.is_floating_point():
         given = ' and '.join(f'shape {tuple(index.shape)} of {index.dtype}' for index in (row, col))
         raise ArgumentError('row, col', given, 'whole numbers of equal shapes')
-    if row.device.type != 'cpu' or row.numel() == 0 or torch.compiler.is_compiling():
+    if row.device.type != 'cpu' or row.numel() == 0:
         return
     for name, index, size in (('row', row, num_rows), ('col', col, num_cols)):
         least, most = map(int, index.aminmax())

@@ -7,6 +7,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.checks import check_shape
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
@@ -43,7 +44,7 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
                  [0., 0.]]])
     """
     size = pattern.num_rows, pattern.num_cols
-    if size != (graph.num_nodes, graph.num_nodes):
+    if not is_exporting() and size != (graph.num_nodes, graph.num_nodes):
         accepted = f'{graph.num_nodes} rows and columns, one for each node'
         raise ArgumentError('pattern', f'{size[0]} rows and {size[1]} columns', accepted)
     check_shape(('heads', pattern.nnz), value=value)
