@@ -143,8 +143,14 @@ PLANS = {
         unmasked=('linear',),
     ),
     'tolokers': _plan(
-        _variants(_TOLOKERS, {'local': 'gcn', 'variant': 'last'}, {'variant': 'with sum'}),
-        _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}),
+        _variants(
+            _TOLOKERS,
+            {'local': 'gcn', 'variant': 'last'},
+            {'variant': 'with sum'},
+            {'variant': 'with sum', 'epochs': 200},
+        ),
+        # The third has as many parameters as the variant "with sum".
+        _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}, {'width': 112, 'epochs': 200}),
         controls=2,
         unmasked=('linear',),
     ),
