@@ -68,7 +68,7 @@ class MajorityTrees(GeneratedDataset):
         check_whole(1, num_keys=num_keys)
         check_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
-        generator = np.random.default_rng(int(seed))
+        generator = np.random.default_rng(int(seed) % 2**64)
         graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
         fifth = num_graphs // 5
         counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]

@@ -87,7 +87,7 @@ class MeshNormals(FileDataset):
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         first, second = (read_mesh(Path(path)) for path in self.raw_paths)
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(self.seed % 2**64)
         graphs = [
             cut_patch(*mesh, self.size, self.fraction, generator)
             for mesh, count in zip((first, first, second), PATCHES, strict=True)

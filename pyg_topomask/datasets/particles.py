@@ -76,7 +76,7 @@ class ClothRollouts(GeneratedDataset):
         super().__init__(root, transform, pre_transform)
         splits = SPLITS if split is None else (split,)
         seeds = [len(SPLITS) * int(seed) + SPLITS.index(name) for name in splits]
-        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(seed)) for seed in seeds]
+        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(seed % 2**64)) for seed in seeds]
         pos, velocity, pinned, sphere = (torch.cat(values) for values in zip(*scenes, strict=True))
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()

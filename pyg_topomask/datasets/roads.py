@@ -112,8 +112,11 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
         total: NDArray[Any] = np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
         return total
 
-    # The matrix also stores roads of length 0 as edges.
-    matrix = csr_array((links[:, columns.index('length')] + 1e-3, (edges[:, 0], edges[:, 1])), shape=(size, size))
+    # The matrix also stores roads of length 0 as edges. Of parallel roads, the shortest counts.
+    ends, length = np.sort(edges, axis=1), links[:, columns.index('length')] + 1e-3
+    order = np.lexsort((length, *ends.T))
+    ends, first = np.unique(ends[order], axis=0, return_index=True)
+    matrix = csr_array((length[order][first], tuple(ends.T)), shape=(size, size))
     matrix = matrix.maximum(matrix.T)
     features = [np.log1p(np.diff(matrix.indptr))]
     count = np.maximum(sums(np.ones(len(edges))), 1)

@@ -67,7 +67,7 @@ GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
     'cfg_wandb': {'wandb.use': False, 'wandb.entity': '', 'wandb.project': '', 'wandb.name': ''},
 }
 
-#: Options of where and how long to run. A resumed run may change them.
+#: Options of where to run. A run that replaces or resumes another one may change them.
 FREE_OPTIONS = (
     'accelerator',
     'cfg_dest',
@@ -75,7 +75,6 @@ FREE_OPTIONS = (
     'devices',
     'num_threads',
     'num_workers',
-    'optim.max_epoch',
     'out_dir',
     'params',
     'print',
@@ -86,6 +85,9 @@ FREE_OPTIONS = (
     'topomask.shard',
     'train.auto_resume',
 )
+
+#: The option of how long to run, which only a resumed run may change.
+LENGTH_OPTION = 'optim.max_epoch'
 
 #: Groups of arguments of objects that other options name.
 _ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
@@ -178,6 +180,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     try:
         with open(path, encoding='utf-8') as file:
             given = CfgNode.load_cfg(file)
+        if not given:
+            raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values')
         if 'recommend' in given:
             accepted = 'configurations of networks, without the key recommend'
             raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', accepted)

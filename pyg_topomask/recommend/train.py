@@ -28,8 +28,10 @@ from pyg_topomask.runs.devices import connect, find_device, num_processes
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
 
-#: Options that may change when a run resumes: its location and length.
-FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.max_epoch', 'recommend.progress')
+#: Options of where to run. A run that replaces or resumes another one may change them.
+FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.progress')
+#: The option of how long to run, which only a resumed run may change.
+LENGTH_OPTION = 'recommend.max_epoch'
 
 
 def load_dataset(options: Any) -> InteractionDataset:
@@ -83,7 +85,7 @@ class Training:
             accepted = 'test interactions that neither training nor validation holds'
             raise ArgumentError(f'recommend.{option}', f'{given!r} with no test interaction left', accepted)
         metric = f'val_recall@{options.k}'
-        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, files=['result.json'])
+        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, length=LENGTH_OPTION, files=['result.json'])
         self.device = find_device('recommend.device', options.device)
         seed_everything(config.seed)
         self.model = build(dataset, options).to(self.device)
@@ -130,6 +132,7 @@ class Training:
     def _load(self, resume: bool) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
         checkpoint = self.record.load(resume)
+        self.record.check_length(checkpoint, self.options.max_epoch)
         if checkpoint is not None:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)

@@ -47,8 +47,9 @@ class Run:
         config (str): The configuration in YAML.
         metric (str): The column of the metric that selects the best epoch.
         maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
-        free (collection of str, optional): The options, or groups of options, that a resumed run may change.
-            (default: :obj:`()`)
+        free (collection of str, optional): The options, or groups of options, that a run which replaces or resumes this one may
+            change. (default: :obj:`()`)
+        length (str, optional): The option of the number of epochs, which only a resumed run may change. (default: :obj:`""`)
         files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
     """
 
@@ -59,6 +60,7 @@ class Run:
         metric: str,
         maximize: bool = True,
         free: Collection[str] = (),
+        length: str = '',
         files: Sequence[str] = (),
     ) -> None:
         self.folder = folder
@@ -66,6 +68,7 @@ class Run:
         self.metric = metric
         self.maximize = maximize
         self.free = free
+        self.length = length
         self.files = (*FILES, *files)
         self.history: list[Row] = []
 
@@ -111,7 +114,8 @@ class Run:
             if resume:
                 raise
             return None
-        changed = '; '.join(differences(checkpoint['config'], self.config, self.free).values())
+        free = (*self.free, self.length) if resume else self.free
+        changed = '; '.join(differences(checkpoint['config'], self.config, free).values())
         if changed and resume:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
         if changed:
@@ -122,6 +126,12 @@ class Run:
                 'give another name_tag or --out, or remove that folder',
             )
         return checkpoint if resume else None
+
+    def check_length(self, checkpoint: dict[str, Any] | None, epochs: int) -> None:
+        r"""Raises a :class:`ValueError` if a run has more epochs than it is to be resumed to."""
+        if checkpoint is not None and len(checkpoint['history']) > epochs:
+            number = len(checkpoint['history'])
+            raise ArgumentError(self.length, epochs, f'{number}, the epochs that the run has, and more')
 
     @contextmanager
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
@@ -181,7 +191,7 @@ class Run:
         path = self.last_file if best is None else self.best_file
         checkpoint = load_checkpoint(path)
         # Rows are compared as text, in which NaN equals NaN.
-        if differences(checkpoint['config'], self.config, self.free) or repr(checkpoint['best']) != repr(best):
+        if differences(checkpoint['config'], self.config, (*self.free, self.length)) or repr(checkpoint['best']) != repr(best):
             raise ArgumentError(
                 str(path), 'the model of another run', 'that of the best epoch of this one: train again', verb='is'
             )

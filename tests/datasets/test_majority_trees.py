@@ -55,6 +55,7 @@ def test_splits_and_seeds() -> None:
     whole = MajorityTrees(num_graphs=11, size=10, seed=3)
     assert {name: len(index) for name, index in whole.split_indices().items()} == {'train': 5, 'val': 2, 'test': 4}
     assert MajorityTrees(num_graphs=11, size=10, seed=3, split='val')[0].y.tolist() == whole[5].y.tolist()
+    assert MajorityTrees(num_graphs=11, size=10, seed=-1)[0].edge_index.tolist() != whole[0].edge_index.tolist()
     assert MajorityTrees(num_graphs=11, size=10, seed=4)[0].edge_index.tolist() != whole[0].edge_index.tolist()
 
 

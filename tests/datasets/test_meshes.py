@@ -69,7 +69,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_splits_and_seeds(root: Path) -> None:
     options = {'train': 'first', 'test': 'second', 'num_nodes': 30}
-    dataset, other = (MeshNormals(str(root), **options, seed=seed) for seed in (0, 1))
+    dataset, other = (MeshNormals(str(root), **options, seed=seed) for seed in (0, -1))
     assert {split: len(index) for split, index in dataset.split_indices().items()} == {'train': 16, 'val': 8, 'test': 16}
     assert len(MeshNormals(str(root), 'val', **options)) == 8
     assert not torch.equal(dataset[0].pos, other[0].pos)

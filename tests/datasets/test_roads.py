@@ -46,6 +46,13 @@ def test_features_and_lengths(root: Path) -> None:
     np.testing.assert_allclose(volume, np.log1p(np.r_[1, np.full(38, 2), 1]))
 
 
+def test_the_shortest_of_parallel_roads_counts(tmp_path: Path) -> None:
+    edges = np.array([[0, 1], [0, 1], [1, 0], [1, 2], [2, 1]])
+    np.savez(tmp_path / 'x.npz', edges=edges, links=[[1.0], [5], [3], [9], [4]], link_columns=['length'], pos=np.zeros((3, 2)))
+    matrix, _, _ = read_roads(tmp_path / 'x.npz')
+    np.testing.assert_allclose(matrix.toarray(), [[0, 1.001, 0], [1.001, 0, 4.001], [0, 4.001, 0]])
+
+
 def test_graph_classes_and_splits(root: Path) -> None:
     data = RoadEccentricity(str(root), name='road', hops=2, num_classes=4, seed=1)[0]
     again = RoadEccentricity(str(root), name='road', hops=2, num_classes=4, seed=2)[0]

@@ -137,7 +137,7 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / 'ran').exists()
 
 
-@pytest.mark.parametrize('content', ['- 1\n', '3'])
+@pytest.mark.parametrize('content', ['- 1\n', '3', '', '# a note\n'])
 def test_yaml_without_keys_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str) -> None:
     (tmp_path / 'mine.yaml').write_text(content)
     assert main(['train', '--cfg', str(tmp_path / 'mine.yaml')]) == 2

@@ -73,7 +73,7 @@ def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
     row, config = {'epoch': 3, 'val_auc': float('nan')}, '{gt: {layers: 3}, optim: {max_epoch: 5}}'
 
     def run(config: str, *history: Row) -> Run:
-        run = Run(tmp_path, config, 'val_auc', free=['optim.max_epoch'])
+        run = Run(tmp_path, config, 'val_auc', length='optim.max_epoch')
         run.history = list(history)
         return run
 
@@ -107,8 +107,9 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
 
     def train(config: str, epochs: int, resume: bool = False) -> list[float]:
         torch.manual_seed(0)
-        run, drawn = Run(tmp_path / 'run', config, 'val_auc', free=['epochs'], files=['log']), torch.zeros(0)
+        run, drawn = Run(tmp_path / 'run', config, 'val_auc', length='epochs', files=['log']), torch.zeros(0)
         checkpoint = run.load(resume)
+        run.check_length(checkpoint, epochs)
         with run.open(checkpoint):
             if checkpoint is not None:
                 drawn = checkpoint['model']
@@ -129,7 +130,12 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     with pytest.raises(ValueError, match=r'cannot resume from \S*last.pt, .*: lr was 0.1 and is 0.2$'):
         train(config.replace('0.1', '0.2'), 3, resume=True)
     with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: lr was 0.1 and is 0.2;'):
-        train(config.replace('0.1', '0.2'), 3)
+        train(config.replace('3', '4').replace('0.1', '0.2'), 3)
+    with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: epochs was 4 and is 3;'):
+        train(config, 3)
+    with pytest.raises(ValueError, match=r'^epochs: got 2; accepted are 3, the epochs that the run has, and more'):
+        train(config.replace('3', '2'), 2, resume=True)
+    config = config.replace('3', '4')
     assert (folder / 'metrics.csv').read_text() == 'epoch,val_auc\n0,-0.0\n1,\n2,-2.0\n'
     assert sorted(load_checkpoint(folder / 'checkpoints' / 'best.pt')) == ['best', 'config', 'model', 'schema_version']
     for name in ('log', 'mine'):

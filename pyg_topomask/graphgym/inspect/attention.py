@@ -28,7 +28,7 @@ from pyg_topomask.diagnostics.attention import (
 )
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.inspect.mask import mean_or_zero
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
@@ -197,7 +197,7 @@ def _check_explicit(model: Module) -> list[ExplicitAttention]:
 def _check_same_model(checkpoint: str | Path, config: str) -> None:
     r"""Raises an error if the model in a checkpoint has different options. Weights do not suffice for this check, because many
     attentions have weights with equal names and shapes."""
-    changed = differences(config, cfg.dump(), FREE_OPTIONS)
+    changed = differences(config, cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
     texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
     if texts:
         raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', str('; '.join(texts)))

@@ -42,6 +42,7 @@ from pyg_topomask.graphgym.names.attentions import (
 )
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask, TreeMask
+from pyg_topomask.runs.folder import check_writable
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import explore, plot_inspection, plot_mask
@@ -108,6 +109,8 @@ def inspect(
     check_whole(1, graphs=graphs, num_rows=num_rows)
     page = None if html is None else new_file('html', html)
     load_config(cfg_file, options)
+    folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
+    check_writable(folder)
     mask = _configured_mask()
     walks = isinstance(mask, GRFMask)
     transforms = _take_walking_transforms() if walks else []
@@ -128,7 +131,6 @@ def inspect(
         else _inspect_mask(index, mask, graph, num_rows)
         for index, graph in enumerate(bar)
     ]
-    folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
     note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)

@@ -2,6 +2,7 @@ r"""A trial of the first step of a run, before anything is written."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
+from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.files import first_line
 from pyg_topomask.graphgym.configuration import option
@@ -21,12 +23,12 @@ SUSPECTS = ('dataset.task', 'gnn.head', 'model.loss_fun')
 ENCODERS = {'dataset.node_encoder_name': 'dataset.node_encoder', 'dataset.edge_encoder_name': 'dataset.edge_encoder'}
 
 
-def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
-    r"""Computes the loss of the first batch in evaluation mode, without changing random number generators.
+def try_first_step(network: torch.nn.Module, loaders: Sequence[Any], device: torch.device) -> None:
+    r"""Computes the loss of the first batch of each split in evaluation mode, without changing random number generators.
 
     Args:
         network (torch.nn.Module): The network, which is moved to the device.
-        loader (torch.utils.data.DataLoader): The loader of the training data.
+        loaders (sequence of torch.utils.data.DataLoader): The loaders of the splits.
         device (torch.device): The device.
 
     Raises:
@@ -34,51 +36,54 @@ def try_first_step(network: torch.nn.Module, loader: Any, device: torch.device) 
     """
     state = rng_state()
     try:
+        network.to(device).eval()
         with torch.no_grad():
-            _step(network.to(device).eval(), loader, device)
+            for split, loader in zip(SPLITS, loaders, strict=False):
+                _step(network, loader, split, device)
     finally:
         network.train()
         set_rng_state(state)
 
 
-def _step(network: torch.nn.Module, loader: Any, device: torch.device) -> None:
+def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.device) -> None:
     try:
         # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
-        batch.split = 'train'
+        batch.split = split
         pred, true = network(batch)
         compute_loss(pred, true)
-        _check_labels(true)
-    except torch.OutOfMemoryError:
+        _check_labels(true, split)
+    except (torch.OutOfMemoryError, ArgumentError):
         raise
-    except ValueError as error:
-        if not str(error).startswith('Loss function'):
-            raise
-        raise ArgumentError(
-            'model.loss_fun',
-            repr(cfg.model.loss_fun),
-            'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
-        ) from error
-    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if str(error).startswith('Loss function'):
+            raise ArgumentError(
+                'model.loss_fun',
+                repr(cfg.model.loss_fun),
+                'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
+            ) from error
         suspects = [*SUSPECTS, *(name for name, enabled in ENCODERS.items() if option(enabled))]
         raise ArgumentError(
             ', '.join(suspects),
-            f'{", ".join(repr(option(path)) for path in suspects)}, with which the first batch ends in '
+            f'{", ".join(repr(option(path)) for path in suspects)}, with which the first {split} batch ends in '
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
             verb='is',
         ) from error
 
 
-def _check_labels(true: Tensor) -> None:
+def _check_labels(true: Tensor, split: str) -> None:
     # The loss accepts these labels, but the metrics would fail after the first epoch.
-    if infer_task() == 'classification_multi' and true.dim() > 1 and true.size(1) > 1 and not cfg.custom_metrics:
+    task, several = infer_task(), true.dim() > 1 and true.size(1) > 1
+    if task == 'regression' and not bool(true.isfinite().all()):
+        raise ArgumentError('y', f'NaN or infinite numbers in the {split} split', 'finite numbers for regression')
+    if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
         raise ArgumentError(
             'dataset.task_type',
             f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}',
             'one label for each sample, and for several labels custom_metrics',
         )
-    if infer_task() == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
+    if task == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
         raise ArgumentError(
             'dataset.task_type',
             f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}',

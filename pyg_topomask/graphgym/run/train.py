@@ -22,7 +22,7 @@ from pyg_topomask.distributed import convert_norms
 from pyg_topomask.distributed.communication import processes
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
-from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config, run_name
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.shards import shard_loaders
 from pyg_topomask.graphgym.run.first_step import try_first_step
@@ -130,9 +130,10 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     _check_devices()
     # The configuration before the loader adds values that depend on the data.
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
-    run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LOGS)
+    run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LENGTH_OPTION, LOGS)
     check_options()
     checkpoint = run.load(resume)
+    run.check_length(checkpoint, cfg.optim.max_epoch)
     warn_of_unread_options()
     cfg.run_dir = str(run_dir)
     if rank() > 0:
@@ -150,7 +151,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
-    try_first_step(module.model, loaders[0], trainer.strategy.root_device)  # a failure here does not change an earlier run
+    try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
     with run.open(checkpoint):
         if rank() == 0:
             for split in SPLITS:

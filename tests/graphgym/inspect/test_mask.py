@@ -295,3 +295,9 @@ def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
     config = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / 'TopologicalViT.yaml'
     with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted are TopoGPSModel and gnn"):
         inspect(config, QUIET, out=tmp_path)
+
+
+def test_folders_that_cannot_be_made_are_refused_before_the_work(digits: Path, tmp_path: Path) -> None:
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ValueError, match=r'^out: got \S*, but \S*file is a file'):
+        inspect(digits, QUIET, out=tmp_path / 'file')

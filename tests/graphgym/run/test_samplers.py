@@ -18,6 +18,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.loader import graph_saint
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.data.loaders import SAMPLERS, create_loaders
 from pyg_topomask.graphgym.run import module
@@ -115,7 +116,7 @@ def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: s
     random.setstate(seeds[0])
     np.random.set_state(seeds[1])  # noqa: NPY002
     torch.set_rng_state(seeds[2])
-    try_first_step(network, loader, torch.device('cpu'))
+    try_first_step(network, [loader], torch.device('cpu'))
     assert draw() == expected
     assert generator is None or torch.equal(generator, loader.generator.get_state())
     assert loader._iterator is None
@@ -123,7 +124,9 @@ def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: s
     torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize('error', [KeyError('x'), IndexError('x'), TypeError('x'), RuntimeError('x\ny'), AttributeError('x')])
+@pytest.mark.parametrize(
+    'error', [KeyError('x'), IndexError('x'), TypeError('x'), RuntimeError('x\ny'), AttributeError('x'), ValueError('x')]
+)
 def test_what_fails_is_said_in_one_line(
     configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
@@ -132,7 +135,7 @@ def test_what_fails_is_said_in_one_line(
     _fail_with(monkeypatch, error)
     message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted is what"
     with pytest.raises(ValueError, match=message):
-        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+        try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
 
 def test_encoders_that_are_off_are_not_blamed(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,28 +144,50 @@ def test_encoders_that_are_off_are_not_blamed(configure: Callable[..., None], mo
     _fail_with(monkeypatch, AssertionError('x'))
     names = 'dataset.task, gnn.head, model.loss_fun' + ', dataset.node_encoder_name' * cfg.dataset.node_encoder
     with pytest.raises(ValueError, match=f'^{names}: got'):
-        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+        try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
 
-def test_several_labels_of_a_sample_are_refused(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    configure(f'{OPTIONS} dataset.task_type classification_multi', CORA)
+@pytest.mark.parametrize('task', ['classification_multi', 'classification_binary'])
+def test_several_labels_of_a_sample_are_refused(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    configure(f'{OPTIONS} dataset.task_type {task}', CORA)
     loader = create_loaders()[0]
     monkeypatch.setattr('pyg_topomask.graphgym.run.first_step.compute_loss', lambda pred, true: None)
     network = module.RunModule().model.train()
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4, 3), torch.ones(4, 3)))
-    with pytest.raises(ValueError, match=r"^dataset.task_type: got 'classification_multi', of one label .* shape \[4, 3\]"):
-        try_first_step(network, loader, torch.device('cpu'))
+    with pytest.raises(ValueError, match=rf"^dataset.task_type: got '{task}', of one label .* shape \[4, 3\]"):
+        try_first_step(network, [loader], torch.device('cpu'))
 
 
-@pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ValueError('x'), ImportError('x')])
+def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(f'{OPTIONS} dataset.task_type regression', CORA)
+    loader = create_loaders()[0]
+    monkeypatch.setattr('pyg_topomask.graphgym.run.first_step.compute_loss', lambda pred, true: None)
+    network = module.RunModule().model
+    labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.nan])}
+    monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4), labels[batch.split]))
+    try_first_step(network, [loader], torch.device('cpu'))
+    with pytest.raises(ValueError, match=r'^y: got NaN or infinite numbers in the val split; accepted are finite numbers'):
+        try_first_step(network, [loader, loader], torch.device('cpu'))
+
+
+def test_one_split_for_each_graph_with_masks_is_refused(configure: Callable[..., None]) -> None:
+    configure(f'{OPTIONS} gnn.head inductive_node', CORA)
+    loaders = create_loaders()
+    with pytest.raises(ValueError, match=r"^gnn.head: got 'inductive_node' for data with train_mask; accepted is for nodes of"):
+        try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
+
+
+@pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ArgumentError('x', 1, '2'), ImportError('x')])
 def test_other_errors_pass_as_they_are(
     configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     configure(OPTIONS, CORA)
     loader = create_loaders()[0]
     _fail_with(monkeypatch, error)
-    with pytest.raises(type(error), match=r'^x$'):
-        try_first_step(module.RunModule().model, loader, torch.device('cpu'))
+    with pytest.raises(type(error), match=r'^x(: got 1; accepted are 2)?$'):
+        try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
 
 def _fail_with(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
