@@ -64,6 +64,11 @@ class SparsePattern:
     def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
         _check_pairs(row, col, num_rows, num_cols)
+        return cls._from_checked(row, col, num_rows, num_cols)
+
+    @classmethod
+    @outside_transforms
+    def _from_checked(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
         index = torch.int64 if is_exporting() or max(row.numel(), num_rows, num_cols) >= 2**31 else torch.int32
         row, col = row.to(index), col.to(index)
         rowptr = _pointers(row, num_rows)
@@ -83,7 +88,7 @@ class SparsePattern:
         size = max(num_cols, 1)
         key, slot = torch.unique(row.long() * size + col, return_inverse=True)
         row = torch.div(key, size, rounding_mode='floor')
-        return cls.from_sorted(row, key - row * size, num_rows, num_cols), slot
+        return cls._from_checked(row, key - row * size, num_rows, num_cols), slot
 
     @classmethod
     @outside_transforms
@@ -103,8 +108,9 @@ class SparsePattern:
         r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
         key, of_other = (pattern.row.long() * self.num_cols + pattern.col for pattern in (self, other))  # both ascending
         place = torch.searchsorted(of_other, key)
-        left = (torch.nn.functional.pad(of_other, (0, 1), value=-1)[place] == key).nonzero().squeeze(1)
-        return self.from_sorted(self.row[left], self.col[left], self.num_rows, self.num_cols), left, place[left]
+        shared = torch.nn.functional.pad(of_other, (0, 1), value=-1)[place] == key
+        left = torch.arange(key.numel(), device=key.device)[shared]
+        return self._from_checked(self.row[left], self.col[left], self.num_rows, self.num_cols), left, place[shared]
 
     @property
     def nnz(self) -> int:

@@ -67,7 +67,6 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     def check(name: str, actual: Tensor, expected: Tensor) -> None:
         _assert_close(name, actual, expected, tolerance)
 
-    assert heads == mask.heads, f'heads: got {heads}, the mask has {mask.heads}'
     assert num_nodes == graph.num_nodes, f'num_nodes: got {num_nodes}, the data has {graph.num_nodes}'
     assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
     batch = graph.batch

@@ -170,7 +170,6 @@ class OperatorMask(DenseMask):
         (OperatorMask(WrongHadamard), '^Hadamard: differs'),
         (OperatorMask(WrongShape), r'^to_dense: got shape \(6, 6\)'),
         (OperatorMask(more_nodes=1), '^num_nodes: got 7, the data has 6'),
-        (OperatorMask(heads=2), '^heads: got 2, the mask has 1'),
         (TooFewEntries(), '^entries: more than max_nnz'),
         (StructureMask(WrongMagnitude()), '^magnitude'),
         (StructureMask(Nonlinear()), 'differs|Jacobian|gradient'),

@@ -46,9 +46,6 @@ class InductiveNodeHead(Module):
     Args:
         dim_in (int): Size of each node's features.
         dim_out (int): Size of the prediction.
-
-    Raises:
-        ValueError: At the first batch, if the data have a :obj:`train_mask`.
     """
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
@@ -57,9 +54,6 @@ class InductiveNodeHead(Module):
         self.mlp = MLP(new_layer_config(dim_in, dim_out, layers, has_act=False, has_bias=True, cfg=cfg))
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        if 'train_mask' in batch:
-            accepted = 'for nodes of several splits in one graph, the head node'
-            raise ArgumentError('gnn.head', "'inductive_node' for data with train_mask", accepted, verb='is')
         batch = self.mlp(batch)
         return batch.x, batch.y
 

@@ -50,6 +50,9 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
         batch.split = split
+        if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and len(loader.dataset) == 1:
+            accepted = 'node, because inductive_node trains on all nodes of a graph'
+            raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted, verb='is')
         pred, true = network(batch)
         compute_loss(pred, true)
         _check_labels(true, split)

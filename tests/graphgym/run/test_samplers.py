@@ -175,7 +175,7 @@ def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypa
 def test_one_split_for_each_graph_with_masks_is_refused(configure: Callable[..., None]) -> None:
     configure(f'{OPTIONS} gnn.head inductive_node', CORA)
     loaders = create_loaders()
-    with pytest.raises(ValueError, match=r"^gnn.head: got 'inductive_node' for data with train_mask; accepted is for nodes of"):
+    with pytest.raises(ValueError, match=r"^gnn.head: got 'inductive_node' for one graph with train_mask; accepted is node"):
         try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
 
 
