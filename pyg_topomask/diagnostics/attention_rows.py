@@ -51,7 +51,8 @@ def attention_rows(
     Returns:
         torch.Tensor: :obj:`[H, n, N]`. Rows add up to 1, and zero rows to 0.
 
-    Raises:        ValueError: If there is no such node, :obj:`x` does not fit the layer, or the layer is another.
+    Raises:
+        ValueError: If there is no such node, :obj:`x` does not fit the layer, or the layer is another.
 
     Example:
         >>> from pyg_topomask.nn import HopAttention

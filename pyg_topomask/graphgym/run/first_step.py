@@ -78,7 +78,7 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
 def _check_labels(true: Tensor, split: str) -> None:
     # The loss accepts these labels, but the metrics would fail after the first epoch.
     task, several = infer_task(), true.dim() > 1 and true.size(1) > 1
-    if task == 'regression' and not bool(true.isfinite().all()):
+    if task == 'regression' and not cfg.custom_metrics and not bool(true.isfinite().all()):
         raise ArgumentError('y', f'NaN or infinite numbers in the {split} split', 'finite numbers for regression')
     if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
         raise ArgumentError(
