@@ -189,9 +189,13 @@ PLANS = {
         _plan(
             _variants(_PEPTIDES, {'variant': 'mixture'}),
             _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
-            unmasked=('linear',),
         ).groups
-        | {BESIDE_UNMASKED: (_PEPTIDES._replace(local='gcn', attention='linear'),)}
+        # The wider ones have as many parameters as the mixtures.
+        | {
+            'unmasked attention': _variants(_PEPTIDES._replace(attention='linear'), {'width': 104}),
+            'message passing beside the mask': (_PEPTIDES._replace(local='gcn', variant='mixture'),),
+            BESIDE_UNMASKED: _variants(_PEPTIDES._replace(local='gcn', attention='linear'), {'width': 100}),
+        }
     ),
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.

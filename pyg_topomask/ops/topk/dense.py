@@ -18,8 +18,8 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
     Args:
         q (torch.Tensor): Queries, :obj:`[H, N, d]`.
         k (torch.Tensor): Keys, :obj:`[H, N, d]`.
-        first (torch.Tensor): The first node of each graph to search, :obj:`[G]`.
-        count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`.
+        first (torch.Tensor): The first node of each graph to search, :obj:`[G]`, on the CPU.
+        count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`, on the CPU.
         memory (int): Bytes of scores in memory at a time.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
@@ -32,23 +32,30 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
     cells = max(1, memory // q.element_size())
     for width, graphs_of_width in by_width(count):
         num = min(best.size(2), width)
-        slot = torch.arange(width, device=q.device)
+        slot = torch.arange(width)
         graphs = min(max(1, cells // (heads * width**2)), graphs_of_width.numel())
         queries = min(max(1, cells // (heads * width * graphs)), width)
         # One block of memory for all scores, because new pages cost more than the products.
         buffer = q.new_empty(heads * graphs * queries * width)
         for start, filled in zip(first[graphs_of_width].split(graphs), count[graphs_of_width].split(graphs), strict=True):
-            # Slots beyond a graph contain nodes of other graphs, with a score below all others.
-            index = (start.unsqueeze(1) + slot).clamp(max=num_nodes - 1)
+            inside = slot < filled.unsqueeze(1)
             full = slice(int(filled.min()), None)  # the slots that some graph does not fill
-            beyond = (slot[full] >= filled.unsqueeze(1)).repeat(heads, 1).unsqueeze(1)
+            blocks = inside[:, : int(filled.max())].split(queries, dim=1)
+            start, filled, beyond = _moved(q.device, start.view(-1, 1, 1), filled.view(-1, 1, 1), ~inside[:, full])
+            # Slots beyond a graph contain nodes of other graphs, with a score below all others.
+            index = (start.view(-1, 1) + torch.arange(width, device=q.device)).clamp(max=num_nodes - 1)
+            beyond = beyond.repeat(heads, 1).unsqueeze(1)
             key = k[:, index].flatten(0, 1).transpose(1, 2)
-            for query in slot[: int(filled.max())].split(queries):
-                asking = q[:, index[:, query]].flatten(0, 1)
+            for node, asked in zip(index.split(queries, dim=1), blocks, strict=False):
+                node = node[:, : asked.size(1)]
+                asking = q[:, node].flatten(0, 1)
                 score = buffer[: asking.size(0) * asking.size(1) * width].view(*asking.shape[:2], width)
                 torch.bmm(asking, key, out=score)[..., full].masked_fill_(beyond, -torch.inf)
                 position = select_top(score.flatten(0, 1), num)[1].view(heads, -1, asking.size(1), num)
-                node = position + start.view(-1, 1, 1)
-                node.masked_fill_(position >= filled.view(-1, 1, 1), -1)
-                asked = query < filled.unsqueeze(1)
-                best[:, index[:, query][asked], :num] = node[:, asked]
+                keys = (position + start).masked_fill_(position >= filled, -1)
+                graph, query = _moved(q.device, *asked.nonzero(as_tuple=True))
+                best[:, node[graph, query], :num] = keys[:, graph, query]
+
+
+def _moved(device: torch.device, *tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(x.to(device, non_blocking=True) for x in tensors)

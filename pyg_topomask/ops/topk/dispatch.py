@@ -125,13 +125,10 @@ def topk_inner_product(
         ([[1, 2], [1, 2], [1, 2], [3, 3]], [True, False])
     """
     _check_arguments(q, k, num, backend, memory)
-    if ptr is None:
-        ptr = torch.tensor([0, q.size(0)], device=q.device)
-    _check_ptr(ptr, q)
+    ptr = torch.tensor([0, q.size(0)]) if ptr is None else _checked_ptr(ptr, q)
     dtype = torch.promote_types(q.dtype, torch.float32)
     q, k = q.detach().to(dtype), k.detach().to(dtype)
-    _check_finite('q', q)
-    _check_finite('k', k)
+    _check_finite(q=q, k=k)
     index, valid = _searched(q, k, ptr, num, backend, deterministic, memory or 0)
     return index, valid
 
@@ -169,28 +166,30 @@ def _search(
     if memory == 0:
         memory = torch.get_num_threads() * 2**22 if q.device.type == 'cpu' else 2**28
     with torch.autocast(device_type=q.device.type, enabled=False):
-        first, count = ptr[:-1].long(), ptr.diff().long()
+        first, count = ptr[:-1].long(), ptr.diff().long()  # on the CPU, which divides the batch without waiting for a GPU
+        segments = Segments.from_ptr(ptr.to(q.device, non_blocking=True), q.size(0))
         # These factors keep the order of the keys, and their products and squares in range.
         q = q / power_of_two(row_size(q)).unsqueeze(-1)
-        k = k / power_of_two(Segments.from_ptr(ptr, k.size(0)).maximum(row_size(k))).unsqueeze(-1)
-        per_node = torch.stack([first, count]).repeat_interleave(count, dim=1)
+        k = k / power_of_two(segments.maximum(row_size(k))).unsqueeze(-1)
+        size = segments.sizes[segments.index]
         q, k = q.transpose(0, 1), k.transpose(0, 1)
         largest = int(count.max()) if count.numel() > 0 else 0
         # Another precision may change the order of scores, so find more keys than requested, and rank them.
         ranked = deterministic or (backend == 'faiss' and q.dtype == torch.float64)
         wanted = min(num, largest)
-        best = first.new_full((q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)), -1)
+        shape = q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)
+        best = torch.full(shape, -1, device=q.device)
         if best.numel() > 0:
             for name, graphs in _assign(count, best.size(2), backend, q).items():
                 if graphs.numel() > 0:
                     _SEARCH[name](q, k, first[graphs], count[graphs], memory, best)
             if ranked:
                 dtype = torch.float32 if backend == 'faiss' else q.dtype
-                best = rank_found(q, k, per_node[0], per_node[1], best, wanted, torch.finfo(dtype).eps, memory)
+                best = rank_found(q, k, segments.first, size, best, wanted, torch.finfo(dtype).eps, memory)
         itself = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
         index = itself.repeat(1, q.size(0), num)
         index[..., :wanted] = torch.where(best < 0, itself.view(1, -1, 1), best).transpose(0, 1)
-        valid = torch.arange(num, device=q.device) < per_node[1].view(-1, 1, 1)
+        valid = torch.arange(num, device=q.device) < size.view(-1, 1, 1)
         return index, valid.repeat(1, q.size(0), 1)
 
 
@@ -213,7 +212,7 @@ def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tenso
         return graphs_of
     names = [choose_topk_backend(size, q.size(2), q.device, q.dtype) for size in count[large].tolist()]
     for name in dict.fromkeys(names):
-        graphs_of[name] = large[torch.tensor([chosen == name for chosen in names], device=q.device)]
+        graphs_of[name] = large[torch.tensor([chosen == name for chosen in names])]
     return graphs_of
 
 
@@ -242,25 +241,30 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
         _LOAD[backend]()
 
 
-def _check_ptr(ptr: Tensor, q: Tensor) -> None:
+def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
+    r"""Returns :obj:`ptr` on the CPU."""
     if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in (torch.int32, torch.int64) or ptr.device != q.device:
         raise ArgumentError(
             'ptr', f'shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}'
         )
+    ptr = ptr.cpu()
     if torch.compiler.is_compiling():
-        return
+        return ptr
     if int(ptr[0]) != 0 or int(ptr[-1]) != q.size(0) or bool((ptr[1:] < ptr[:-1]).any()):
         raise ArgumentError(
             'ptr',
             ptr.tolist() if ptr.numel() <= 10 else f'{int(ptr[0])}, ..., {int(ptr[-1])}',
             f'numbers in ascending order from 0 to N = {q.size(0)}',
         )
+    return ptr
 
 
-def _check_finite(name: str, value: Tensor) -> None:
-    if torch.compiler.is_compiling() or value.numel() == 0:
+def _check_finite(**values: Tensor) -> None:
+    tensors = [unwrapped(value) for value in values.values()]
+    if torch.compiler.is_compiling() or tensors[0].numel() == 0:
         return
     # Maxima are NaN where a number is.
-    largest, limit = float(unwrapped(value).abs().amax()), torch.finfo(value.dtype).max / value.size(2)
-    if not largest <= limit:
-        raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')
+    for name, value, largest in zip(values, tensors, torch.stack([x.abs().amax() for x in tensors]).tolist(), strict=True):
+        limit = torch.finfo(value.dtype).max / value.size(-1)
+        if not largest <= limit:
+            raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')

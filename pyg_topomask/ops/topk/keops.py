@@ -31,6 +31,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         query, key = lazy_tensor(q[:, nodes, None].contiguous()), lazy_tensor(k[:, None, nodes].contiguous())
         best[:, nodes] = (-(query | key)).argKmin(num, dim=2).view(heads, -1, num) + int(first)
         return
+    first, count = first.to(q.device), count.to(q.device)
     # One block of pairs for each graph and head, on the diagonal of one matrix over the nodes of all heads.
     start, size = (torch.arange(heads, device=q.device).unsqueeze(1) * num_nodes + first).flatten(), count.repeat(heads)
     block = torch.stack([start, start + size], dim=1).int()
