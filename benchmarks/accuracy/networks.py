@@ -15,7 +15,16 @@ from torch_geometric.utils import to_dense_batch
 
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    GRFMask,
+    HeatKernelMask,
+    HopMask,
+    Mask,
+    MultiHeadMask,
+    PackingMask,
+    PowerSeriesMask,
+)
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 
@@ -97,6 +106,10 @@ def _hop(setting: Setting) -> Mask:
     return HopMask(setting.heads, setting.reach, setting.start)
 
 
+def _half(setting: Setting) -> Mask:
+    return MultiHeadMask(_hop(setting._replace(heads=setting.heads // 2)), PackingMask(setting.heads // 2))
+
+
 def _grf(setting: Setting, walks: int) -> Mask:
     modulation = 'hops' if setting.start == 'hops' else None
     return GRFMask(setting.heads, walks, max_walk_length=setting.reach // 2, modulation=modulation)  # two walks make a path
@@ -108,6 +121,7 @@ MASKS: dict[str, Callable[[Setting], Mask]] = {
     'powers': _powers,
     'heat': _heat,
     'hop': _hop,
+    'half-hop': _half,  # the other half of the heads have no mask
     **{f'grf-{walks}': partial(_grf, walks=walks) for walks in (4, 16, 64)},
 }
 ATTENTIONS: dict[str, Callable[[Setting], Module]] = {

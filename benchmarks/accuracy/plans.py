@@ -187,13 +187,15 @@ PLANS = {
     ),
     'peptides': Plan(
         _plan(
-            _variants(_PEPTIDES, {'variant': 'mixture'}),
+            _variants(_PEPTIDES, {'variant': 'mixture'}, {'attention': 'half-hop'}),
             _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
         ).groups
         # The wider ones have as many parameters as the mixtures.
         | {
             'unmasked attention': _variants(_PEPTIDES._replace(attention='linear'), {'width': 104}),
-            'message passing beside the mask': (_PEPTIDES._replace(local='gcn', variant='mixture'),),
+            'message passing beside the mask': _variants(
+                _PEPTIDES._replace(local='gcn', variant='mixture'), {'attention': 'half-hop', 'variant': 'sum'}
+            ),
             BESIDE_UNMASKED: _variants(_PEPTIDES._replace(local='gcn', attention='linear'), {'width': 100}),
         }
     ),

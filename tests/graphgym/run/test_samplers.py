@@ -160,6 +160,15 @@ def test_several_labels_of_a_sample_are_refused(
         try_first_step(network, [loader], torch.device('cpu'))
 
 
+@pytest.mark.parametrize('split', ['train', 'val', 'test'])
+def test_a_split_without_nodes_is_refused(configure: Callable[..., None], split: str) -> None:
+    configure(OPTIONS, CORA)
+    loaders = create_loaders()
+    loaders[0].dataset[0][f'{split}_mask'].fill_(False)
+    with pytest.raises(ValueError, match=f'^{split}_mask: got no labeled node'):
+        try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
+
+
 def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     configure(f'{OPTIONS} dataset.task_type regression', CORA)
     loader = create_loaders()[0]
