@@ -58,7 +58,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     unknown = set(options.names) - {*BENCHMARKS, REPORT}
     if unknown:
-        parser.error(f'NAME: got {", ".join(sorted(unknown))}; accepted are {", ".join([*BENCHMARKS, REPORT])}')
+        parser.error(f'NAME: got {", ".join(sorted(unknown))}; accepted: {", ".join([*BENCHMARKS, REPORT])}')
     return options
 
 

@@ -130,7 +130,7 @@ def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
     for argument, value in given.items():
         fixed = [isinstance(size, str) or size == actual for size, actual in zip(sizes, value.shape, strict=False)]
         if value.dim() != len(sizes) or not all(fixed):
-            raise ArgumentError(argument, f'shape {tuple(value.shape)}', f'[{", ".join(map(str, sizes))}]', verb='is')
+            raise ArgumentError(argument, f'shape {tuple(value.shape)}', f'[{", ".join(map(str, sizes))}]')
 
 
 def check_nodes(num_nodes: int, /, **given: Tensor) -> None:

@@ -20,35 +20,33 @@ class ArgumentError(ValueError):
         given (object): The value given, or text that describes it.
         accepted (object): The accepted values, or text that describes them.
         remedy (str, optional): How to get an accepted value. (default: :obj:`""`)
-        verb (str, optional): :obj:`"is"` if :obj:`accepted` is singular. (default: :obj:`"are"`)
 
     Example:
         >>> error = ArgumentError('num_walks', 0, 'whole numbers from 1')
         >>> error
-        ArgumentError('num_walks: got 0; accepted are whole numbers from 1')
+        ArgumentError('num_walks: got 0; accepted: whole numbers from 1')
         >>> print(error.under('topomask.GRF'))
-        topomask.GRF.num_walks: got 0; accepted are whole numbers from 1
+        topomask.GRF.num_walks: got 0; accepted: whole numbers from 1
     """
 
-    def __init__(self, argument: str, given: object, accepted: object, remedy: str = '', verb: str = 'are') -> None:
+    def __init__(self, argument: str, given: object, accepted: object, remedy: str = '') -> None:
         self.argument = argument
         self.given = str(given)
         self.accepted = str(accepted)
         self.remedy = remedy
-        self.verb = verb
-        message = f'{argument}: got {self.given}; accepted {verb} {self.accepted}'
+        message = f'{argument}: got {self.given}; accepted: {self.accepted}'
         super().__init__(f'{message}; {remedy}' if remedy else message)
 
     def renamed(self, argument: str) -> ArgumentError:
         r"""Returns the same error for an argument with a different name."""
-        return type(self)(argument, self.given, self.accepted, self.remedy, self.verb)
+        return type(self)(argument, self.given, self.accepted, self.remedy)
 
     def under(self, owner: str) -> ArgumentError:
         r"""Returns the same error for :obj:`owner.argument`."""
         return self.renamed(f'{owner}.{self.argument}')
 
     def __reduce__(self) -> tuple[type[ArgumentError], tuple[str, ...]]:
-        return type(self), (self.argument, self.given, self.accepted, self.remedy, self.verb)
+        return type(self), (self.argument, self.given, self.accepted, self.remedy)
 
 
 def warn(message: str) -> None:

@@ -426,7 +426,7 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
     r"""Raises a :class:`ValueError` unless edges, weights and batch vector are valid for the number of nodes."""
     for name, given in (('edge_weight', weight), ('batch', batch)):
         if given is not None and not isinstance(given, Tensor):
-            raise ArgumentError(name, type(given).__name__, 'a tensor, or None', verb='is')
+            raise ArgumentError(name, type(given).__name__, 'a tensor, or None')
     if not isinstance(edge_index, Tensor):
         raise ArgumentError('edge_index', type(edge_index).__name__, 'int32 and int64 tensors of shape [2, E]')
     if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:

@@ -192,7 +192,7 @@ class MaskOperator:
 
     def _refuse_shards(self) -> None:
         if self.segments.shard is not None:
-            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process', verb='is')
+            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process')
 
     @property
     def dtype(self) -> torch.dtype:

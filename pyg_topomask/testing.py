@@ -165,7 +165,7 @@ def assert_batch_invariant(
         >>> assert_batch_invariant(MaskedLinearAttention(4), graphs)
     """
     if not graphs:
-        raise ArgumentError('graphs', 'none', 'at least one', verb='is')
+        raise ArgumentError('graphs', 'none', 'at least one')
     forwards = list(range(len(graphs)))
     alone = [_call(layer, data) for data in graphs]
     for order in orders or (forwards, forwards[::-1], forwards + forwards):
@@ -251,4 +251,4 @@ def _assert_close(name: str, actual: Tensor, expected: Tensor, tolerance: float)
     actual, expected = actual[finite], expected[finite]
     scale = max(1.0, float(expected.abs().max())) if expected.numel() > 0 else 1.0
     difference = float((actual - expected).abs().max()) if expected.numel() > 0 else 0.0
-    assert difference <= tolerance * scale, f'{name}: differs by {difference:.2e}, accepted is {tolerance * scale:.2e}'
+    assert difference <= tolerance * scale, f'{name}: differs by {difference:.2e}, accepted: {tolerance * scale:.2e}'

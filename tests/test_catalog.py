@@ -51,6 +51,6 @@ def test_lines_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_unknown_words_are_refused() -> None:
     with pytest.raises(
-        ValueError, match='list: got nothing; accepted are the sections masks, masks in Python, models, configs, and'
+        ValueError, match='list: got nothing; accepted: the sections masks, masks in Python, models, configs, and'
     ):
         format_catalog(SECTIONS, ['models', 'nothing'])

@@ -209,32 +209,32 @@ def test_whole_numbers(value: Any) -> None:
 @pytest.mark.parametrize('value', [2.0, np.float32(2), True, np.True_, '2', None, math.nan, torch.tensor(2)])
 def test_other_values_are_no_whole_numbers(value: Any) -> None:
     assert not is_whole(value)
-    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are whole numbers$'):
+    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted: whole numbers$'):
         check_whole(num=value)
-    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted are even numbers from 2 to 1048576$'):
+    with pytest.raises(ValueError, match=rf'^num: got {re.escape(repr(value))}; accepted: even numbers from 2 to 1048576$'):
         check_even(num=value)
 
 
 @pytest.mark.parametrize(
     ('check', 'accepted'),
     [
-        (lambda: check_whole(1, first=1, num=0), '0; accepted are whole numbers from 1'),
-        (lambda: check_whole(0, 4, num=5), '5; accepted are whole numbers from 0 to 4'),
-        (lambda: check_even(first=2, num=3), '3; accepted are even numbers from 2 to 1048576'),
-        (lambda: check_even(num=0), '0; accepted are even numbers from 2 to 1048576'),
-        (lambda: check_probability(first=1, num=1.5), r'1.5; accepted are probabilities in \[0, 1\]'),
-        (lambda: check_probability(num=math.nan), r'nan; accepted are probabilities in \[0, 1\]'),
-        (lambda: check_above_zero(first=1e-9, num=0.0), '0.0; accepted are finite numbers above 0'),
-        (lambda: check_above_zero(num=math.inf), 'inf; accepted are finite numbers above 0'),
-        (lambda: check_not_negative(first=0, num=-1.0), '-1.0; accepted are finite numbers from 0'),
-        (lambda: check_not_negative(num=math.nan), 'nan; accepted are finite numbers from 0'),
-        (lambda: check_finite(first=-1, num=math.inf), 'inf; accepted are finite numbers'),
-        (lambda: check_finite(num=True), 'True; accepted are finite numbers'),
+        (lambda: check_whole(1, first=1, num=0), '0; accepted: whole numbers from 1'),
+        (lambda: check_whole(0, 4, num=5), '5; accepted: whole numbers from 0 to 4'),
+        (lambda: check_even(first=2, num=3), '3; accepted: even numbers from 2 to 1048576'),
+        (lambda: check_even(num=0), '0; accepted: even numbers from 2 to 1048576'),
+        (lambda: check_probability(first=1, num=1.5), r'1.5; accepted: probabilities in \[0, 1\]'),
+        (lambda: check_probability(num=math.nan), r'nan; accepted: probabilities in \[0, 1\]'),
+        (lambda: check_above_zero(first=1e-9, num=0.0), '0.0; accepted: finite numbers above 0'),
+        (lambda: check_above_zero(num=math.inf), 'inf; accepted: finite numbers above 0'),
+        (lambda: check_not_negative(first=0, num=-1.0), '-1.0; accepted: finite numbers from 0'),
+        (lambda: check_not_negative(num=math.nan), 'nan; accepted: finite numbers from 0'),
+        (lambda: check_finite(first=-1, num=math.inf), 'inf; accepted: finite numbers'),
+        (lambda: check_finite(num=True), 'True; accepted: finite numbers'),
         (
             lambda: check_numbers(first=[1, np.ones(2), torch.ones(2)], num='1'),
-            "'1'; accepted are numbers, and sequences and.*",
+            "'1'; accepted: numbers, and sequences and.*",
         ),
-        (lambda: check_numbers(num=[1.0, None]), r'\[1.0, None\]; accepted are numbers, and sequences and tensors of them'),
+        (lambda: check_numbers(num=[1.0, None]), r'\[1.0, None\]; accepted: numbers, and sequences and tensors of them'),
     ],
 )
 def test_errors_name_what_was_given_and_what_is_accepted(check: Callable[[], None], accepted: str) -> None:
@@ -313,5 +313,5 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
         'num_iterations': lambda: AddSVDEncoding(2, num_iterations=huge),
         'num_trees': lambda: AddSpanningForest(num_trees=huge),
     }.items():
-        with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted are (whole|even) numbers from \d to \d+'):
+        with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted: (whole|even) numbers from \d to \d+'):
             refuse()

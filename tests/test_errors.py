@@ -14,14 +14,14 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
 
-ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension', verb='is')
-ATTRIBUTES = {'argument': 'x', 'given': 'shape (2,)', 'accepted': '[N, channels]', 'remedy': 'add a dimension', 'verb': 'is'}
+ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension')
+ATTRIBUTES = {'argument': 'x', 'given': 'shape (2,)', 'accepted': '[N, channels]', 'remedy': 'add a dimension'}
 
 
 def test_the_message_has_all_attributes() -> None:
     assert vars(ERROR) == ATTRIBUTES
-    assert str(ERROR) == 'x: got shape (2,); accepted is [N, channels]; add a dimension'
-    assert str(ArgumentError('num', 0, range(1, 3))) == 'num: got 0; accepted are range(1, 3)'
+    assert str(ERROR) == 'x: got shape (2,); accepted: [N, channels]; add a dimension'
+    assert str(ArgumentError('num', 0, range(1, 3))) == 'num: got 0; accepted: range(1, 3)'
 
 
 @pytest.mark.parametrize('same', [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
@@ -35,7 +35,7 @@ def test_copies_and_pickles_keep_all_attributes(same: Callable[[ArgumentError], 
 def test_an_error_has_the_name_of_the_argument_under_its_owner() -> None:
     error = ERROR.under('topomask.GRF')
     assert vars(error) == ATTRIBUTES | {'argument': 'topomask.GRF.x'}
-    assert str(error) == 'topomask.GRF.x: got shape (2,); accepted is [N, channels]; add a dimension'
+    assert str(error) == 'topomask.GRF.x: got shape (2,); accepted: [N, channels]; add a dimension'
     assert ERROR.renamed('pos').argument == 'pos'
     assert ERROR.argument == 'x'
 
@@ -50,7 +50,7 @@ def test_a_check_names_the_argument_and_not_its_message() -> None:
 def test_choices(given: object) -> None:
     check_choice({'a': 1, 'b': 2}, first='a', second='b')
     check_choice(('a', None), first=None)
-    with pytest.raises(ArgumentError, match=rf'^second: got {re.escape(repr(given))}; accepted are a, None$'):
+    with pytest.raises(ArgumentError, match=rf'^second: got {re.escape(repr(given))}; accepted: a, None$'):
         check_choice(('a', None), first='a', second=given)
 
 
@@ -60,7 +60,7 @@ def test_shapes() -> None:
     check_shape((2, 'channels'), x=x)
     check_shape((), x=torch.zeros(()))
     for sizes, accepted in [((2,), '[2]'), ((2, 'channels', 1), '[2, channels, 1]'), ((3, 'channels'), '[3, channels]')]:
-        with pytest.raises(ArgumentError, match=rf'^x: got shape \(2, 3\); accepted is {re.escape(accepted)}$'):
+        with pytest.raises(ArgumentError, match=rf'^x: got shape \(2, 3\); accepted: {re.escape(accepted)}$'):
             check_shape(sizes, first=torch.zeros([1 if isinstance(size, str) else size for size in sizes]), x=x)
 
 

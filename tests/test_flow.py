@@ -250,9 +250,7 @@ def test_stored_walks_of_another_flow_are_refused(transform: type, mask: type[Ma
     for source in (stored, Batch.from_data_list([stored, stored])):
         expected = mask(flow=flow)(Batch.from_data_list([data, data]) if 'batch' in source else data)
         torch.testing.assert_close(mask(flow=flow)(source).to_dense(), expected.to_dense())
-        with pytest.raises(
-            ValueError, match=f"^data: got walks stored with .*flow='{flow}'.*; accepted are .*flow='{opposite}'"
-        ):
+        with pytest.raises(ValueError, match=f"^data: got walks stored with .*flow='{flow}'.*; accepted: .*flow='{opposite}'"):
             mask(flow=opposite)(source)
 
 
@@ -309,7 +307,7 @@ def test_other_flows_are_named(make: Callable[[str], object]) -> None:
     for flow in FLOWS:
         make(flow)
     for flow in ('out', '', 1, True):
-        with pytest.raises(ValueError, match=rf'^flow: got {flow!r}; accepted are "source_to_target"'):
+        with pytest.raises(ValueError, match=rf'^flow: got {flow!r}; accepted: "source_to_target"'):
             make(flow)
 
 

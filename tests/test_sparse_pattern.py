@@ -34,10 +34,10 @@ def test_transpose() -> None:
 @pytest.mark.parametrize(
     ('row', 'col', 'message'),
     [
-        ([0], [4], 'col: got numbers from 4 to 4; accepted are 0 to 3'),
-        ([3, 0], [0, 1], 'row: got numbers from 0 to 3; accepted are 0 to 2'),
-        ([0], [-1], 'col: got numbers from -1 to -1; accepted are 0 to 3'),
-        ([0, 1], [1], r'row, col: got shape \(2,\) of torch.int64 and shape \(1,\) of torch.int64; accepted are whole numbers'),
+        ([0], [4], 'col: got numbers from 4 to 4; accepted: 0 to 3'),
+        ([3, 0], [0, 1], 'row: got numbers from 0 to 3; accepted: 0 to 2'),
+        ([0], [-1], 'col: got numbers from -1 to -1; accepted: 0 to 3'),
+        ([0, 1], [1], r'row, col: got shape \(2,\) of torch.int64 and shape \(1,\) of torch.int64; accepted: whole numbers'),
         ([0.0], [1.0], r'row, col: got shape \(1,\) of torch.float32'),
     ],
 )

@@ -330,7 +330,7 @@ def test_what_is_finite_is_compared_beside_infinities() -> None:
 
 
 def test_no_graphs_are_refused() -> None:
-    with pytest.raises(ValueError, match='graphs: got none; accepted is at least one'):
+    with pytest.raises(ValueError, match='graphs: got none; accepted: at least one'):
         assert_batch_invariant(by_position, [])
 
 

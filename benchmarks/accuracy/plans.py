@@ -77,6 +77,7 @@ _PUBLISHED = {'epochs': 2000, 'schedule': 'constant'}
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
+_ALL_PEPTIDES = _PEPTIDES._replace(local='gcn', attention='none', epochs=20)
 _RINGS = Setting('none', 'hop', 1, 32, 20, 'balls', epochs=100, dropout=0.0)
 _MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=40, dropout=0.0)
 _DISTANCES = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
@@ -187,16 +188,22 @@ PLANS = {
     ),
     'peptides': Plan(
         _plan(
-            _variants(_PEPTIDES, {'variant': 'mixture'}, {'attention': 'half-hop'}),
+            _variants(_PEPTIDES, {'attention': 'half-hop'}),
             _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
+            unmasked=('linear',),
         ).groups
-        # The wider ones have as many parameters as the mixtures.
         | {
-            'unmasked attention': _variants(_PEPTIDES._replace(attention='linear'), {'width': 104}),
             'message passing beside the mask': _variants(
-                _PEPTIDES._replace(local='gcn', variant='mixture'), {'attention': 'half-hop', 'variant': 'sum'}
+                _PEPTIDES._replace(local='gcn', attention='half-hop'), {'attention': 'hop'}
             ),
             BESIDE_UNMASKED: _variants(_PEPTIDES._replace(local='gcn', attention='linear'), {'width': 100}),
+        }
+    ),
+    'all_peptides': Plan(
+        {
+            MASKED: (_ALL_PEPTIDES._replace(attention='half-hop'),),
+            BESIDE_UNMASKED: (_ALL_PEPTIDES._replace(attention='linear'),),
+            'message passing': (_ALL_PEPTIDES,),
         }
     ),
 }

@@ -138,6 +138,24 @@ def _traffic(seed: int) -> Splits:
     return speed_of_traffic(data_folder('traffic') / 'los_loop.npz', seed)
 
 
+def _peptides(molecules: int) -> Task:
+    note = (
+        'Peptides-func of the Long Range Graph Benchmark, ten functions of peptides of 151 atoms on average: '
+        f'{molecules:,} of the 10,873 molecules of the official training split, and its validation and test split. Atoms have '
+        'features, bonds do not.'
+    )
+    return Task(
+        lambda seed: functions_of_peptides((molecules, 2_331, 2_331)),
+        10,
+        PRECISION,
+        note,
+        splits=5,
+        evaluations=5,
+        graphs=True,
+        needs=(('rdkit', 'molecules'),),
+    )
+
+
 #: The tasks by name.
 TASKS = {
     'minesweeper': Task(_heterophilous('minesweeper'), 2, AUROC, 'Minesweeper, the official splits.'),
@@ -229,17 +247,8 @@ TASKS = {
         'Normals of vertices of meshes of which 5 % are known, on patches of 2,000 vertices: 16 of the bunny for training, 8 '
         'for validation, 16 of the armadillo for test.',
     ),
-    'peptides': Task(
-        lambda seed: functions_of_peptides((2_000, 2_331, 2_331)),
-        10,
-        PRECISION,
-        'Peptides-func of the Long Range Graph Benchmark, ten functions of peptides of 151 atoms on average: 2,000 molecules '
-        'of the official training split, and its validation and test split. Atoms have features, bonds do not.',
-        splits=5,
-        evaluations=5,
-        graphs=True,
-        needs=(('rdkit', 'molecules'),),
-    ),
+    'peptides': _peptides(2_000),
+    'all_peptides': _peptides(10_873),
     'traffic': Task(
         _traffic,
         1,

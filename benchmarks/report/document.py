@@ -101,7 +101,7 @@ def render_results(folder: Path, page: str) -> str:
     """
     start, end = MARKERS
     if page.count(start) != 1 or page.count(end) != 1 or page.index(start) > page.index(end):
-        raise ValueError(f'page: lacks {start!r} before {end!r}; accepted is a text with each once')
+        raise ValueError(f'page: lacks {start!r} before {end!r}; accepted: a text with each once')
     results = Results(folder)
     chapters = [read_chapter(path, results) for path in CHAPTERS]
     text = results.fill(TEMPLATES / 'results.md', values={'chapters': chapters, 'verdicts': VERDICTS}).strip()
@@ -133,7 +133,7 @@ def _read_claim(path: Path, section: str, line: int, results: Results, may_lack_
     tables = results.tables_in(body)
     verdict, text = re.fullmatch(r'\s*(?:Verdict: (.*?)\n)?(.*)', text, re.DOTALL).groups('')  # type: ignore[union-attr]
     if verdict not in (*VERDICTS, rules.MEASURED, ''):
-        raise ReportError(path, line + 1, heading, f'got the verdict {verdict!r}; accepted are {", ".join(VERDICTS)}')
+        raise ReportError(path, line + 1, heading, f'got the verdict {verdict!r}; accepted: {", ".join(VERDICTS)}')
     links = [f'[{name}]({name}.md)' for name in tables if (results.folder / f'{name}.md').is_file()]
     paragraphs = [' '.join([f'**{verdict.capitalize()}**' if verdict else '', *links]).strip()]
     for paragraph in filter(None, map(str.strip, re.split(r'\n\s*\n', text))):

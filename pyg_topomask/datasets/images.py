@@ -51,7 +51,7 @@ def load_images(name: str, root: str | Path | None = None) -> Splits:
         return {split: (images[index].unsqueeze(1), labels[index]) for split, index in split_digits(labels).items()}
     check_choice(('digits', *FILES), name=name)
     if root is None:
-        raise ArgumentError('root', f'None for name={name!r}', f'the folder that holds {FILES[name]}', verb='is')
+        raise ArgumentError('root', f'None for name={name!r}', f'the folder that holds {FILES[name]}')
     train_images, train_labels, *test = _read(Path(root) / FILES[name])
     kept = len(train_labels) - len(train_labels) // 10
     splits = (train_images[:kept], train_labels[:kept]), (train_images[kept:], train_labels[kept:]), (test[0], test[1])
@@ -61,7 +61,7 @@ def load_images(name: str, root: str | Path | None = None) -> Splits:
 def _read(path: Path) -> list[Tensor]:
     r"""Returns images and labels for training, then for testing."""
     if not path.is_file():
-        raise FileNotFoundError(f'root: got {str(path.parent)!r}, which lacks {path.name}; accepted is a folder that holds it')
+        raise FileNotFoundError(f'root: got {str(path.parent)!r}, which lacks {path.name}; accepted: a folder that holds it')
     try:
         with np.load(path) as file:
             arrays = {key: file[key] for key in ARRAYS}

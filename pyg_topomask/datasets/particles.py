@@ -142,7 +142,7 @@ def simulate_cloth(
     """
     side = math.isqrt(pos.size(1)) if pos.dim() == 3 else 0
     if pos.dim() != 3 or pos.shape[1:] != (side**2, 3):
-        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[R, side ** 2, 3]', verb='is')
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[R, side ** 2, 3]')
     check_whole(2, side=side)
     check_whole(0, num_steps=num_steps)
     check_shape(pos.shape, velocity=velocity)

@@ -186,9 +186,7 @@ def _check_attention(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> None:
 
 def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
     if q.dim() != 3 or q.shape != k.shape or q.size(2) == 0:
-        raise ArgumentError(
-            'k', f'shape {tuple(k.shape)} for q of shape {tuple(q.shape)}', '[N, H, d] for both, d > 0', verb='is'
-        )
+        raise ArgumentError('k', f'shape {tuple(k.shape)} for q of shape {tuple(q.shape)}', '[N, H, d] for both, d > 0')
     check_shape((*q.shape[:2], 'channels'), v=v)
 
 

@@ -61,7 +61,7 @@ def attention_rows(
         torch.Size([2, 1, 3])
     """
     if not isinstance(layer, MaskedLinearAttention):
-        raise ArgumentError('layer', type(layer).__name__, 'linear attention under a mask, such as HopAttention', verb='is')
+        raise ArgumentError('layer', type(layer).__name__, 'linear attention under a mask, such as HopAttention')
     check_features(x, layer.lin_q.in_channels, layer.lin_q.weight.dtype)
     graph = as_graph(x, edge_index, edge_weight, batch, graph)
     rows = node_indices(nodes, graph)

@@ -221,7 +221,7 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
         check_whole(0, max_walk_length=max_walk_length)
     if p_halt == 0:
         if max_walk_length is None:
-            raise ArgumentError('max_walk_length', 'None for p_halt=0, where walks have no end', 'a number of hops', verb='is')
+            raise ArgumentError('max_walk_length', 'None for p_halt=0, where walks have no end', 'a number of hops')
         return 1 + num_walks * max_walk_length
     length = math.log(-math.expm1(math.log1p(-delta) / num_walks)) / math.log1p(-p_halt)
     hops = max(math.ceil(length) - 1, 0)

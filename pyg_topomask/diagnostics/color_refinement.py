@@ -125,7 +125,7 @@ def _rows(graphs: Sequence[Data], names: Sequence[str], argument: str, sizes: Se
             raise ArgumentError(argument, f'{name!r}, which a graph lacks', 'attributes of both')
         for data, size in zip(graphs, sizes, strict=True):
             if data[name].shape[:1] != (size,):
-                raise ArgumentError(argument, f'{name!r} of shape {tuple(data[name].shape)}', f'[{size}, ...]', verb='is')
+                raise ArgumentError(argument, f'{name!r} of shape {tuple(data[name].shape)}', f'[{size}, ...]')
         columns.append(torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs]))
     return torch.cat(columns, dim=1) if columns else None
 

@@ -25,7 +25,7 @@ def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
     rejected, because the paper's bounds are those of one walk.
     """
     if not isinstance(mask, GRFMask):
-        raise ArgumentError('mask', type(mask).__name__, 'a GRFMask', verb='is')
+        raise ArgumentError('mask', type(mask).__name__, 'a GRFMask')
     if mask.stitch > 1:
         raise ArgumentError('mask', f'stitch={mask.stitch}, whose walks are chains', 'masks with stitch=1')
     if estimates and not mask.walk_settings.importance:

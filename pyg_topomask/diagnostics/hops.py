@@ -42,7 +42,7 @@ def mask_rows(mask: Mask, graph: Graph | Data, nodes: int | Sequence[int] | Tens
         tensor([[[0., 0., 1.]]])
     """
     if not isinstance(mask, Mask):
-        raise ArgumentError('mask', type(mask).__name__, 'a Mask, for example layer.mask', verb='is')
+        raise ArgumentError('mask', type(mask).__name__, 'a Mask, for example layer.mask')
     graph = Graph.of(graph)
     return rows_of(mask(graph), node_indices(nodes, graph))
 

@@ -147,12 +147,12 @@ class Shard(Graph, Numbered):
         return self._extended[flow]
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
-        raise ArgumentError('graph', 'the rows of a whole graph', 'ShardedGraph.extended(flow)', verb='is')
+        raise ArgumentError('graph', 'the rows of a whole graph', 'ShardedGraph.extended(flow)')
 
     def to(self, device: torch.device | str) -> Graph:
         if torch.empty(0, device=device).device == self.device:
             return self
-        raise ArgumentError('device', str(device), f'{self.device}, where the graph was made', verb='is')
+        raise ArgumentError('device', str(device), f'{self.device}, where the graph was made')
 
     def __repr__(self) -> str:
         return (

@@ -181,7 +181,7 @@ class ShardedGraph(Shard):
         """
         whole = Graph.from_data(data)
         if whole.num_graphs != 1:
-            raise ArgumentError('data', f'a batch of {whole.num_graphs} graphs', 'one graph', verb='is')
+            raise ArgumentError('data', f'a batch of {whole.num_graphs} graphs', 'one graph')
         graph = cls.from_graph(whole.edge_index, whole.num_nodes, whole.edge_weight, partition, timeout, folder)
         stored = [name for name in data.to_dict() if name.startswith(('grf_', 'rwgnk_'))]
         if stored:
@@ -320,9 +320,9 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
             return
         if not isinstance(partition, Tensor) or partition.shape != (num_nodes,) or partition.is_floating_point():
             got = tuple(partition.shape) if isinstance(partition, Tensor) else type(partition).__name__
-            raise ArgumentError('partition', got, accepted, verb='is')
+            raise ArgumentError('partition', got, accepted)
         if num_nodes > 0 and (int(partition.min()) < 0 or int(partition.max()) >= group.size):
-            raise ArgumentError('partition', f'{int(partition.min())} to {int(partition.max())}', accepted, verb='is')
+            raise ArgumentError('partition', f'{int(partition.min())} to {int(partition.max())}', accepted)
 
     group.together(check)
     new = None
@@ -341,7 +341,6 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
             'num_nodes' if partition is None else 'partition',
             f'{num_nodes} nodes for {group.size} processes, of which process {empty[0]} has none',
             'at least one node for each process',
-            verb='is',
         )
     return offsets, new
 

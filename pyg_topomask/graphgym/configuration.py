@@ -195,7 +195,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             if name not in _group(groups):
                 if key.startswith('topomask.mask.'):
                     whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
-                    raise ArgumentError(key, 'an unknown option', whole, verb='is')
+                    raise ArgumentError(key, 'an unknown option', whole)
                 raise _unknown_option(key)
             cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
         assert_cfg(cfg)

@@ -27,7 +27,7 @@ def find_main(folder: Path) -> Path:
     if script.is_file() and (folder / 'graphgps').is_dir():
         return script
     raise FileNotFoundError(
-        f'current folder: got {folder}; accepted is a checkout of GraphGPS, which has main.py and graphgps/: git clone '
+        f'current folder: got {folder}; accepted: a checkout of GraphGPS, which has main.py and graphgps/: git clone '
         f'https://github.com/rampasek/GraphGPS, and run this in there'
     )
 

@@ -198,14 +198,10 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
             f'a {type(operator).__name__}',
             'a MaskOperator, for example from sparse_operator or low_rank_operator',
             'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
-            verb='is',
         )
     if operator.heads not in (1, mask.heads):
         raise ArgumentError(
-            f'{type(mask).__name__}.bind',
-            f'an operator of {operator.heads} heads',
-            f'the {mask.heads} of the mask, or 1',
-            verb='is',
+            f'{type(mask).__name__}.bind', f'an operator of {operator.heads} heads', f'the {mask.heads} of the mask, or 1'
         )
     if operator.heads < mask.heads:
         return operator.scaled(torch.ones(mask.heads, dtype=operator.dtype, device=graph.device))

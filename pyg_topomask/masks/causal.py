@@ -175,10 +175,7 @@ class CausalMask(Mask):
         if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
             got = f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
             raise ArgumentError(
-                'order',
-                f'{self.order!r} with {got}',
-                f'a tensor of shape [{graph.num_nodes}], one real number a node',
-                verb='is',
+                'order', f'{self.order!r} with {got}', f'a tensor of shape [{graph.num_nodes}], one real number a node'
             )
         value = value.detach().view(-1)
         if value.is_floating_point() and not bool(value.isfinite().all()):

@@ -64,7 +64,7 @@ class DenseMask(Mask):
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
         if isinstance(heads, Tensor):
-            raise ArgumentError('heads', 'a tensor', 'a whole number, and the matrix as matrix=', verb='is')
+            raise ArgumentError('heads', 'a tensor', 'a whole number, and the matrix as matrix=')
         super().__init__(heads)
         if not isinstance(matrix, Tensor):
             raise ArgumentError('matrix', repr(matrix), 'tensors of shape [N, N] and [heads, N, N]')
@@ -91,7 +91,7 @@ class DenseMask(Mask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         matrix = self.matrix if self.matrix.dim() == 3 else self.matrix.unsqueeze(0)
         if matrix.size(-1) != graph.num_nodes:
-            raise ArgumentError('matrix', f'{matrix.size(-1)} rows for {graph.num_nodes} nodes', 'one row per node', verb='is')
+            raise ArgumentError('matrix', f'{matrix.size(-1)} rows for {graph.num_nodes} nodes', 'one row per node')
         if graph.batch is not None:
             matrix = matrix * (graph.batch.unsqueeze(0) == graph.batch.unsqueeze(1))
         product = Product(DenseStructure(), (matrix.expand(self.heads, -1, -1),), cost=graph.num_nodes**2)

@@ -113,7 +113,7 @@ class GRFState:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
         if (dtype, kinds) not in self._pairs:
             if is_exporting():
-                raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before', verb='is')
+                raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
             with torch.inference_mode(False):  # kept, and possibly used in training later
                 self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
         return self._pairs[dtype, kinds]
@@ -233,9 +233,7 @@ class GRFMask(LogarithmicMask):
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and self.walk_settings.independent_ensembles:
-            raise ArgumentError(
-                'independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False', verb='is'
-            )
+            raise ArgumentError('independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False')
         self.resample = resample
         self.seed = seed
         self.stitch = int(stitch)
@@ -253,7 +251,7 @@ class GRFMask(LogarithmicMask):
         initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
-                raise ArgumentError('share_modulation', 'True for a modulation that differs between heads', 'False', verb='is')
+                raise ArgumentError('share_modulation', 'True for a modulation that differs between heads', 'False')
             initial = initial[:1]
         self._begin(initial, resolve_positive('modulation', initial.to(dtype), positive))
         self.modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype))

@@ -180,7 +180,7 @@ class LowRankMask(Mask):
         attribute = self._names.get(name)
         factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
         if not isinstance(factor, Tensor):
-            raise ArgumentError(name, f'{attribute!r} with {type(factor).__name__}', 'a tensor', verb='is')
+            raise ArgumentError(name, f'{attribute!r} with {type(factor).__name__}', 'a tensor')
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
         if (

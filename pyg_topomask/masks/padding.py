@@ -60,9 +60,7 @@ class PaddingMask(Mask):
         valid = graph.attribute(self.valid, 'valid')
         if not isinstance(valid, Tensor) or valid.shape != (graph.num_nodes,) or valid.dtype != torch.bool:
             got = f'shape {tuple(valid.shape)} of {valid.dtype}' if isinstance(valid, Tensor) else type(valid).__name__
-            raise ArgumentError(
-                'valid', f'{self.valid!r} with {got}', f'a boolean tensor of shape [{graph.num_nodes}]', verb='is'
-            )
+            raise ArgumentError('valid', f'{self.valid!r} with {got}', f'a boolean tensor of shape [{graph.num_nodes}]')
         return valid.to(torch.get_default_dtype()).view(-1, 1, 1)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:

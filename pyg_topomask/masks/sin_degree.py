@@ -179,9 +179,7 @@ class SinDegreeMask(Mask):
         degree = graph.attribute(name, 'degree_attr')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):
             got = f'of shape {tuple(degree.shape)}' if isinstance(degree, Tensor) else f'with {type(degree).__name__}'
-            raise ArgumentError(
-                'degree_attr', f'{name!r} {got}', f'a tensor of integers of shape [{graph.num_nodes}]', verb='is'
-            )
+            raise ArgumentError('degree_attr', f'{name!r} {got}', f'a tensor of integers of shape [{graph.num_nodes}]')
         _check_degree('degree_attr', degree)
         return degree.long()
 

@@ -67,11 +67,7 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     """
     for operator, factor in ((left, right), (right, left)):
         if operator.entries is None:
-            raise ArgumentError(
-                'mask',
-                f'the entrywise product of {factor!r} and {operator!r}',
-                ENTRYWISE_PRODUCTS,
-            )
+            raise ArgumentError('mask', f'the entrywise product of {factor!r} and {operator!r}', ENTRYWISE_PRODUCTS)
     assert left.entries is not None
     assert right.entries is not None
     entries = left.entries.intersection(right.entries)

@@ -180,7 +180,6 @@ class ToeplitzMask(LogarithmicMask):
                 'a graph without it',
                 'data that transforms.AddGridShape or transforms.ToGridGraph has given its shape (layers take it as '
                 'graph=data)',
-                verb='is',
             )
         if not isinstance(shapes, Tensor):
             raise ArgumentError('grid_shape', repr(shapes), 'integers [graphs, d], as transforms.AddGridShape stores them')

@@ -114,7 +114,7 @@ class TreeState:
         index, taken, sizes = stored.values()
         if missing or sizes.size(-1) != 5:
             got = f'a stored forest without {missing}' if missing else 'a forest stored by an earlier version'
-            raise ArgumentError('data', got, 'a complete one', 'run AddForest again', verb='is')
+            raise ArgumentError('data', got, 'a complete one', 'run AddForest again')
         fingerprint, num_stored, num_trees = sizes.view(-1, 5).split([3, 1, 1], dim=1)
         total = int(num_stored.sum())
         if not torch.equal(fingerprint, graph.structure) or {index.size(1), taken.numel()} != {total}:
@@ -124,7 +124,6 @@ class TreeState:
                 f'one of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
                 'it has changed since the forest was stored: run AddForest again, or AddSpanningForest, after the transforms '
                 'that change it',
-                verb='is',
             )
         least, most = (int(bound) for bound in num_trees.aminmax())
         if least < most:
@@ -335,6 +334,6 @@ def _refuse_unused(
     for name, (given, default) in unused.items():
         if isinstance(given, Tensor) or given != default:
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
-            raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"', verb='is')
+            raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"')
     if unit is not None and method == 'rings':
         raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])

@@ -77,7 +77,6 @@ class ExplicitAttention(MessagePassing, ABC):
                 'val_dim',
                 f'{val_dim} for {heads} heads and {out_channels} output channels with head_agg="none"',
                 'out_channels / heads',
-                verb='is',
             )
         self.channels = channels
         self.out_channels = out_channels
@@ -148,7 +147,7 @@ class ExplicitAttention(MessagePassing, ABC):
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = as_graph(*given)
         if graph.segments.shard is not None:
-            raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False', verb='is')
+            raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])
         # An explainer expects the edges first, in their order. The other pairs follow.

@@ -96,10 +96,7 @@ class GatedGCNConv(MessagePassing):
         check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):
             raise ArgumentError(
-                'edge_attr',
-                f'shape {tuple(edge_attr.shape)}',
-                f'{(edge_index.size(1), self.channels)}, a row for each edge',
-                verb='is',
+                'edge_attr', f'shape {tuple(edge_attr.shape)}', f'{(edge_index.size(1), self.channels)}, a row for each edge'
             )
         edge_index = edge_index.long()  # older versions of torch add up by no other
         edge = self.edge_updater(

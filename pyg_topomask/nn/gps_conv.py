@@ -90,17 +90,17 @@ class TopoGPSConv(GPSConv):
         if conv is not None and not isinstance(conv, Module):
             raise ArgumentError('conv', repr(conv), f'None and a local layer, for example GCNConv({channels}, {channels})')
         if attn is not None and not isinstance(attn, Module):
-            raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention(channels={channels})', verb='is')
+            raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention(channels={channels})')
         if isinstance(attn, Mask):
             layer = f'MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
             wrapped = f'a layer under it, for example {layer}'
-            raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped, verb='is')
+            raise ArgumentError('attn', f'the mask {type(attn).__name__}', wrapped)
         out_channels = getattr(attn, 'out_channels', channels)
         if out_channels != channels:
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
         replaced = attn is not None or attn_type is None
         if replaced and attn_kwargs:
-            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None', verb='is')
+            raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):
             raise ArgumentError('heads', f'{heads} with attn, which has {attn.heads} heads', f'1 and {attn.heads}')
         if not replaced:

@@ -176,7 +176,7 @@ class KMIPAttention(ExplicitAttention):
         chosen |= {name: getattr(self, name) for name in ('random_fraction', 'extra_edges', 'diversity') if getattr(self, name)}
         if chosen:
             name, value = next(iter(chosen.items()))
-            raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default', verb='is')
+            raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
         q, k = self._features(q, k, graph)
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
@@ -226,7 +226,7 @@ class KMIPAttention(ExplicitAttention):
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)
         if unwrapped(index).dim() > 3:  # the pairs of each element are different ones, and as many as there are
-            raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without random_fraction and extra_edges', verb='is')
+            raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without random_fraction and extra_edges')
         num_nodes, heads, _ = index.shape
         head = torch.arange(heads, device=index.device)
         row = (torch.arange(num_nodes, device=index.device).unsqueeze(1) * heads + head).unsqueeze(2)

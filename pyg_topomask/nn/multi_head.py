@@ -35,7 +35,7 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     """
     out_channels = channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
-        raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels', verb='is')
+        raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels')
     check_input_channels(channels, 'channels')
     check_size(out_channels=out_channels, heads=heads)
     if divide:
@@ -67,7 +67,7 @@ def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
     """
     for name, value in given.items():
         if not _fits(value, dtype):
-            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters', verb='is')
+            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters')
 
 
 def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
@@ -81,14 +81,13 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
             'x',
             f'shape {tuple(x.shape)} of {x.dtype}',
             f'[N, {"channels" if channels == -1 else channels}] of {dtype}, the data type of the parameters',
-            verb='is',
         )
 
 
 def check_mask(mask: Mask, heads: int) -> None:
     r"""Raises a :class:`ValueError` unless the mask has :obj:`heads` heads, or one head that all share."""
     if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', verb='is')
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})')
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 
@@ -126,7 +125,6 @@ def as_graph(
             'batch',
             f'another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs',
             'that of graph, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)',
-            verb='is',
         )
     # Tensors of the graph's data are the same objects. torch.compile compares only identities.
     if not torch.compiler.is_compiling():
@@ -142,7 +140,7 @@ def as_graph(
             if edge_weight.requires_grad:
                 raise ArgumentError('edge_weight', 'a learned tensor that is not that of graph', accepted)
     if x.size(0) != graph.num_nodes:
-        raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]', verb='is')
+        raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]')
     return graph
 
 

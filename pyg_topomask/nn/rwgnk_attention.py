@@ -86,15 +86,13 @@ class RWGNKAttention(MaskedLinearAttention):
                 the layer samples walks in every forward pass.
         """
         if self.mask.resample != 'never':
-            raise ArgumentError(
-                'resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"', verb='is'
-            )
+            raise ArgumentError('resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"')
         check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
             raise ArgumentError('graph', 'edge weights that require a gradient, on which no walks are kept', 'others')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.prepared(self.mask.settings(), lambda: state) is not state:
-            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one', verb='is')
+            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
@@ -115,6 +113,6 @@ class RWGNKAttention(MaskedLinearAttention):
 def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph) -> None:
     r"""Raises a :class:`ValueError` unless the graph can store walks, and the node features fit the graph and the layer."""
     if not isinstance(graph, Graph):
-        raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)', verb='is')
+        raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)')
     check_features(x, channels, dtype)
     as_graph(x, graph=graph)

@@ -171,11 +171,10 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
     if q.dim() != 3 or q.shape != k.shape:
         raise ArgumentError('k', f'shape {tuple(k.shape)} for q of shape {tuple(q.shape)}', 'equal shapes [N, H, m]')
     if v.dim() != 3 or v.shape[:2] != q.shape[:2]:
-        raise ArgumentError('v', f'shape {tuple(v.shape)} for q of shape {tuple(q.shape)}', '[N, H, d]', verb='is')
+        raise ArgumentError('v', f'shape {tuple(v.shape)} for q of shape {tuple(q.shape)}', '[N, H, d]')
     if mask.segments.num_nodes != q.size(0) or mask.heads not in (1, q.size(1)):
         raise ArgumentError(
             'mask',
             f'{mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}',
             f'a mask bound to the same nodes, with 1 or {q.size(1)} heads',
-            verb='is',
         )

@@ -64,7 +64,7 @@ class InteractionDataset:
         for name, pairs in splits.items():
             _check_pairs(name, pairs)
         if train.size(1) == 0:
-            raise ArgumentError('train', 'no interaction', 'at least one', verb='is')
+            raise ArgumentError('train', 'no interaction', 'at least one')
         sizes = [pairs.size(1) for pairs in splits.values()]
         users, items = torch.cat([pairs.long() for pairs in splits.values()], 1)
         user_ids, users = users.unique(return_inverse=True)

@@ -35,7 +35,7 @@ def alignment(x: Tensor, y: Tensor) -> Tensor:
         2.0
     """
     if x.shape != y.shape:
-        raise ArgumentError('y', f'shape {list(y.shape)}', f'that of x, {list(x.shape)}', verb='is')
+        raise ArgumentError('y', f'shape {list(y.shape)}', f'that of x, {list(x.shape)}')
     if x.size(0) == 0:
         return _unit(x).sum() + _unit(y).sum()
     return (_unit(x) - _unit(y)).square().sum(-1).mean()

@@ -99,7 +99,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
             nested = {name: nested}
         _merge(cfg, nested)
     if cfg.recommend.model != 'MGFormer':
-        raise ArgumentError('recommend.model', repr(cfg.recommend.model), 'MGFormer', verb='is')
+        raise ArgumentError('recommend.model', repr(cfg.recommend.model), 'MGFormer')
     check_whole(0, 2**32 - 1, seed=cfg.seed)
     check_seed(**{'recommend.split_seed': cfg.recommend.split_seed})
     for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():

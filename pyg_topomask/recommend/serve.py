@@ -39,7 +39,7 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
         path = path.with_name('last.pt')
     if not path.exists() or not is_recommendation(folder / 'config.yaml'):
         accepted = 'the folder of a recommender that `train` wrote, such as results/lastfm/MGFormer/0'
-        raise ArgumentError('run', repr(str(run_dir)), accepted, verb='is')
+        raise ArgumentError('run', repr(str(run_dir)), accepted)
     config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)
     model = build_recommender(dataset, config.recommend)
@@ -124,7 +124,7 @@ def serve(
     if not user_ids and embeddings is None:
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
     if out is not None and not user_ids:
-        raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users', verb='is')
+        raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users')
     out = None if out is None else new_file('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)

@@ -45,11 +45,11 @@ def load_dataset(options: Any) -> InteractionDataset:
     """
     check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
-        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files', verb='is')
+        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files')
     if options.dataset != 'files':
         return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
     if not options.files.train:
-        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir', verb='is')
+        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir')
     return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
 
 
@@ -252,7 +252,7 @@ def train(
     check_whole(1, repeat=repeat)
     connect()
     if num_processes() > 1:
-        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings', verb='is')
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings')
     config = load_config(cfg_file, options)
     k = config.recommend.k
     dataset = load_dataset(config.recommend)

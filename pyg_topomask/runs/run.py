@@ -192,9 +192,7 @@ class Run:
         checkpoint = load_checkpoint(path)
         # Rows are compared as text, in which NaN equals NaN.
         if differences(checkpoint['config'], self.config, (*self.free, self.length)) or repr(checkpoint['best']) != repr(best):
-            raise ArgumentError(
-                str(path), 'the model of another run', 'that of the best epoch of this one: train again', verb='is'
-            )
+            raise ArgumentError(str(path), 'the model of another run', 'that of the best epoch of this one: train again')
         return checkpoint
 
     def _write_metrics(self) -> None:

@@ -113,7 +113,7 @@ class AddSVDEncoding(BaseTransform):
             return self._hetero(data)
         if self.edge_type is not None:
             raise ArgumentError(
-                'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type', verb='is'
+                'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type'
             )
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'Data and HeteroData')
@@ -131,9 +131,7 @@ class AddSVDEncoding(BaseTransform):
     def _hetero(self, data: HeteroData) -> HeteroData:
         check_unbatched(data)
         if self.num_users is not None:
-            raise ArgumentError(
-                'num_users', f'{self.num_users} for HeteroData, whose types are users and items', 'None', verb='is'
-            )
+            raise ArgumentError('num_users', f'{self.num_users} for HeteroData, whose types are users and items', 'None')
         source, relation, target = self._edge_type(data)
         store = data[source, relation, target]
         if 'edge_index' not in store:
@@ -146,7 +144,6 @@ class AddSVDEncoding(BaseTransform):
                 'edge_weight',
                 f'shape {tuple(weight.shape)} for {store.edge_index.size(1)} edges {(source, relation, target)}',
                 '[E]',
-                verb='is',
             )
         sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
@@ -171,7 +168,7 @@ class AddSVDEncoding(BaseTransform):
         if self.edge_type is None:
             forwards = [edge_type for edge_type in types if not edge_type[1].startswith('rev_')]
             if len(forwards) != 1:
-                raise ArgumentError('edge_type', f'None for data with the edge types {types}', 'one of them', verb='is')
+                raise ArgumentError('edge_type', f'None for data with the edge types {types}', 'one of them')
             return forwards[0]
         if tuple(self.edge_type) not in types:
             raise ArgumentError('edge_type', self.edge_type, f'the edge types of the data, {types}')

@@ -12,9 +12,7 @@ def check_homogeneous(data: Data) -> None:
     r"""Raises a :class:`ValueError` unless the argument is :class:`~torch_geometric.data.Data`, for example for heterogeneous
     data."""
     if not isinstance(data, Data):
-        raise ArgumentError(
-            'data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())', verb='is'
-        )
+        raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())')
 
 
 def check_edges(data: Data) -> None:
@@ -25,7 +23,6 @@ def check_edges(data: Data) -> None:
             f'the attributes {", ".join(data.keys()) or "none"}',
             'data with edge_index or adj_t',
             'KNNGraph adds edges between nearest neighbors',
-            verb='is',
         )
 
 

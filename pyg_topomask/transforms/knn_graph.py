@@ -58,7 +58,7 @@ class KNNGraph(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         if 'pos' not in data:
-            raise ArgumentError('data', f'{data} without pos', 'data with positions', verb='is')
+            raise ArgumentError('data', f'{data} without pos', 'data with positions')
         edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
         data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes) if self.force_undirected else edge_index
         for name in ('adj_t', 'edge_attr', 'edge_weight'):

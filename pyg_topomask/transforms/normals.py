@@ -59,7 +59,7 @@ class AddNormals(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         if 'pos' not in data or data.pos.dim() != 2 or data.pos.size(1) < 2:
-            raise ArgumentError('data', data, 'data with pos of two dimensions or more', verb='is')
+            raise ArgumentError('data', data, 'data with pos of two dimensions or more')
         batch = data.batch if 'batch' in data else None
         data.normal = self._normals(data.pos.detach(), batch)
         if self.cat:

@@ -60,7 +60,7 @@ def _check(data: Data) -> int:
     check_homogeneous(data)
     check_unbatched(data)
     if 'adj_t' in data:
-        raise ArgumentError('data', 'data with adj_t', 'data with edge_index', 'apply ToSparseTensor afterwards', verb='is')
+        raise ArgumentError('data', 'data with adj_t', 'data with edge_index', 'apply ToSparseTensor afterwards')
     return int(data.num_nodes or 0)
 
 
@@ -133,7 +133,7 @@ class FarthestSampling(_Sampling):
     def forward(self, data: Data) -> Data:
         num_nodes = _check(data)
         if 'pos' not in data:
-            raise ArgumentError('data', f'{data} without pos', 'data with positions', verb='is')
+            raise ArgumentError('data', f'{data} without pos', 'data with positions')
         if num_nodes <= self.num:
             return data
         start = int(torch.randint(num_nodes, (1,), generator=torch.Generator().manual_seed(self.seed)))

@@ -54,7 +54,7 @@ def plot_attention_graphs(
     """
     _check_layers('attention', attention)
     if pos.dim() != 2 or pos.size(1) == 0:
-        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[N, dimensions]', verb='is')
+        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[N, dimensions]')
     check_whole(1, max_edges=max_edges)
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]

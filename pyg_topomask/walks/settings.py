@@ -75,7 +75,6 @@ class WalkSettings:
                 'transition',
                 f'{self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly',
                 '"uniform"',
-                verb='is',
             )
         check_normalization(self.normalization)
         check_flow(self.flow)

@@ -85,7 +85,6 @@ def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tup
             'True for data that stores one ensemble',
             'False',
             f'run {transform} again with independent_ensembles=True',
-            verb='is',
         )
     query = walks[0].truncate(hops)
     return query, walks[1].truncate(hops) if settings.independent_ensembles else query
@@ -102,7 +101,6 @@ def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: W
             'data',
             f'walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}',
             f'[graphs, {sum(_COLUMNS)}]: run {transform} again',
-            verb='is',
         )
     fingerprint, stored, used, longest, codes = sizes.split(_COLUMNS, dim=1)
     total = int(stored.sum())

@@ -149,7 +149,7 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
     if backend == 'torch':
         return False
     if backend == 'numba' and device.type != 'cpu':
-        raise ArgumentError('backend', f'"numba" on {device}', '"torch"', verb='is')
+        raise ArgumentError('backend', f'"numba" on {device}', '"torch"')
     available = uses_numba(device)
     if backend == 'numba' and not available:
         raise ImportError('backend="numba" needs Numba: install pyg_topomask with its extra [numba]')

@@ -127,5 +127,5 @@ def test_random_dataset_has_every_node() -> None:
 
 def test_unknown_data_sets_are_named(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('RECOMMEND_DATA', 'lastfm nonsense')
-    with pytest.raises(ValueError, match=r"RECOMMEND_DATA: got \['nonsense'\]; accepted are lastfm"):
+    with pytest.raises(ValueError, match=r"RECOMMEND_DATA: got \['nonsense'\]; accepted: lastfm"):
         recommend.run(True, small_lastfm)

@@ -180,5 +180,5 @@ def test_info_nce() -> None:
     ],
 )
 def test_bad_settings(dataset: InteractionDataset, name: str, setting: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f'{setting}: got {value}; accepted are'):
+    with pytest.raises(ValueError, match=f'{setting}: got {value}; accepted:'):
         build(name, dataset, **{setting: value})

@@ -373,7 +373,7 @@ def test_ratios_have_two_digits_or_more():
         ("Verdict: {{ holds(heat.cell('time', graph='tree') > 2) }}\n", "> 2) }}: table heat has no row with"),
         ('Verdict: {{ holds(hat.rows) }}\n', "line 6: Verdict: {{ holds(hat.rows) }}: 'hat' is undefined"),
         ('Verdict: {{ holds(true }}\n', 'line 6: Verdict: {{ holds(true }}: '),
-        ('Verdict: certain\n', "line 5: ## Fig. 1: Heat rises: got the verdict 'certain'; accepted are reproduced"),
+        ('Verdict: certain\n', "line 5: ## Fig. 1: Heat rises: got the verdict 'certain'; accepted: reproduced"),
         ("Verdict: {{ trend(toeplitz.cell('ms') > 1) }}\n", 'there is no table toeplitz'),
     ],
 )  # fmt: skip

@@ -54,7 +54,7 @@ def test_the_report_alone_runs_nothing(tmp_path, monkeypatch):
 def test_an_unknown_name_is_refused(capsys):
     with pytest.raises(SystemExit, match='2'):
         command.main(['heta'])
-    assert 'got heta; accepted are scaling' in capsys.readouterr().err
+    assert 'got heta; accepted: scaling' in capsys.readouterr().err
 
 
 def test_the_list_names_all(capsys):

@@ -44,7 +44,7 @@ def test_a_file_goes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_missing_configurations_are_refused(cfg: str, remedy: str) -> None:
-    with pytest.raises(ValueError, match=f"cfg: got '{cfg}', which is no file; accepted are YAML files, and names.*{remedy}"):
+    with pytest.raises(ValueError, match=f"cfg: got '{cfg}', which is no file; accepted: YAML files, and names.*{remedy}"):
         find_config(cfg)
 
 
@@ -59,5 +59,5 @@ def test_names_are_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 def test_overrides_come_in_pairs() -> None:
     check_overrides(['gt.layers', '2'])
-    with pytest.raises(ValueError, match=r"options: got 'gt.layers', 1 word; accepted are pairs of a key and a value"):
+    with pytest.raises(ValueError, match=r"options: got 'gt.layers', 1 word; accepted: pairs of a key and a value"):
         check_overrides(['gt.layers'])

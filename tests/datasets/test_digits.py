@@ -65,7 +65,7 @@ def test_pre_transform_is_applied_once() -> None:
 
 
 def test_bad_split() -> None:
-    with pytest.raises(ValueError, match="split: got 'dev'; accepted are train, val, test, None"):
+    with pytest.raises(ValueError, match="split: got 'dev'; accepted: train, val, test, None"):
         DigitsGrid(split='dev')
 
 

@@ -82,12 +82,12 @@ def test_files_of_other_contents_are_refused(tmp_path: Path, changes: dict[str, 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:
     (tmp_path / 'mnist_subset.npz').write_text('no archive')
-    with pytest.raises(ValueError, match='accepted are files that hold the arrays x_train, y_train, x_test, y_test'):
+    with pytest.raises(ValueError, match='accepted: files that hold the arrays x_train, y_train, x_test, y_test'):
         load_images('mnist', tmp_path)
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="name: got 'imagenet'; accepted are"):
+    with pytest.raises(ValueError, match="name: got 'imagenet'; accepted:"):
         load_images('imagenet')
-    with pytest.raises(ValueError, match="root: got None for name='mnist'; accepted is the folder"):
+    with pytest.raises(ValueError, match="root: got None for name='mnist'; accepted: the folder"):
         load_images('mnist')

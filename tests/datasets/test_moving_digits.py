@@ -88,9 +88,9 @@ def test_pixels_lie_between_0_and_1() -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'num_frames': 0}, 'num_frames: got 0; accepted are whole numbers from 1'),
-        ({'size': 11}, 'size: got 11; accepted are whole numbers from 12'),
-        ({'target': 'speed'}, "target: got 'speed'; accepted are"),
+        ({'num_frames': 0}, 'num_frames: got 0; accepted: whole numbers from 1'),
+        ({'size': 11}, 'size: got 11; accepted: whole numbers from 12'),
+        ({'target': 'speed'}, "target: got 'speed'; accepted:"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, object], message: str) -> None:

@@ -92,10 +92,10 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r'^CIFAR10Pixels: no cifar10_subset.npz in '):
         CIFAR10Pixels(str(tmp_path))
     write(tmp_path, 'mnist')
-    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted are train, val, test, None"):
+    with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted: train, val, test, None"):
         MNISTPixels(str(tmp_path), split='dev')
     for pool in (0, 15, 2.5):
-        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted are whole numbers from 1 to 14'):
+        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted: whole numbers from 1 to 14'):
             MNISTPixels(str(tmp_path), pool=pool)
 
 

@@ -122,16 +122,16 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         UrbanObjects(str(tmp_path))
     with pytest.raises(ValueError, match=r"^split: got 'dev'"):
         UrbanObjects(str(tmp_path), split='dev')
-    with pytest.raises(ValueError, match=r"^name: got 'kitchen'; accepted are table"):
+    with pytest.raises(ValueError, match=r"^name: got 'kitchen'; accepted: table"):
         SceneBlocks(str(tmp_path), 'kitchen')
     write_scenes(tmp_path)
-    with pytest.raises(ValueError, match=r"^split: got 'val', which has no graphs; accepted are train and None"):
+    with pytest.raises(ValueError, match=r"^split: got 'val', which has no graphs; accepted: train and None"):
         SceneBlocks(str(tmp_path), 'forest', max_points=None, split='val')
     assert len(SceneBlocks(str(tmp_path), 'forest', max_points=None, split='train')) == 1
     for wrong in (0, 2.5):
-        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted are whole numbers from 1'):
+        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted: whole numbers from 1'):
             SceneBlocks(str(tmp_path), max_points=wrong)
-        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted are whole numbers from 1'):
+        with pytest.raises(ValueError, match=rf'^max_points: got {wrong}; accepted: whole numbers from 1'):
             cut_into_blocks(torch.zeros(2, 3), wrong)
 
 

@@ -52,7 +52,7 @@ def test_zero_rows_stay_zero() -> None:
 
 
 def test_other_layers_are_refused() -> None:
-    with pytest.raises(ValueError, match=r'^layer: got KMIPAttention; accepted is linear attention'):
+    with pytest.raises(ValueError, match=r'^layer: got KMIPAttention; accepted: linear attention'):
         attention_rows(KMIPAttention(8), 0, torch.randn(3, 8), torch.empty(2, 0, dtype=torch.long))
 
 

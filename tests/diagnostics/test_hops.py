@@ -92,7 +92,7 @@ def test_nodes_may_be_numbers_and_lists() -> None:
 
 
 def test_layers_are_no_masks() -> None:
-    with pytest.raises(ValueError, match=r'^mask: got HopAttention; accepted is a Mask, for example layer.mask'):
+    with pytest.raises(ValueError, match=r'^mask: got HopAttention; accepted: a Mask, for example layer.mask'):
         mask_rows(HopAttention(8), Data(edge_index=ring(6), num_nodes=6), 0)  # type: ignore[arg-type]
 
 
@@ -107,7 +107,7 @@ def test_nodes_that_do_not_exist_are_refused(nodes: int | list[int] | torch.Tens
 
 
 def test_rows_need_nodes() -> None:
-    with pytest.raises(ValueError, match=r'^nodes: got None; accepted are whole numbers from 0 to 5'):
+    with pytest.raises(ValueError, match=r'^nodes: got None; accepted: whole numbers from 0 to 5'):
         mask_rows(PackingMask(), Data(edge_index=ring(6), num_nodes=6), None)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r'^nodes: got 0; accepted are no numbers, as the graph has no nodes'):
+    with pytest.raises(ValueError, match=r'^nodes: got 0; accepted: no numbers, as the graph has no nodes'):
         mask_rows(PackingMask(), Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=0), 0)

@@ -126,35 +126,35 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
 ERRORS = {
     'graphs': 'edge_index, edge_weight: got (130, ',
     'weights': 'edge_index, edge_weight: got (130, ',
-    'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted are equal in all processes',
+    'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted: equal in all processes',
     'learned_weights': 'edge_weight: got weights that require a gradient',
     'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',
-    'timeouts': 'timeout: got 600.0 in process 0, 500.0 in process 1; accepted are equal in all processes',
+    'timeouts': 'timeout: got 600.0 in process 0, 500.0 in process 1; accepted: equal in all processes',
     'one_node': 'num_nodes: got 1 nodes for 2 processes, of which process 0 has none',
     'empty_shard': 'partition: got 48 nodes for 2 processes, of which process 1 has none',
-    'partition': 'partition: got 2 to 2; accepted is a tensor [48] of whole numbers from 0 to 1',
+    'partition': 'partition: got 2 to 2; accepted: a tensor [48] of whole numbers from 0 to 1',
     'partitions': 'partition: got ',
-    'nowhere': 'edge_index: got nodes 0 to 48; accepted are 0 to 47',
-    'nowhere_in_one': 'edge_index: got nodes 0 to 55; accepted are 0 to 47',
-    'batch': 'data: got a batch of 4 graphs; accepted is one graph',
+    'nowhere': 'edge_index: got nodes 0 to 48; accepted: 0 to 47',
+    'nowhere_in_one': 'edge_index: got nodes 0 to 55; accepted: 0 to 47',
+    'batch': 'data: got a batch of 4 graphs; accepted: one graph',
     'settings': 'mask: got GRFMask(heads=2, ',
     'seeds': 'mask: got GRFMask(',
     'masks': 'mask: got AdjacencyMask(',
     'heads': 'layer: got attention of 1 heads, 8 features',
     'models': 'module: got weight of different numbers in the processes',
-    'tree': 'mask: got TreeMask on a sharded graph; accepted are AdjacencyMask, CausalMask, ',
+    'tree': 'mask: got TreeMask on a sharded graph; accepted: AdjacencyMask, CausalMask, ',
     'subclass': 'mask: got OtherMask on a sharded graph',
     'missing': "left: got the attribute name 'nothing', which the data lacks",
     'route': "route: got 'blocks' for this mask on a sharded graph",
     'directed': 'edge_index: got edges whose weights differ between (',
     'softmax': 'mask: got MaskOperator(ChainStructure(',
     'softmax_T': 'mask: got MaskOperator(HaloStructure(',
-    'coefficients': 'return_attention_weights: got True on a sharded graph; accepted is False',
-    'kmip': 'deterministic: got True on a sharded graph; accepted is its default',
+    'coefficients': 'return_attention_weights: got True on a sharded graph; accepted: False',
+    'kmip': 'deterministic: got True on a sharded graph; accepted: its default',
     'nan': 'x: got features with [192, 192] numbers that are not finite',
     'order': 'order: got ',
     'dense': 'graph: got ShardedGraph(num_nodes=24 of 48',
-    'conv': 'conv: got ChebConv on a sharded graph; accepted are GATConv',
+    'conv': 'conv: got ChebConv on a sharded graph; accepted: GATConv',
     'norm': 'norm1.module: got BatchNorm1d, which normalizes by the nodes of one process',
     'norm_of_conv': 'conv.nn: got BatchNorm1d, which normalizes by the nodes of one process',
     'graph_norm': 'norm1: got GraphNorm, which normalizes by the nodes of one process',
@@ -183,7 +183,7 @@ def test_edges_that_exceed_the_memory_of_a_process(results: list[dict[str, Any]]
 
 def test_errors_of_one_process_reach_the_other(results: list[dict[str, Any]]) -> None:
     first, second = (process['failures'] for process in results)
-    assert second['layer'].startswith('ArgumentError: conv: got ChebConv on a sharded graph; accepted are GATConv')
+    assert second['layer'].startswith('ArgumentError: conv: got ChebConv on a sharded graph; accepted: GATConv')
     assert first['layer'] == f'ProcessFailed: process 0 of 2: process 1 has failed with {second["layer"]}'
     assert second['script'] == 'MemoryError: no memory'
     assert first['script'] == 'ProcessFailed: process 0 of 2: process 1 has failed with MemoryError: no memory'

@@ -106,19 +106,19 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['--cfg', 'absent.yaml'], "cfg: got 'absent.yaml', which is no file; accepted are YAML files, and names"),
+        (['--cfg', 'absent.yaml'], "cfg: got 'absent.yaml', which is no file; accepted: YAML files, and names"),
         (['--cfg', 'old/digits.yaml'], 'the package has digits$'),
         (
             ['--cfg', 'graphgps/zinc'],
             'cfg: .* in a checkout of GraphGPS run python -m pyg_topomask graphgps --cfg graphgps/zinc',
         ),
         (['--cfg', 'DIGITS', 'gt.nonsense', '1'], 'nonsense'),
-        (['--cfg', 'DIGITS', 'gt.layers'], r"options: got 'gt.layers topomask.progress False', 3 words; accepted are pairs"),
-        (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'accepted are .*GRF'),
+        (['--cfg', 'DIGITS', 'gt.layers'], r"options: got 'gt.layers topomask.progress False', 3 words; accepted: pairs"),
+        (['--cfg', 'DIGITS', 'gt.layer_type', 'GINE+GRX'], 'accepted: .*GRF'),
         (['--cfg', 'DIGITS', 'gt.layers', 'three'], 'gt.layers'),
-        (['--cfg', 'DIGITS', 'gt', '3'], 'gt: got 3; accepted are keys and their values'),
-        (['--cfg', 'DIGITS', 'name_tag', '../up'], r"name_tag: got '\.\./up'; accepted are names of files, without /"),
-        (['--cfg', 'EVIL'], r"cfg: got '.*evil\.py'; accepted are YAML files, with the suffix"),
+        (['--cfg', 'DIGITS', 'gt', '3'], 'gt: got 3; accepted: keys and their values'),
+        (['--cfg', 'DIGITS', 'name_tag', '../up'], r"name_tag: got '\.\./up'; accepted: names of files, without /"),
+        (['--cfg', 'EVIL'], r"cfg: got '.*evil\.py'; accepted: YAML files, with the suffix"),
     ],
 )
 def test_bad_input_is_one_line(

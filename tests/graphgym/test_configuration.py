@@ -62,9 +62,9 @@ def test_defaults_are_not_shared_between_runs() -> None:
 @pytest.mark.parametrize(
     ('content', 'message'),
     [
-        ({'gt': {'layer': 1}}, 'gt.layer: got an unknown option of gt; accepted are .*layer_type'),
-        ({'topomask': {'GRF': {'walks': 1}}}, 'unknown option of topomask.GRF; accepted are .*num_walks'),
-        ({'nonsense': 1}, 'unknown option of the top level; accepted are .*topomask'),
+        ({'gt': {'layer': 1}}, 'gt.layer: got an unknown option of gt; accepted: .*layer_type'),
+        ({'topomask': {'GRF': {'walks': 1}}}, 'unknown option of topomask.GRF; accepted: .*num_walks'),
+        ({'nonsense': 1}, 'unknown option of the top level; accepted: .*topomask'),
     ],
 )
 def test_unknown_key_in_a_file(tmp_path: Path, content: dict[str, object], message: str) -> None:
@@ -78,11 +78,11 @@ def test_bad_overrides(digits: Path) -> None:
     with pytest.raises(ValueError, match=r'pairs of a key and a value'):
         load_config(digits, ['gt.layers'])
     for key, group in {
-        'nonsense': 'the top level; accepted are .*topomask',
-        'gt.nonsense': 'gt; accepted are .*layer_type',
-        'topomask.GRF.foo': 'topomask.GRF; accepted are .*num_walks',
-        'gt.layers.x': 'gt; accepted are .*layer_type',
-        'topomask.foo.bar': 'topomask; accepted are .*GRF',
+        'nonsense': 'the top level; accepted: .*topomask',
+        'gt.nonsense': 'gt; accepted: .*layer_type',
+        'topomask.GRF.foo': 'topomask.GRF; accepted: .*num_walks',
+        'gt.layers.x': 'gt; accepted: .*layer_type',
+        'topomask.foo.bar': 'topomask; accepted: .*GRF',
     }.items():
         with pytest.raises(ValueError, match=f'^{key}: got an unknown option of {group}'):
             load_config(digits, [key, '1'])
@@ -166,7 +166,7 @@ def test_values_of_another_type_are_refused_by_name(key: str, value: object, dig
 
 
 def test_configurations_of_recommendation_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^cfg: got 'recommend/lastfm', a configuration of recommendation; accepted are"):
+    with pytest.raises(ValueError, match=r"^cfg: got 'recommend/lastfm', a configuration of recommendation; accepted:"):
         load_config('recommend/lastfm')
 
 
@@ -186,7 +186,7 @@ def test_file_that_is_not_yaml(content: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(('key', 'value'), [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')])
 def test_a_value_for_a_group_of_options_is_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
-    path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted are keys and their values$'
+    path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted: keys and their values$'
     path.write_text(yaml.safe_dump(nested(key, value)))
     with pytest.raises(ValueError, match=refused):
         load_config(path)

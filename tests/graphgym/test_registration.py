@@ -109,7 +109,7 @@ def test_registering_twice_is_harmless() -> None:
 def test_lookup() -> None:
     assert lookup('thing', 'a', {'a': 1}, {'a': 2, 'b': 3}) == 1
     assert lookup('thing', 'b', {'a': 1}, {'a': 2, 'b': 3}) == 3
-    with pytest.raises(ValueError, match=r"^thing: got 'c'; accepted are a, b"):
+    with pytest.raises(ValueError, match=r"^thing: got 'c'; accepted: a, b"):
         lookup('thing', 'c', {'a': 1, None: 0}, {'a': 2, 'b': 3})
 
 

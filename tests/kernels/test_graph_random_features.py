@@ -85,11 +85,11 @@ def test_weights_with_a_gradient():
 @pytest.mark.parametrize(
     ('arguments', 'graph', 'error'),
     [
-        ({}, np.ones((2, 3)), r'X: got shape \(2, 3\); accepted are square adjacency matrices; transform the whole graph'),
-        ({}, small_digraph(), 'X: got an asymmetric adjacency matrix; accepted are symmetric ones; ToUndirected'),
+        ({}, np.ones((2, 3)), r'X: got shape \(2, 3\); accepted: square adjacency matrices; transform the whole graph'),
+        ({}, small_digraph(), 'X: got an asymmetric adjacency matrix; accepted: symmetric ones; ToUndirected'),
         ({'num_walks': 0}, small_graph(), 'num_walks: got 0'),
         ({'kernel': 'heatt'}, small_graph(), "kernel: got 'heatt'"),
-        ({'kernel': 1}, small_graph(), 'kernel: got 1; accepted are names of kernels'),
+        ({'kernel': 1}, small_graph(), 'kernel: got 1; accepted: names of kernels'),
         ({'random_state': -1}, small_graph(), 'random_state: got -1'),
     ],
 )

@@ -124,14 +124,14 @@ def test_batches_of_the_same_nodes(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ('mask', 'x', 'error'),
     [
-        (HeatKernelMask(), torch.tensor([0, 6]), 'x: got numbers from 0 to 6; accepted are nodes, whole numbers from 0 to 5'),
+        (HeatKernelMask(), torch.tensor([0, 6]), 'x: got numbers from 0 to 6; accepted: nodes, whole numbers from 0 to 5'),
         (HeatKernelMask(), torch.tensor([0, -1]), 'x: got numbers from -1 to 0'),
-        (HeatKernelMask(), torch.tensor([0.5]), 'x: got fractions; accepted are nodes, whole numbers'),
-        (HeatKernelMask(), torch.zeros(3, 2), r'x: got shape \(3, 2\); accepted are \[n, 1\]'),
+        (HeatKernelMask(), torch.tensor([0.5]), 'x: got fractions; accepted: nodes, whole numbers'),
+        (HeatKernelMask(), torch.zeros(3, 2), r'x: got shape \(3, 2\); accepted: \[n, 1\]'),
         (
             HeatKernelMask(),
             torch.tensor([[[0], [1]], [[0], [2]]]),
-            r'x: got shape \(2, 2, 1\); accepted are \[n, 1\]',
+            r'x: got shape \(2, 2, 1\); accepted: \[n, 1\]',
         ),
         (GRFMask(asymmetric='pairs', independent_ensembles=True), torch.tensor([0]), 'mask: got an asymmetric matrix'),
         (AdjacencyMask(), torch.tensor([0]), 'mask: got a matrix with an eigenvalue of at most'),
@@ -163,10 +163,10 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
 @pytest.mark.parametrize(
     ('change', 'error'),
     [
-        ({'y': torch.ones(3)}, r'y: got shape \(3,\); accepted is \[4\]'),
-        ({'nodes': torch.zeros(4, 1, dtype=torch.long)}, r'nodes: got shape \(4, 1\); accepted is \[n\]'),
-        ({'nodes': torch.tensor([0, 1, 2, 6])}, 'nodes: got numbers from 0 to 6; accepted are nodes'),
-        ({'nodes': torch.ones(4)}, r'nodes: got torch.float32; accepted are int32 and int64'),
+        ({'y': torch.ones(3)}, r'y: got shape \(3,\); accepted: \[4\]'),
+        ({'nodes': torch.zeros(4, 1, dtype=torch.long)}, r'nodes: got shape \(4, 1\); accepted: \[n\]'),
+        ({'nodes': torch.tensor([0, 1, 2, 6])}, 'nodes: got numbers from 0 to 6; accepted: nodes'),
+        ({'nodes': torch.ones(4)}, r'nodes: got torch.float32; accepted: int32 and int64'),
         ({'nodes': torch.ones(4, dtype=torch.bool)}, r'nodes: got torch.bool; .*nonzero'),
         ({'noise': 0.0}, 'noise: got 0.0'),
         ({'num_samples': 0}, 'num_samples: got 0'),

@@ -195,7 +195,7 @@ class NoOperator(PackingMask):
 
 @pytest.mark.parametrize('mask', [NoOperator(), NoOperator() + PackingMask(), MultiHeadMask(PackingMask(), NoOperator())])
 def test_bind_has_to_return_an_operator(mask: Mask) -> None:
-    with pytest.raises(ValueError, match=r'^NoOperator.bind: got a Tensor; accepted is a MaskOperator, .*; DenseMask takes'):
+    with pytest.raises(ValueError, match=r'^NoOperator.bind: got a Tensor; accepted: a MaskOperator, .*; DenseMask takes'):
         mask(small_graph())
 
 
@@ -218,7 +218,7 @@ def test_one_bound_head_serves_all_heads() -> None:
     dense = MultiHeadMask(OneForAllHeads(2), PackingMask())(small_graph()).to_dense()
     torch.testing.assert_close(dense[:, 0, 0], torch.tensor([2.0, 2.0, 1.0]))
     with pytest.raises(
-        ValueError, match=r'^OneForAllHeads.bind: got an operator of 2 heads; accepted is the 3 of the mask, or 1'
+        ValueError, match=r'^OneForAllHeads.bind: got an operator of 2 heads; accepted: the 3 of the mask, or 1'
     ):
         OneForAllHeads(3, bound_heads=2)(small_graph())
 
@@ -227,14 +227,14 @@ def test_one_bound_head_serves_all_heads() -> None:
 def test_patterns_of_another_size_are_refused(rows: int, columns: int) -> None:
     graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=4)
     pattern, _ = SparsePattern.from_pairs(torch.tensor([0]), torch.tensor([1]), rows, columns)
-    with pytest.raises(ValueError, match=f'^pattern: got {rows} rows and {columns} columns; accepted are 4 rows and columns'):
+    with pytest.raises(ValueError, match=f'^pattern: got {rows} rows and {columns} columns; accepted: 4 rows and columns'):
         sparse_operator(graph, pattern, torch.ones(1, 1))
 
 
 def test_entries_are_numbers() -> None:
     graph = Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2)
     pattern, _ = SparsePattern.from_pairs(*graph.edge_index, 2, 2)
-    with pytest.raises(ValueError, match=r'^value: got torch.bool; accepted are floating point numbers'):
+    with pytest.raises(ValueError, match=r'^value: got torch.bool; accepted: floating point numbers'):
         sparse_operator(graph, pattern, torch.ones(1, 1, dtype=torch.bool))
 
 
@@ -246,7 +246,7 @@ def test_scale_of_another_shape_is_refused(scale: torch.Tensor) -> None:
 
 @pytest.mark.parametrize('scale', [float('nan'), torch.tensor([1.0, float('inf')])])
 def test_scale_that_is_not_finite_is_refused(scale: float | torch.Tensor) -> None:
-    with pytest.raises(ValueError, match=r'^scale: got .*(nan|inf)\]?; accepted are finite numbers'):
+    with pytest.raises(ValueError, match=r'^scale: got .*(nan|inf)\]?; accepted: finite numbers'):
         AdjacencyMask(2) * scale
 
 
@@ -307,7 +307,7 @@ def test_differences_and_quotients() -> None:
 
 @pytest.mark.parametrize(('arguments', 'got'), [((), r'\[\]'), (([PackingMask()],), r"\['list'\]")])
 def test_parts_are_masks(arguments: tuple[Any, ...], got: str) -> None:
-    with pytest.raises(ValueError, match=f'^masks: got {got}; accepted are masks, 1 or more, as separate arguments'):
+    with pytest.raises(ValueError, match=f'^masks: got {got}; accepted: masks, 1 or more, as separate arguments'):
         SumMask(*arguments)
 
 

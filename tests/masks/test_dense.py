@@ -37,12 +37,12 @@ def test_matrix_that_does_not_fit_is_refused(matrix: torch.Tensor | None) -> Non
 def test_matrix_that_is_not_finite_is_refused(learned: bool, value: float) -> None:
     matrix = torch.ones(2, 2)
     matrix[1, 0] = value
-    with pytest.raises(ValueError, match=rf'^matrix: got {value} at \[1, 0\]; accepted are finite numbers'):
+    with pytest.raises(ValueError, match=rf'^matrix: got {value} at \[1, 0\]; accepted: finite numbers'):
         DenseMask(matrix=torch.nn.Parameter(matrix) if learned else matrix)
 
 
 def test_matrix_in_place_of_the_heads_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'^heads: got a tensor; accepted is a whole number, and the matrix as matrix='):
+    with pytest.raises(ValueError, match=r'^heads: got a tensor; accepted: a whole number, and the matrix as matrix='):
         DenseMask(torch.ones(3, 3))
 
 

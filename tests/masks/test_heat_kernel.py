@@ -370,7 +370,7 @@ def test_lam_that_training_has_ruined_is_named() -> None:
 
 @pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian'])
 def test_lam_that_needs_too_many_terms_is_named(kind: str) -> None:
-    with pytest.raises(ValueError, match=r'^lam: got .* on this graph; accepted are numbers up to'):
+    with pytest.raises(ValueError, match=r'^lam: got .* on this graph; accepted: numbers up to'):
         HeatKernelMask(kind=kind, lam=1e30)(small_graph())
 
 

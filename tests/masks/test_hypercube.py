@@ -69,11 +69,11 @@ def test_a_large_cube() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r'^dim: got 0'):
         HypercubeMask(1, 0)
-    with pytest.raises(ValueError, match=r'^dim: got 63; accepted are whole numbers from 1 to 62'):
+    with pytest.raises(ValueError, match=r'^dim: got 63; accepted: whole numbers from 1 to 62'):
         HypercubeMask(1, 63)
     with pytest.raises(ValueError, match=r'^lam: got \[-1\.0\]'):
         HypercubeMask(1, 2, -1.0)
-    with pytest.raises(ValueError, match=r'^dim: got 2 for graph 0 of 5 nodes; accepted are graphs of 4 nodes'):
+    with pytest.raises(ValueError, match=r'^dim: got 2 for graph 0 of 5 nodes; accepted: graphs of 4 nodes'):
         HypercubeMask(1, 2)(Data(num_nodes=5))
     with pytest.raises(ValueError, match=r'^dim: got 2 for graph 1 of 8 nodes'):
         HypercubeMask(1, 2)(Batch.from_data_list([Data(num_nodes=4), Data(num_nodes=8)]))

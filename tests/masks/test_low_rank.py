@@ -56,14 +56,14 @@ def test_factor_that_does_not_fit_is_named(factor: torch.Tensor) -> None:
 def test_factors_that_are_not_finite_are_named(name: str) -> None:
     bad = torch.tensor([[1.0], [float('nan')], [2.0]])
     for factor in (bad, torch.nn.Parameter(bad)):
-        with pytest.raises(ValueError, match=rf'^{name}: got nan at \[1, 0\]; accepted are finite numbers'):
+        with pytest.raises(ValueError, match=rf'^{name}: got nan at \[1, 0\]; accepted: finite numbers'):
             LowRankMask(2, **{'left': torch.ones(3, 1), 'right': torch.ones(3, 1)} | {name: factor})
     data = Data(mask_left=torch.ones(3, 1), mask_right=torch.ones(3, 1), num_nodes=3)
     data[f'mask_{name}'] = bad
     with pytest.raises(ValueError, match=rf'^{name}: got nan at'):
         LowRankMask()(data)
     data[f'mask_{name}'] = [1.0, 2.0, 3.0]
-    with pytest.raises(ValueError, match=rf"^{name}: got 'mask_{name}' with list; accepted is a tensor"):
+    with pytest.raises(ValueError, match=rf"^{name}: got 'mask_{name}' with list; accepted: a tensor"):
         LowRankMask()(data)
 
 
@@ -77,7 +77,7 @@ def test_factors_on_the_data_are_looked_through_once(monkeypatch: pytest.MonkeyP
 
 def test_factors_without_columns_are_refused() -> None:
     with pytest.raises(
-        ValueError, match=r'^left: got shape \(3, 1, 0\) for 3 nodes and 1 heads; accepted are .* of rank r from 1'
+        ValueError, match=r'^left: got shape \(3, 1, 0\) for 3 nodes and 1 heads; accepted: .* of rank r from 1'
     ):
         LowRankMask(1, torch.rand(3, 0), torch.rand(3, 0))(Data(num_nodes=3))
 
@@ -87,9 +87,7 @@ def test_factors_without_columns_are_refused() -> None:
 )
 def test_operators_of_factors_that_do_not_fit_are_refused(left: tuple[int, ...], right: tuple[int, ...]) -> None:
     graph = Graph.from_data(Data(num_nodes=3))
-    with pytest.raises(
-        ValueError, match=f'^left, right: got shapes {re.escape(f"{left} and {right}")} for 3 nodes; accepted are'
-    ):
+    with pytest.raises(ValueError, match=f'^left, right: got shapes {re.escape(f"{left} and {right}")} for 3 nodes; accepted:'):
         low_rank_operator(graph, torch.ones(left), torch.ones(right))
 
 

@@ -236,16 +236,14 @@ def test_unknown_names_and_scales_are_refused(name: str) -> None:
 )
 def test_bad_parameters_are_refused(name: str, parameters: dict[str, float]) -> None:
     ((parameter, value),) = parameters.items()
-    with pytest.raises(ValueError, match=rf"^name: got '{name}' with .*{parameter}.*; accepted are "):
+    with pytest.raises(ValueError, match=rf"^name: got '{name}' with .*{parameter}.*; accepted: "):
         kernel_series(name, 3, **parameters)
-    with pytest.raises(ValueError, match=rf"^name: got '{name}:{parameter}={value}' with .*; accepted are "):
+    with pytest.raises(ValueError, match=rf"^name: got '{name}:{parameter}={value}' with .*; accepted: "):
         modulation(f'{name}:{parameter}={value}', 3)
 
 
 def test_series_below_the_smallest_number_is_refused() -> None:
-    with pytest.raises(
-        ValueError, match=r"^name: got 'heat:800' .*; accepted are parameters whose series is finite and not zero"
-    ):
+    with pytest.raises(ValueError, match=r"^name: got 'heat:800' .*; accepted: parameters whose series is finite and not zero"):
         kernel_series('heat:800', 4)
 
 

@@ -131,9 +131,9 @@ def test_graphs_of_a_batch_do_not_meet(graphs: Callable[[], list[Data]]) -> None
 
 
 def test_bad_parts_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"masks: got \['PackingMask'\]; accepted are masks, 2 or more, as separate arguments"):
+    with pytest.raises(ValueError, match=r"masks: got \['PackingMask'\]; accepted: masks, 2 or more, as separate arguments"):
         MultiHeadMask(PackingMask())
-    with pytest.raises(ValueError, match=r"masks: got \['PackingMask', 'str'\]; accepted are masks, 2 or more"):
+    with pytest.raises(ValueError, match=r"masks: got \['PackingMask', 'str'\]; accepted: masks, 2 or more"):
         MultiHeadMask(PackingMask(), 'GRF')
     with pytest.raises(ValueError, match='heads'):
         MaskedLinearAttention(6, heads=3, mask=make())

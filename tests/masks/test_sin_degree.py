@@ -273,5 +273,5 @@ def test_bad_degrees_are_named(degree: torch.Tensor | list[int] | None) -> None:
 
 @pytest.mark.parametrize('degree', [torch.tensor([3, -1]), torch.tensor([1.0])])
 def test_centrality_of_no_degree_is_refused(degree: torch.Tensor) -> None:
-    with pytest.raises(ValueError, match=r'^degree: got degree.*; accepted are integers from 0'):
+    with pytest.raises(ValueError, match=r'^degree: got degree.*; accepted: integers from 0'):
         SinDegreeMask().centrality(degree)

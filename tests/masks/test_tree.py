@@ -288,25 +288,25 @@ def test_fft_on_many_nodes() -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'kind': 'gauss'}, r"^kind: got 'gauss'; accepted are exp, distance"),
+        ({'kind': 'gauss'}, r"^kind: got 'gauss'; accepted: exp, distance"),
         ({'method': 'dense'}, r"^method: got 'dense'"),
-        ({'a': 0.0}, r'^a: got \[0\.0\]; accepted are numbers below 0, or any with learnable=False'),
-        ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got shape \(2,\); accepted are a number and \[1\], one for each head'),
+        ({'a': 0.0}, r'^a: got \[0\.0\]; accepted: numbers below 0, or any with learnable=False'),
+        ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got shape \(2,\); accepted: a number and \[1\], one for each head'),
         ({'b': float('nan')}, r'^b: got nan'),
-        ({'b': 100.0}, r'^b: got \[100\.0\]; accepted are numbers from -40\.0 to 40\.0'),
+        ({'b': 100.0}, r'^b: got \[100\.0\]; accepted: numbers from -40\.0 to 40\.0'),
         ({'f': torch.ones(17)}, r'^f: got a tensor for kind="exp"'),
-        ({'kind': 'distance', 'f': torch.ones(3)}, r'^f: got shape \(3,\); accepted are \[17\] .* each distance from 0'),
-        ({'kind': 'distance', 'a': -5.0}, r'^a: got -5\.0 for kind="distance"; accepted is -1\.0, or kind="exp"'),
+        ({'kind': 'distance', 'f': torch.ones(3)}, r'^f: got shape \(3,\); accepted: \[17\] .* each distance from 0'),
+        ({'kind': 'distance', 'a': -5.0}, r'^a: got -5\.0 for kind="distance"; accepted: -1\.0, or kind="exp"'),
         ({'kind': 'distance', 'b': torch.ones(1)}, r'^b: got a tensor for kind="distance"'),
-        ({'max_distance': 3}, r'^max_distance: got 3 for kind="exp"; accepted is 16, or kind="distance"'),
+        ({'max_distance': 3}, r'^max_distance: got 3 for kind="exp"; accepted: 16, or kind="distance"'),
         ({'method': 'fft'}, r"^method: got 'fft' for kind=\"exp\""),
-        ({'unit': 0.5}, r'^unit: got 0\.5 for kind="exp"; accepted is None, or kind="distance"'),
-        ({'kind': 'distance', 'unit': 0.0}, r'^unit: got 0\.0; accepted are finite numbers above 0'),
+        ({'unit': 0.5}, r'^unit: got 0\.5 for kind="exp"; accepted: None, or kind="distance"'),
+        ({'kind': 'distance', 'unit': 0.0}, r'^unit: got 0\.0; accepted: finite numbers above 0'),
         (
             {'kind': 'distance', 'unit': 1.0, 'method': 'rings'},
-            r"^method: got 'rings' with a unit; accepted are \['auto'",
+            r"^method: got 'rings' with a unit; accepted: \['auto'",
         ),
-        ({'max_distance': -1}, r'^max_distance: got -1; accepted are whole numbers from 0'),
+        ({'max_distance': -1}, r'^max_distance: got -1; accepted: whole numbers from 0'),
         ({'heads': 0}, r'^heads: got 0'),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_cycle_is_refused_and_named(kind: str) -> None:
 def test_negative_lengths_are_refused_where_lengths_count() -> None:
     data = messy()
     data.edge_weight[2] = -0.5
-    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for kind="exp"; accepted are lengths from 0'):
+    with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for kind="exp"; accepted: lengths from 0'):
         TreeMask()(data)
     with pytest.raises(ValueError, match=r'^edge_weight: got -0\.5 for unit=2\.0'):
         TreeMask(kind='distance', unit=2.0)(data)
@@ -333,7 +333,7 @@ def test_negative_lengths_are_refused_where_lengths_count() -> None:
 
 
 def test_units_that_are_too_small_are_refused() -> None:
-    with pytest.raises(ValueError, match=r'^unit: got 1e-12 for trees [\d,]+ units deep; accepted are .* up to 1,048,576'):
+    with pytest.raises(ValueError, match=r'^unit: got 1e-12 for trees [\d,]+ units deep; accepted: .* up to 1,048,576'):
         TreeMask(kind='distance', unit=1e-12)(messy())
 
 

@@ -167,12 +167,12 @@ def test_bad_arguments_are_named(argument: str, arguments: dict[str, float]) -> 
 
 def test_node_features_must_fit() -> None:
     x, edge_index, edge_attr = inputs()
-    with pytest.raises(ValueError, match=r'^x: got shape .*; accepted is \[N, 4\]'):
+    with pytest.raises(ValueError, match=r'^x: got shape .*; accepted: \[N, 4\]'):
         GatedGCNConv(4).double()(x[:, 1:], edge_index, edge_attr)
 
 
 @pytest.mark.parametrize('shape', [(19, 4), (20, 3)])
 def test_edge_features_must_fit(shape: tuple[int, int]) -> None:
     x, edge_index, _ = inputs()
-    with pytest.raises(ValueError, match=r'^edge_attr: got shape .*; accepted is \(20, 4\)'):
+    with pytest.raises(ValueError, match=r'^edge_attr: got shape .*; accepted: \(20, 4\)'):
         GatedGCNConv(4).double()(x, edge_index, torch.zeros(shape, dtype=torch.float64))

@@ -44,7 +44,7 @@ def test_layer_is_the_gps_recipe(local: bool, norm: str | None) -> None:
 
 def test_attentions_of_the_package_are_no_attn_type() -> None:
     with pytest.raises(
-        ValueError, match=r"^attn_type: got 'grf'; accepted are None, .*; an attention of this package is .* attn="
+        ValueError, match=r"^attn_type: got 'grf'; accepted: None, .*; an attention of this package is .* attn="
     ):
         TopoGPSConv(8, None, attn_type='grf')
 
@@ -218,13 +218,13 @@ def test_attentions_that_do_not_fit_are_refused(attn: object, message: str) -> N
 
 
 def test_local_layers_are_modules() -> None:
-    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted are None and a local layer, for example GCNConv\(8, 8\)"):
+    with pytest.raises(ValueError, match=r"^conv: got 'GCN'; accepted: None and a local layer, for example GCNConv\(8, 8\)"):
         TopoGPSConv(8, 'GCN', attn=GRFAttention(8))
 
 
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> None:
-    with pytest.raises(ValueError, match=r'^heads: got 3 for 10 channels; accepted are divisors'):
+    with pytest.raises(ValueError, match=r'^heads: got 3 for 10 channels; accepted: divisors'):
         TopoGPSConv(10, None, heads=3, attn_type=attn_type)
     with pytest.raises(ValueError, match=r'^channels: got 0'):
         TopoGPSConv(0, None, attn_type=attn_type)
@@ -232,11 +232,9 @@ def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> No
 
 def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
     assert TopoGPSConv(8, None, heads=2, attn=attention()).heads == 2
-    with pytest.raises(
-        ValueError, match=r'^attn: got the mask HopMask; accepted is .*MaskedLinearAttention\(8, heads=2, mask='
-    ):
+    with pytest.raises(ValueError, match=r'^attn: got the mask HopMask; accepted: .*MaskedLinearAttention\(8, heads=2, mask='):
         TopoGPSConv(8, None, attn=HopMask(2))
-    with pytest.raises(ValueError, match=r'^heads: got 4 with attn, which has 2 heads; accepted are'):
+    with pytest.raises(ValueError, match=r'^heads: got 4 with attn, which has 2 heads; accepted:'):
         TopoGPSConv(8, None, heads=4, attn=attention())
     for arguments in ({'attn': attention()}, {'attn_type': None}):
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
@@ -273,7 +271,7 @@ def test_edges_are_those_of_the_local_layer_and_weights_of_both() -> None:
     torch.testing.assert_close(fewer, (local + attended) + layer.mlp(local + attended))
     with pytest.raises(ValueError, match=r'^edge_weight: got other weights than those of graph'):
         layer(x, data.edge_index, graph=graph, edge_weight=torch.rand(data.num_edges))
-    with pytest.raises(ValueError, match=r'^heads: got GRFAttention; accepted are .* attn='):
+    with pytest.raises(ValueError, match=r'^heads: got GRFAttention; accepted: .* attn='):
         TopoGPSConv(8, None, GRFAttention(8))
 
 

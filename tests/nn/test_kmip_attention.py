@@ -385,7 +385,7 @@ def test_input_that_is_not_finite(value: float) -> None:
     layer, x = layer_with(), features(Data(num_nodes=9))
     x[4, 0] = value
     with pytest.raises(
-        ValueError, match=r'^x: got features with (nan|inf|-inf) in their queries; accepted are features that make finite'
+        ValueError, match=r'^x: got features with (nan|inf|-inf) in their queries; accepted: features that make finite'
     ):
         layer(x, no_edges())
 

@@ -112,7 +112,7 @@ def test_the_nodes_of_a_cycle_are_named(size: int) -> None:
 
 
 def test_of_a_long_cycle_the_first_nodes_are_named() -> None:
-    with pytest.raises(ValueError, match=r'nodes \[(\d+, ){20}\.\.\.\] \(1000 nodes\); accepted are forests'):
+    with pytest.raises(ValueError, match=r'nodes \[(\d+, ){20}\.\.\.\] \(1000 nodes\); accepted: forests'):
         Forest.from_edges(ring(1000)[:, :1000], 1000)
 
 

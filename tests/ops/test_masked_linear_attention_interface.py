@@ -74,7 +74,7 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
     q = torch.ones(adjacency.segments.num_nodes, 1, 2)
     expected = masked_linear_attention(q, q, q, few, 'edges')
     torch.testing.assert_close(masked_linear_attention(q, q, q, many), expected)
-    with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456'):
+    with pytest.raises(ValueError, match=r'^mask: got .* 268,435,457 entries per head; accepted: up to 268,435,456'):
         masked_linear_attention(q, q, q, many, 'edges')
 
 
@@ -117,7 +117,7 @@ def test_rows_that_do_not_fit_are_named() -> None:
     ):
         with pytest.raises(ValueError, match=r'^rows: got'):
             masked_linear_attention(queries, k, v, operator, route, index)
-    with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted are masks of low rank on one graph'):
+    with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted: masks of low rank on one graph'):
         masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
 
 

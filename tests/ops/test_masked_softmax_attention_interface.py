@@ -35,7 +35,7 @@ def test_too_many_entries_are_refused_before_they_are_formed() -> None:
 
     few = AdjacencyMask()(small_graph())
     many = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(entries, 2**28 + 1))
-    message = r'^mask: got .* 268,435,457 entries per head; accepted are up to 268,435,456.*asymmetric=True.*fewer or shorter'
+    message = r'^mask: got .* 268,435,457 entries per head; accepted: up to 268,435,456.*asymmetric=True.*fewer or shorter'
     with pytest.raises(ValueError, match=message):
         masked_softmax_attention(*inputs(6), many)
     allowed = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(few.entries.make, 2**28))

@@ -121,8 +121,8 @@ def test_forests_depend_on_the_graph_and_the_seed_alone(method: str) -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match=r"^method: got 'bfs'; accepted are low_stretch, minimum, random"):
+    with pytest.raises(ValueError, match=r"^method: got 'bfs'; accepted: low_stretch, minimum, random"):
         spanning_forests(no_edges(), None, 1, 'bfs', 1, 0)
     data: Data = GRAPHS['negative_weights']()
-    with pytest.raises(ValueError, match=r'^edge_weight: got -.* for method="low_stretch"; accepted are lengths from 0'):
+    with pytest.raises(ValueError, match=r'^edge_weight: got -.* for method="low_stretch"; accepted: lengths from 0'):
         spanning_forests(data.edge_index, data.edge_weight, 6, 'low_stretch', 1, 0)

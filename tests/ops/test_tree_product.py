@@ -146,5 +146,5 @@ def test_the_method_is_chosen_by_diameter() -> None:
 
 
 def test_unknown_methods_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^method: got 'dense'; accepted are auto, "):
+    with pytest.raises(ValueError, match=r"^method: got 'dense'; accepted: auto, "):
         choose_method(Forest.from_edges(path(3), 3), 3, 'dense')

@@ -105,7 +105,7 @@ def test_cutoff_beyond_the_catalogue(k: int) -> None:
         lambda: rank_items(torch.eye(4), torch.eye(4), pair[0], pair, k),
         lambda: evaluate(torch.eye(4), torch.eye(4), pair, pair[:, :0], k),
     ):
-        with pytest.raises(ValueError, match=f'k: got {k}; accepted are 1 to 4, the number of items'):
+        with pytest.raises(ValueError, match=f'k: got {k}; accepted: 1 to 4, the number of items'):
             rank()
 
 
@@ -122,14 +122,14 @@ def test_popularity_groups() -> None:
 @pytest.mark.parametrize('k', [[], 5.0, [1, 2.0], '2'])
 def test_cutoffs_that_are_none(k: object) -> None:
     pair = torch.tensor([[0], [0]])
-    with pytest.raises(ValueError, match=r'^k: got .*; accepted are an integer, and a list of one or more$'):
+    with pytest.raises(ValueError, match=r'^k: got .*; accepted: an integer, and a list of one or more$'):
         evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=k)
 
 
 @pytest.mark.parametrize('size', [0, -1])
 def test_chunks_of_no_users(size: int) -> None:
     pair = torch.tensor([[0], [0]])
-    with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted are whole numbers from 1$'):
+    with pytest.raises(ValueError, match=f'^chunk_size: got {size}; accepted: whole numbers from 1$'):
         evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=1, chunk_size=size)
 
 

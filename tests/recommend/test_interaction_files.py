@@ -38,16 +38,16 @@ def test_pairs_and_archives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('layout', 'text', 'message'),
     [
-        ('lists', '0 1\n1 x\n', r'a\.txt, line 2: got .1 x.; accepted are integer ids from 0 to 9223372036854775807'),
+        ('lists', '0 1\n1 x\n', r'a\.txt, line 2: got .1 x.; accepted: integer ids from 0 to 9223372036854775807'),
         ('lists', '0 1\n\n0 1.5\n', r'a\.txt, line 3: got'),
-        ('lists', '0 -1\n', r'a\.txt, line 1: got .0 -1.; accepted are integer ids from 0'),
-        ('lists', '0 1_0 2\n', r'a\.txt, line 1: got .0 1_0 2.; accepted are integer ids'),
-        ('lists', '0 1\n0 ٣\n', r'a\.txt, line 2: got .*; accepted are integer ids'),
-        ('lists', '1 9223372036854775808\n', r'a\.txt, line 1: got .1 9223372036854775808.; accepted are integer ids'),
-        ('lists', f'1 {"9" * 5000}\n', r'a\.txt, line 1: got .*; accepted are integer ids'),
+        ('lists', '0 -1\n', r'a\.txt, line 1: got .0 -1.; accepted: integer ids from 0'),
+        ('lists', '0 1_0 2\n', r'a\.txt, line 1: got .0 1_0 2.; accepted: integer ids'),
+        ('lists', '0 1\n0 ٣\n', r'a\.txt, line 2: got .*; accepted: integer ids'),
+        ('lists', '1 9223372036854775808\n', r'a\.txt, line 1: got .1 9223372036854775808.; accepted: integer ids'),
+        ('lists', f'1 {"9" * 5000}\n', r'a\.txt, line 1: got .*; accepted: integer ids'),
         ('pairs', '0 1 2_0\n1 99999999999999999999 1\n', r'a\.txt, line 2: got'),
-        ('pairs', '0 1\n7\n', r'a\.txt, line 2: got .7.; accepted are a user and an item'),
-        ('columns', '', 'layout: got .columns.; accepted are lists, pairs'),
+        ('pairs', '0 1\n7\n', r'a\.txt, line 2: got .7.; accepted: a user and an item'),
+        ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
     ],
 )
 def test_broken_files(tmp_path: Path, layout: str, text: str, message: str) -> None:
@@ -59,7 +59,7 @@ def test_broken_files(tmp_path: Path, layout: str, text: str, message: str) -> N
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / 'a.txt').write_bytes(b'0 1 Bj\xf6rk\r\n2 9223372036854775807 \xff\n')
     assert read_interactions(tmp_path / 'a.txt', 'pairs').tolist() == [[0, 2], [1, 2**63 - 1]]
-    with pytest.raises(ValueError, match=r'a\.txt, line 1: got .0 1 Bj.*xf6rk.; accepted are integer ids'):
+    with pytest.raises(ValueError, match=r'a\.txt, line 1: got .0 1 Bj.*xf6rk.; accepted: integer ids'):
         read_interactions(tmp_path / 'a.txt')
 
 
@@ -76,7 +76,7 @@ def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
     damaged = content[:20] + bytes(byte ^ 0x55 for byte in content[20:60]) + content[60:]
     for broken in (content[: len(content) // 2], content[:-3], damaged, b'0 1\n'):
         path.write_bytes(broken)
-        with pytest.raises(ValueError, match=rf'a\.txt\{suffix}, line \d+: got a broken file \(.*\); accepted are whole files'):
+        with pytest.raises(ValueError, match=rf'a\.txt\{suffix}, line \d+: got a broken file \(.*\); accepted: whole files'):
             read_interactions(path)
     with pytest.raises(FileNotFoundError):
         read_interactions(tmp_path / f'absent{suffix}')
@@ -85,10 +85,10 @@ def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
 @pytest.mark.parametrize(
     ('arrays', 'message'),
     [
-        ({'rows': np.zeros(2)}, r'got the arrays .*; accepted are archives with row and col'),
+        ({'rows': np.zeros(2)}, r'got the arrays .*; accepted: archives with row and col'),
         ({'row': np.array([0.5, 1.7]), 'col': np.arange(2)}, r'got row of float64 and shape \(2,\), col of int64'),
         ({'row': np.arange(3), 'col': np.arange(2)}, r'got row of int64 and shape \(3,\), col of int64 and shape \(2,\)'),
-        ({'row': np.zeros((1, 2), int), 'col': np.zeros((1, 2), int)}, r'got .*; accepted are integers of one shape \[E\]'),
+        ({'row': np.zeros((1, 2), int), 'col': np.zeros((1, 2), int)}, r'got .*; accepted: integers of one shape \[E\]'),
         ({'row': np.array([0]), 'col': np.array([-1])}, r'got an id below 0 or above 9223372036854775807'),
         ({'row': np.array([2**63], np.uint64), 'col': np.array([0])}, r'got an id below 0 or above'),
         ({'row': np.array([None]), 'col': np.array([0])}, r'got a broken archive'),
@@ -149,12 +149,12 @@ def test_known_sets_have_the_published_sizes(name: str, expected: tuple[int, int
 
 
 def test_unknown_set(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r'name: got .netflix.; accepted are beauty, gowalla, lastfm, yelp'):
+    with pytest.raises(ValueError, match=r'name: got .netflix.; accepted: beauty, gowalla, lastfm, yelp'):
         load_interaction_dataset('netflix', tmp_path)
     with pytest.raises(FileNotFoundError):
         load_interaction_dataset('lastfm', tmp_path)
 
 
 def test_no_file_at_all() -> None:
-    with pytest.raises(ValueError, match=r'^source: got \[\]; accepted are'):
+    with pytest.raises(ValueError, match=r'^source: got \[\]; accepted:'):
         load_interactions([])

@@ -99,9 +99,9 @@ def test_graph_against_dense() -> None:
 @pytest.mark.parametrize(
     ('interactions', 'message'),
     [
-        (pairs((0, 0), (3, 0)), 'pairs: got users from 0 to 3; accepted are 0 to 1'),
-        (pairs((0, 0), (1, 2)), 'pairs: got items from 0 to 2; accepted are 0 to 1'),
-        (pairs((0, 0), (1, -1)), 'pairs: got items from -1 to 0; accepted are 0 to 1'),
+        (pairs((0, 0), (3, 0)), 'pairs: got users from 0 to 3; accepted: 0 to 1'),
+        (pairs((0, 0), (1, 2)), 'pairs: got items from 0 to 2; accepted: 0 to 1'),
+        (pairs((0, 0), (1, -1)), 'pairs: got items from -1 to 0; accepted: 0 to 1'),
     ],
 )
 def test_graph_of_other_users_or_items(interactions: Tensor, message: str) -> None:

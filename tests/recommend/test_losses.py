@@ -90,9 +90,9 @@ def test_gradient_of_uniformity_under_autocast() -> None:
 
 def test_bad_arguments() -> None:
     x = torch.randn(3, 2)
-    with pytest.raises(ValueError, match=r'y: got shape \[2, 2\]; accepted is that of x, \[3, 2\]'):
+    with pytest.raises(ValueError, match=r'y: got shape \[2, 2\]; accepted: that of x, \[3, 2\]'):
         alignment(x, x[:2])
-    with pytest.raises(ValueError, match=r't: got 0; accepted are finite numbers above 0'):
+    with pytest.raises(ValueError, match=r't: got 0; accepted: finite numbers above 0'):
         uniformity(x, 0)
     with pytest.raises(ValueError, match=r't: got -1'):
         DirectAULoss(t=-1)
@@ -100,7 +100,7 @@ def test_bad_arguments() -> None:
         with pytest.raises(ValueError, match=f't: got {t}'):
             DirectAULoss(t=t)
     for weight in (-0.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=f'weight: got {weight}; accepted are finite numbers from 0'):
+        with pytest.raises(ValueError, match=f'weight: got {weight}; accepted: finite numbers from 0'):
             DirectAULoss(weight)
 
 

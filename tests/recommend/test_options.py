@@ -50,18 +50,18 @@ def test_natural_values(tmp_path: Path, key: str, word: str, expected: object) -
 @pytest.mark.parametrize(
     ('key', 'word', 'message'),
     [
-        ('recommend.k', 'many', "recommend.k: got 'many'; accepted are values of type int"),
-        ('recommend.k', '', "recommend.k: got ''; accepted are values of type int"),
-        ('recommend.max_epoch', '2.0', "recommend.max_epoch: got '2.0'; accepted are values of type int"),
-        ('recommend.patience', 'true', "recommend.patience: got 'true'; accepted are values of type int"),
-        ('recommend.progress', '1', "recommend.progress: got '1'; accepted are values of type bool"),
-        ('recommend.MGFormer.weight', 'x', "recommend.MGFormer.weight: got 'x'; accepted are values of type float"),
-        ('recommend.files.train', 'a.txt', "recommend.files.train: got 'a.txt'; accepted are values of type list"),
-        ('recommend.files.train', '[[a.txt]]', "recommend.files.train: got '[[a.txt]]'; accepted are values of type list"),
+        ('recommend.k', 'many', "recommend.k: got 'many'; accepted: values of type int"),
+        ('recommend.k', '', "recommend.k: got ''; accepted: values of type int"),
+        ('recommend.max_epoch', '2.0', "recommend.max_epoch: got '2.0'; accepted: values of type int"),
+        ('recommend.patience', 'true', "recommend.patience: got 'true'; accepted: values of type int"),
+        ('recommend.progress', '1', "recommend.progress: got '1'; accepted: values of type bool"),
+        ('recommend.MGFormer.weight', 'x', "recommend.MGFormer.weight: got 'x'; accepted: values of type float"),
+        ('recommend.files.train', 'a.txt', "recommend.files.train: got 'a.txt'; accepted: values of type list"),
+        ('recommend.files.train', '[[a.txt]]', "recommend.files.train: got '[[a.txt]]'; accepted: values of type list"),
         ('recommend.files.train', '[a.txt', 'recommend.files.train is not YAML: '),
-        ('recommend.MGFormer', '3', "recommend.MGFormer: got '3'; accepted are keys and their values"),
-        ('recommend.k.x', '3', "recommend.k: got {'x': '3'}; accepted are values of type int"),
-        ('seed', '-1', 'seed: got -1; accepted are whole numbers from 0'),
+        ('recommend.MGFormer', '3', "recommend.MGFormer: got '3'; accepted: keys and their values"),
+        ('recommend.k.x', '3', "recommend.k: got {'x': '3'}; accepted: values of type int"),
+        ('seed', '-1', 'seed: got -1; accepted: whole numbers from 0'),
     ],
 )
 def test_other_values_are_refused(tmp_path: Path, key: str, word: str, message: str) -> None:
@@ -75,5 +75,5 @@ def test_other_values_are_refused(tmp_path: Path, key: str, word: str, message: 
 @pytest.mark.parametrize('text', ['', '3\n', '[recommend]\n'])
 def test_yaml_without_keys(tmp_path: Path, text: str) -> None:
     (tmp_path / 'a.yaml').write_text(text)
-    with pytest.raises(ValueError, match=r'a\.yaml: got a YAML of no keys; accepted are keys and their values'):
+    with pytest.raises(ValueError, match=r'a\.yaml: got a YAML of no keys; accepted: keys and their values'):
         load_config(tmp_path / 'a.yaml')

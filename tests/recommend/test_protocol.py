@@ -219,7 +219,7 @@ def test_a_bad_option_leaves_the_earlier_run(
     files = [run / entry for entry in ('checkpoints/best.pt', 'checkpoints/last.pt', 'metrics.csv', 'result.json')]
     for path in files:
         path.write_text('earlier')
-    with pytest.raises(ValueError, match=rf'^recommend.MGFormer.{option}: got .*{value}.*; accepted are'):
+    with pytest.raises(ValueError, match=rf'^recommend.MGFormer.{option}: got .*{value}.*; accepted:'):
         train(run_cfg, [f'recommend.MGFormer.{option}', value])
     assert [path.read_text() for path in files] == ['earlier'] * 4
     assert 'replacing' not in capsys.readouterr().err

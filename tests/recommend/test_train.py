@@ -170,7 +170,7 @@ def test_other_data_is_refused(run_cfg: Path) -> None:
     torch.testing.assert_close(again, [users, items])
     for name, size in (('larger', 41), ('shifted', 40)):
         message = (
-            rf"recommend\.dir: got '.*{name}' with InteractionDataset\(users={size}, .*\); accepted are the users and items "
+            rf"recommend\.dir: got '.*{name}' with InteractionDataset\(users={size}, .*\); accepted: the users and items "
             rf"that \S*best\.pt was trained on, those of '{folder}'"
         )
         with pytest.raises(ValueError, match=message):
@@ -182,7 +182,7 @@ def test_other_data_is_refused(run_cfg: Path) -> None:
     lines = (folder / 'changed' / 'train.txt').read_text().splitlines()
     (folder / 'changed' / 'train.txt').write_text('\n'.join([lines[0].rpartition(' ')[0], *lines[1:]]) + '\n')
     assert load_run(run, folder / 'changed')[0].fingerprint == load_run(run)[0].fingerprint
-    with pytest.raises(ValueError, match=r"^recommend.dir: got '.*changed'; accepted are the interactions that \S*last\.pt"):
+    with pytest.raises(ValueError, match=r"^recommend.dir: got '.*changed'; accepted: the interactions that \S*last\.pt"):
         train(run_cfg, [*options, 'recommend.dir', str(folder / 'changed')], resume=True)
 
 
@@ -198,28 +198,28 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['train', 'recommend.model', 'GCN'], "recommend.model: got 'GCN'; accepted is MGFormer"),
-        (['train', 'recommend.dir', ''], "recommend.dir: got ''; accepted is the folder"),
-        (['train', 'recommend.dataset', 'netflix'], "recommend.dataset: got 'netflix'; accepted are beauty, gowalla"),
+        (['train', 'recommend.model', 'GCN'], "recommend.model: got 'GCN'; accepted: MGFormer"),
+        (['train', 'recommend.dir', ''], "recommend.dir: got ''; accepted: the folder"),
+        (['train', 'recommend.dataset', 'netflix'], "recommend.dataset: got 'netflix'; accepted: beauty, gowalla"),
         (['train', 'recommend.files.train', '[]'], 'recommend.files.train: got no file'),
-        (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted are 1 to 30, the number of items'),
+        (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted: 1 to 30, the number of items'),
         (['train', 'recommend.batch_size', '0'], 'recommend.batch_size: got 0'),
         (['train', 'recommend.patience', '-1'], 'recommend.patience: got -1'),
-        (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted are auto, cpu, cuda"),
+        (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted: auto, cpu, cuda"),
         (
             ['train', 'recommend.MGFormer.layer', '2'],
-            'recommend.MGFormer.layer: got an unknown option; accepted are average',
+            'recommend.MGFormer.layer: got an unknown option; accepted: average',
         ),
-        (['train', 'recommend.k'], 'accepted are pairs of a key'),
+        (['train', 'recommend.k'], 'accepted: pairs of a key'),
         (['train', 'recommend.k', 'many'], 'recommend.k'),
         (['train', '--repeat', '0'], 'repeat: got 0'),
         (
             ['train', 'recommend.MGFormer.svd_dim', '-1'],
-            'recommend.MGFormer.svd_dim: got -1; accepted are whole numbers from 0',
+            'recommend.MGFormer.svd_dim: got -1; accepted: whole numbers from 0',
         ),
         (
             ['train', 'recommend.MGFormer.mask', 'foo'],
-            "recommend.MGFormer.mask: got 'foo'; accepted are sin_degree, adjacency, none",
+            "recommend.MGFormer.mask: got 'foo'; accepted: sin_degree, adjacency, none",
         ),
         (
             ['train', 'recommend.MGFormer.heads', '7'],
@@ -227,13 +227,13 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         ),
         (
             ['train', 'recommend.MGFormer.max_degree', '-1'],
-            'recommend.MGFormer.max_degree: got -1; accepted are whole numbers from 0',
+            'recommend.MGFormer.max_degree: got -1; accepted: whole numbers from 0',
         ),
         (
             ['train', 'recommend.MGFormer.layers', '0'],
-            'recommend.MGFormer.layers: got 0; accepted are whole numbers from 1',
+            'recommend.MGFormer.layers: got 0; accepted: whole numbers from 1',
         ),
-        (['train', 'recommend.MGFormer.weight', '-1'], 'recommend.MGFormer.weight: got -1.0; accepted are finite numbers'),
+        (['train', 'recommend.MGFormer.weight', '-1'], 'recommend.MGFormer.weight: got -1.0; accepted: finite numbers'),
     ],
 )
 def test_bad_input_is_one_line(run_cfg: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
@@ -255,20 +255,20 @@ def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str
     (other / 'config.yaml').write_text('gt: {layers: 2}')
     before = set(folder.iterdir())
     for arguments, message in (
-        (['recommend', '--run', str(other), '--user', '1'], 'accepted is the folder of a recommender that `train` wrote'),
+        (['recommend', '--run', str(other), '--user', '1'], 'accepted: the folder of a recommender that `train` wrote'),
         (['recommend', '--run', str(run_cfg.parent), '--user', '1'], 'run: got'),
         (run, 'user, embeddings: got neither'),
-        ([*run, '--user', '100', '101'], 'user: got [101]; accepted are the 40 users from 100 to 178'),
-        ([*run, '--user', '100', '--k', '31'], 'k: got 31; accepted are 1 to 30'),
+        ([*run, '--user', '100', '101'], 'user: got [101]; accepted: the 40 users from 100 to 178'),
+        ([*run, '--user', '100', '--k', '31'], 'k: got 31; accepted: 1 to 30'),
         ([*run, '--embeddings', 'vectors.csv'], 'embeddings: got'),
-        ([*run, '--embeddings', str(folder / 'absent' / 'e.npz')], "e.npz'; accepted are names of files in folders"),
+        ([*run, '--embeddings', str(folder / 'absent' / 'e.npz')], "e.npz'; accepted: names of files in folders"),
         ([*run, '--user', '100', '--out', str(folder / 'absent' / 'x.csv')], "out: got '"),
         ([*run, '--user', '100', '--out', str(folder)], "out: got '"),
         ([*run, '--user', '100', '--out', str(folder / 'x.csv'), '--embeddings', 'vectors.csv'], 'embeddings: got'),
         ([*run, '--user', '101', *files], 'user: got [101]'),
-        ([*run, '--user', '100', '--k', '0', *files], 'k: got 0; accepted are 1 to 30'),
-        ([*run, '--user', '100', '99999999999999999999', *files], 'user: got [99999999999999999999]; accepted are the 40'),
-        ([*run, *files], "top.csv' without user; accepted is a file for the items of users"),
+        ([*run, '--user', '100', '--k', '0', *files], 'k: got 0; accepted: 1 to 30'),
+        ([*run, '--user', '100', '99999999999999999999', *files], 'user: got [99999999999999999999]; accepted: the 40'),
+        ([*run, *files], "top.csv' without user; accepted: a file for the items of users"),
     ):
         capsys.readouterr()
         assert main(arguments) == 2
@@ -321,7 +321,7 @@ def test_what_is_a_recommendation(tmp_path: Path, text: str, expected: bool) -> 
 
 def test_broken_yaml(run_cfg: Path) -> None:
     run_cfg.write_text(run_cfg.read_text() + '  nonsense: 1\n')
-    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted are MGFormer'):
+    with pytest.raises(ValueError, match=r'recommend.nonsense: got an unknown option; accepted: MGFormer'):
         load_config(run_cfg)
     run_cfg.write_text('recommend: [\n')
     with pytest.raises(ValueError, match='is not YAML'):

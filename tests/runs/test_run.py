@@ -35,7 +35,7 @@ def test_another_process_is_refused_until_the_first_ends(tmp_path: Path) -> None
     )
     assert process.stdout is not None
     assert process.stdout.readline() == 'locked\n'
-    with pytest.raises(ValueError, match=rf'^out: got {folder}, where another process trains; accepted are'), locked(folder):
+    with pytest.raises(ValueError, match=rf'^out: got {folder}, where another process trains; accepted:'), locked(folder):
         pass
     process.kill()
     process.communicate()
@@ -133,7 +133,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
         train(config.replace('3', '4').replace('0.1', '0.2'), 3)
     with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: epochs was 4 and is 3;'):
         train(config, 3)
-    with pytest.raises(ValueError, match=r'^epochs: got 2; accepted are 3, the epochs that the run has, and more'):
+    with pytest.raises(ValueError, match=r'^epochs: got 2; accepted: 3, the epochs that the run has, and more'):
         train(config.replace('3', '2'), 2, resume=True)
     config = config.replace('3', '4')
     assert (folder / 'metrics.csv').read_text() == 'epoch,val_auc\n0,-0.0\n1,\n2,-2.0\n'
@@ -147,7 +147,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
 
 def test_folders_that_cannot_be_made_are_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'file').write_text('')
-    with pytest.raises(ValueError, match=r'^out: got \S*file/run, but \S*file is a file; accepted are folders that can be'):
+    with pytest.raises(ValueError, match=r'^out: got \S*file/run, but \S*file is a file; accepted: folders that can be'):
         Run(tmp_path / 'file' / 'run', '{}', 'val_auc').load(resume=False)
     monkeypatch.setattr('os.access', lambda *_: False)  # as for a user who is not root
     with pytest.raises(ValueError, match=r'^out: got \S*deep/run, but \S* is not writable'):
@@ -160,9 +160,9 @@ def test_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [find_device('x', name).type for name in ('auto', 'cpu', 'cuda', 'gpu')] == ['cuda', 'cpu', 'cuda', 'cuda']
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
     assert [find_device('x', name).type for name in ('auto', 'cpu')] == ['cpu', 'cpu']
-    with pytest.raises(ValueError, match=r"^x: got 'gpu', and there is no CUDA device; accepted are auto, cpu"):
+    with pytest.raises(ValueError, match=r"^x: got 'gpu', and there is no CUDA device; accepted: auto, cpu"):
         find_device('x', 'gpu')
-    with pytest.raises(ValueError, match=r"^x: got 'tpu'; accepted are auto, cpu, cuda, gpu"):
+    with pytest.raises(ValueError, match=r"^x: got 'tpu'; accepted: auto, cpu, cuda, gpu"):
         find_device('x', 'tpu')
 
 

@@ -259,7 +259,7 @@ def test_walks_of_the_right_total_in_the_wrong_graphs_are_refused() -> None:
 
 @pytest.mark.parametrize('transform', [AddGraphRandomFeatures(), AddRandomWalkKernel()])
 def test_data_without_edges_is_refused(transform: AddGraphRandomFeatures) -> None:
-    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted is data with edge_index or adj_t; KNNGraph'):
+    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'):
         transform(Data(x=torch.ones(3)))
 
 

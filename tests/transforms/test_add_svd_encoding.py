@@ -237,7 +237,7 @@ def test_users_that_do_not_fit_the_edges_are_named(num_users: int) -> None:
 def test_arguments_of_no_use_to_the_data_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^num_users: got 4 for HeteroData'):
         AddSVDEncoding(2, num_users=4)(hetero())
-    with pytest.raises(ValueError, match=r"^edge_type: got \('a', 'b', 'c'\) for Data; accepted is None"):
+    with pytest.raises(ValueError, match=r"^edge_type: got \('a', 'b', 'c'\) for Data; accepted: None"):
         AddSVDEncoding(2, edge_type=('a', 'b', 'c'))(bipartite())
 
 

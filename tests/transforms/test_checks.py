@@ -38,7 +38,7 @@ def path() -> Data:
 @pytest.mark.parametrize('count', [1, 2])
 def test_batches_are_refused_whatever_their_size(transform: BaseTransform, count: int) -> None:
     batch = Batch.from_data_list([path()] * count)
-    with pytest.raises(ValueError, match=r'^data: got a batch; accepted are single graphs: .* before batching'):
+    with pytest.raises(ValueError, match=r'^data: got a batch; accepted: single graphs: .* before batching'):
         transform(batch)
     vector = Data(edge_index=batch.edge_index, pos=batch.pos, batch=batch.batch)
     with pytest.raises(ValueError, match=r'^data: got a batch'):
@@ -60,5 +60,5 @@ def test_batches_of_heterogeneous_data_are_refused() -> None:
     ids=lambda transform: type(transform).__name__,
 )
 def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
-    with pytest.raises(ValueError, match=r'^data: got HeteroData; accepted is torch_geometric.data.Data'):
+    with pytest.raises(ValueError, match=r'^data: got HeteroData; accepted: torch_geometric.data.Data'):
         transform(HeteroData())

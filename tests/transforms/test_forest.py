@@ -121,7 +121,7 @@ def test_a_forest_of_another_graph_is_refused() -> None:
     stored = AddForest()(tree())
     stored.edge_index = stored.edge_index[:, 1:]
     stored.edge_weight = stored.edge_weight[1:]
-    with pytest.raises(ValueError, match=r'of 6 nodes and 5 edges; accepted is one of this graph of 6 nodes and 4 edges'):
+    with pytest.raises(ValueError, match=r'of 6 nodes and 5 edges; accepted: one of this graph of 6 nodes and 4 edges'):
         bind(stored)
 
 

@@ -56,7 +56,7 @@ def test_what_belongs_to_the_nodes_and_edges_stays_with_them(sampling: Any) -> N
 @pytest.mark.parametrize('sampling', SAMPLINGS)
 def test_sparse_edges_are_refused(sampling: Any) -> None:
     data = Data(pos=torch.rand(4, 3), adj_t=torch.eye(4).to_sparse())
-    with pytest.raises(ValueError, match=r'^data: got data with adj_t; accepted is data with edge_index'):
+    with pytest.raises(ValueError, match=r'^data: got data with adj_t; accepted: data with edge_index'):
         sampling(2)(data)
 
 

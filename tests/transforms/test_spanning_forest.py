@@ -130,7 +130,7 @@ def test_stretch_is_the_distance_over_the_length(name: str, method: str) -> None
 
 def test_changed_data_and_batches_of_different_counts_are_refused() -> None:
     data = AddSpanningForest(num_trees=2)(small_weighted_graph().update({'edge_weight': None}))
-    with pytest.raises(ValueError, match=r'^data: got graphs with 1 to 2 stored forests; accepted are equal numbers of them'):
+    with pytest.raises(ValueError, match=r'^data: got graphs with 1 to 2 stored forests; accepted: equal numbers of them'):
         TreeMask()(Batch.from_data_list([data, AddSpanningForest()(GRAPHS['undirected']())]))
     data.edge_index = data.edge_index[:, 1:]
     with pytest.raises(ValueError, match='run AddForest again, or AddSpanningForest'):

@@ -71,7 +71,6 @@ class SharedBatches(BatchSampler):
                 f'{processes} processes, which share graphs, for {len(sampler)} graphs in a split of dataset '
                 f'{cfg.dataset.name!r}',
                 'one process, for a single graph',
-                verb='is',
             )
         if processes > 1 and batch_size < 2 * processes:
             raise ArgumentError(
@@ -98,7 +97,6 @@ def _reproducible(loader: Any) -> Any:
                 'train.sampler',
                 f'{cfg.train.sampler!r} for {num_processes()} processes',
                 'full_batch for a data set of many graphs, or one process',
-                verb='is',
             )
         return loader
     shuffled = isinstance(loader.sampler, RandomSampler)

@@ -32,7 +32,7 @@ def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
             'data sets of one graph with the task node and the sampler full_batch, and for others batch',
         )
     if cfg.model.type != 'TopoGPSModel':
-        raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel', verb='is')
+        raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel')
     graph = ShardedGraph.from_data(loaders[0].dataset[0])
     shard: Any = copy(graph.data)
     shard.sharded = graph

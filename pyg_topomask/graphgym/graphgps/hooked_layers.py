@@ -53,7 +53,7 @@ class GlobalAttention(Module):
         if log_weights and not _is_explicit(self.attn):
             raise NotImplementedError(
                 f'train.mode log-attn-weights: got gt.layer_type with {name!r}, which never computes attention weights; '
-                f"accepted are attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
+                f"accepted: attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
             )
 
     def forward(self, batch: Data) -> Tensor:
@@ -71,14 +71,12 @@ class GlobalAttention(Module):
 
     def set_extra_state(self, state: str) -> None:
         if state != self.name:
-            raise ArgumentError(
-                'checkpoint', f'one of the attention {state!r}', f'{self.name!r}, as in gt.layer_type', verb='is'
-            )
+            raise ArgumentError('checkpoint', f'one of the attention {state!r}', f'{self.name!r}, as in gt.layer_type')
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         _, strict, _, _, errors = args
         if strict and not any(key.startswith(prefix) for key in state_dict):
-            errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted is one of {self.name!r}.')
+            errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted: one of {self.name!r}.')
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 

@@ -154,7 +154,6 @@ def inspect_attention(
             'checkpoint',
             f'{str(checkpoint)!r}, where nothing was saved',
             'what `python -m pyg_topomask train` saved with the same YAML and options',
-            verb='is',
         )
     state = load_checkpoint(Path(checkpoint))
     _check_same_model(checkpoint, state['config'])

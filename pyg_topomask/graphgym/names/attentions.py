@@ -179,15 +179,13 @@ def register_mask(name: str, mask: type[Mask]) -> None:
     if not (isinstance(name, str) and name.isidentifier() and '__' not in name):
         raise ArgumentError('name', repr(name), 'identifiers of Python without "__"')
     if not (isinstance(mask, type) and issubclass(mask, Mask)):
-        raise ArgumentError('mask', repr(mask), 'subclasses of Mask', verb='is')
+        raise ArgumentError('mask', repr(mask), 'subclasses of Mask')
     parameters = [
         each for each in inspect.signature(mask).parameters.values() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     ]
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
-        raise ArgumentError(
-            'mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults', verb='is'
-        )
+        raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
     MASKS[name] = mask
     ATTENTIONS.setdefault(name, _under(mask))
 

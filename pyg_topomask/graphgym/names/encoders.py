@@ -46,7 +46,6 @@ class LinearEdgeEncoder(Module):
                 'dataset.edge_encoder_name',
                 f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
                 'dataset.edge_encoder: False',
-                verb='is',
             )
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 

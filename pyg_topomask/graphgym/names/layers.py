@@ -76,7 +76,6 @@ class LocalLayer:
             f'[E, {channels}]',
             'set dataset.edge_encoder: True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local '
             'layer without edge features',
-            verb='is',
         )
 
 

@@ -119,7 +119,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
     if kind == 'scale':
         scale = decoded(content[0]) if isinstance(content, list) and len(content) == 2 else None
         if not is_number(scale) or not math.isfinite(scale):
-            raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree', verb='is')
+            raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree')
         scaled: Mask = build_mask(content[1], heads) * scale
         return scaled
     if kind not in MASKS:

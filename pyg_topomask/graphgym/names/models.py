@@ -56,7 +56,6 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
             'topomask.model.image_size',
             f'{[height, width]} for a graph of {int(wrong[0])} nodes',
             'the height and the width of the grid that every graph is, one node for each pixel, row by row',
-            verb='is',
         )
     shapes = batch.grid_shape.unique(dim=0).tolist() if 'grid_shape' in batch else []
     if any(shape != [height, width] for shape in shapes):
@@ -64,7 +63,6 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
             'topomask.model.image_size',
             f'{[height, width]} for grids of the shapes {shapes}',
             'the height and the width of every grid',
-            verb='is',
         )
     images: Tensor = batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
     return images
@@ -123,9 +121,7 @@ class ParticleModel(Module):
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         for key in ('pos', 'history', 'target'):
             if key not in batch:
-                raise ArgumentError(
-                    f'model.type {cfg.model.type}', f'data without {key}', 'data with it, such as cloth', verb='is'
-                )
+                raise ArgumentError(f'model.type {cfg.model.type}', f'data without {key}', 'data with it, such as cloth')
         steps = batch.target.size(1)
         predicted = self.model.rollout(batch.pos, batch.history, steps, batch.x, batch.batch)
         return predicted.flatten(1), batch.target.flatten(1)
@@ -149,7 +145,6 @@ class GKATModel(Module):
                 'topomask.model.readout',
                 f'{readout!r} for dataset.task {cfg.dataset.task!r}',
                 'null for the task node, and a readout for the task graph',
-                verb='is',
             )
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:

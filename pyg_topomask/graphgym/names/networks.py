@@ -79,7 +79,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     r"""Returns the names of the local layer and of the attention in :obj:`gt.layer_type`."""
     names = layer_type.split('+')
     if len(names) != 2:
-        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', such as 'GINE+GRF'", verb='is')
+        raise ArgumentError('gt.layer_type', repr(layer_type), "'<local layer>+<attention>', such as 'GINE+GRF'")
     if names == ['None', 'None']:
         raise ArgumentError('gt.layer_type', "'None+None'", 'a local layer, an attention, or both')
     local_layer(names[0])
@@ -89,7 +89,7 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
 
 def _norm() -> str | None:
     if cfg.gt.layer_norm and cfg.gt.batch_norm:
-        raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them', verb='is')
+        raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them')
     return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
 
 

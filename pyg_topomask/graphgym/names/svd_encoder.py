@@ -70,7 +70,6 @@ class SVDNodeEncoder(Module):
                 got,
                 f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
                 'rank and bipartite stand in topomask.svd',
-                verb='is',
             )
         return encoding
 

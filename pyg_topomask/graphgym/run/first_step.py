@@ -52,7 +52,7 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         batch.split = split
         if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and len(loader.dataset) == 1:
             accepted = 'node, because inductive_node trains on all nodes of a graph'
-            raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted, verb='is')
+            raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
         pred, true = network(batch)
         if true.numel() == 0 and len(loader.batch_sampler) == 1:
             raise ArgumentError(f'{split}_mask', 'no labeled node', 'masks that select at least one')
@@ -73,7 +73,6 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
             f'{", ".join(repr(option(path)) for path in suspects)}, with which the first {split} batch ends in '
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
-            verb='is',
         ) from error
 
 

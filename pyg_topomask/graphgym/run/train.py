@@ -47,7 +47,6 @@ def _check_devices() -> None:
             f'{cfg.devices!r} for {processes} process(es)',
             'the number of processes',
             f'to change it: torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...',
-            verb='is',
         )
 
 

@@ -99,21 +99,19 @@ class GKAT(torch.nn.Module):
             raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, such as (8, 1)')
         check_input_channels(in_channels)
         if norm and in_channels == -1:
-            raise ArgumentError('norm', 'True for in_channels=-1', 'False', verb='is')
+            raise ArgumentError('norm', 'True for in_channels=-1', 'False')
         check_size(hidden_channels=hidden_channels, out_channels=out_channels)
         check_size(lin_channels=1 if lin_channels is None else lin_channels)
         check_choice((*READOUTS, None), readout=readout)
         if readout_channels is not None and readout not in ('mf', 'dm'):
-            raise ArgumentError('readout_channels', f'{readout_channels} for readout={readout!r}', 'None', verb='is')
+            raise ArgumentError('readout_channels', f'{readout_channels} for readout={readout!r}', 'None')
         readout_channels = 32 if readout_channels is None else readout_channels
         check_size(readout_channels=readout_channels)
         if num_features is not None and feature_map != 'favor':
-            raise ArgumentError('num_features', f'{num_features} for feature_map={feature_map!r}', 'None', verb='is')
+            raise ArgumentError('num_features', f'{num_features} for feature_map={feature_map!r}', 'None')
         direct = readout is None and not project
         if direct and heads[-1] != 1:
-            raise ArgumentError(
-                'heads', f'{tuple(heads)} with readout=None and project=False', '1 head in the last layer', verb='is'
-            )
+            raise ArgumentError('heads', f'{tuple(heads)} with readout=None and project=False', '1 head in the last layer')
         check_probability(dropout=dropout)
         self.in_channels = in_channels
         self.readout = readout
@@ -197,7 +195,7 @@ class GKAT(torch.nn.Module):
                 :meth:`RWGNKAttention.resample`.
         """
         if not self.dynamic:
-            raise ArgumentError('dynamic', 'False for resample, where all layers share walks', 'True', verb='is')
+            raise ArgumentError('dynamic', 'False for resample, where all layers share walks', 'True')
         check_resampling(x, self.in_channels, next(self.parameters()).dtype, graph)
         modes = {module: module.training for module in self.modules()}  # parts of a model may be frozen
         self.eval()

@@ -183,7 +183,6 @@ class Interlacer(Module):
                 'history',
                 f'shape {tuple(history.shape)} for pos of shape {tuple(pos.shape)}',
                 f'[N, h, {self.out_channels}] with {remaining} numbers per particle, so that these and x fill in_channels',
-                verb='is',
             )
         positions = []
         for _ in range(steps):

@@ -168,7 +168,6 @@ class MGFormer(torch.nn.Module):
                 f'{self.svd_dim} for {got}',
                 f'one of shape {list(shape)}, which AddSVDEncoding(rank={self.svd_dim}, num_users={self.num_users}) stores, '
                 'and svd_dim=0',
-                verb='is',
             )
         return encoding
 

@@ -154,7 +154,7 @@ class PatchEmbedding(torch.nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
         if images.shape[1:] != self.shape:
-            raise ArgumentError('images', f'shape {tuple(images.shape)}', f'[B, {", ".join(map(str, self.shape))}]', verb='is')
+            raise ArgumentError('images', f'shape {tuple(images.shape)}', f'[B, {", ".join(map(str, self.shape))}]')
         check_dtype(self.conv.weight.dtype, images=images)
         tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
         return tokens
@@ -190,7 +190,7 @@ class GridEncoder(torch.nn.Module):
         check_whole(0, dense_limit=dense_limit)
         check_probability(dropout=dropout)
         if isinstance(mask, Mask):
-            raise ArgumentError('mask', 'a Mask', 'a function that makes one for each layer, or None', verb='is')
+            raise ArgumentError('mask', 'a Mask', 'a function that makes one for each layer, or None')
         self.shape = (height, width)
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
         self.blocks = torch.nn.ModuleList()

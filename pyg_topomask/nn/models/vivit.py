@@ -113,7 +113,7 @@ class ViViT(torch.nn.Module):
     def forward(self, videos: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
         if videos.shape[1:] != self.shape:
-            raise ArgumentError('videos', f'shape {tuple(videos.shape)}', f'[B, {", ".join(map(str, self.shape))}]', verb='is')
+            raise ArgumentError('videos', f'shape {tuple(videos.shape)}', f'[B, {", ".join(map(str, self.shape))}]')
         check_dtype(self.head.weight.dtype, videos=videos)
         images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
         frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))

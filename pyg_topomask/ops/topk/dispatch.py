@@ -229,7 +229,6 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
             'k',
             f'shape {tuple(k.shape)} of {k.dtype} on {k.device}',
             f'what q has, {tuple(q.shape)} of {q.dtype} on {q.device}',
-            verb='is',
         )
     check_whole(1, num=num)
     if memory is not None:

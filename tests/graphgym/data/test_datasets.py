@@ -52,7 +52,7 @@ def test_transform_of_a_subset(configure: Callable[..., None]) -> None:
 
 
 def test_dataset_on_disk_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'got a dataset of type list; accepted are datasets held in memory'):
+    with pytest.raises(ValueError, match=r'got a dataset of type list; accepted: datasets held in memory'):
         apply_in_memory([], double)
 
 
@@ -230,17 +230,17 @@ def test_transforms_from_yaml() -> None:
 @pytest.mark.parametrize(
     ('entry', 'message'),
     [
-        ('Nonsense', "topomask.transforms: got 'Nonsense'; accepted are .*AddGraphRandomFeatures"),
+        ('Nonsense', "topomask.transforms: got 'Nonsense'; accepted: .*AddGraphRandomFeatures"),
         (
             {'AddGraphRandomFeatures': {'nonsense': 2}},
-            'got .*nonsense.* for AddGraphRandomFeatures; accepted are the arguments',
+            'got .*nonsense.* for AddGraphRandomFeatures; accepted: the arguments',
         ),
-        ({'AddRandomWalkPE': {}}, "accepted are the arguments .*'walk_length'.*; missing a required argument: 'walk_length'"),
-        ({'AddGraphRandomFeatures': {'p_halt': 'abc'}}, "AddGraphRandomFeatures.p_halt: got 'abc'; accepted are numbers"),
-        ({'AddGraphRandomFeatures': {'seed': {}, 'num_walks': 'x'}}, "num_walks: got 'x'; accepted are whole numbers from 1"),
-        ({'AddGraphRandomFeatures': 3}, 'accepted are names and'),
-        ({'A': {}, 'B': {}}, 'accepted are names and'),
-        (3, 'accepted are names and'),
+        ({'AddRandomWalkPE': {}}, "accepted: the arguments .*'walk_length'.*; missing a required argument: 'walk_length'"),
+        ({'AddGraphRandomFeatures': {'p_halt': 'abc'}}, "AddGraphRandomFeatures.p_halt: got 'abc'; accepted: numbers"),
+        ({'AddGraphRandomFeatures': {'seed': {}, 'num_walks': 'x'}}, "num_walks: got 'x'; accepted: whole numbers from 1"),
+        ({'AddGraphRandomFeatures': 3}, 'accepted: names and'),
+        ({'A': {}, 'B': {}}, 'accepted: names and'),
+        (3, 'accepted: names and'),
     ],
 )
 def test_bad_transforms(entry: Any, message: str) -> None:
@@ -251,8 +251,8 @@ def test_bad_transforms(entry: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ('format', 'name', 'message'),
     [
-        ('topomask', 'nonsense', "dataset.name, for .*: got 'nonsense'; accepted are cifar10-pixels, cloth, digits"),
-        ('nonsense', 'x', "dataset.format: got 'nonsense'; accepted are topomask, PyG, PyG-Planetoid"),
+        ('topomask', 'nonsense', "dataset.name, for .*: got 'nonsense'; accepted: cifar10-pixels, cloth, digits"),
+        ('nonsense', 'x', "dataset.format: got 'nonsense'; accepted: topomask, PyG, PyG-Planetoid"),
     ],
 )
 def test_unknown_dataset(configure: Callable[..., None], format: str, name: str, message: str) -> None:

@@ -118,7 +118,7 @@ def test_tu_sets(tmp_path: Path, folder: str, configure: Callable[..., None]) ->
 @pytest.mark.parametrize('shares', ['[0.8,0.2]', '[0.8,0.1,0.2]', '[1.0,0.0,0.0]'])
 def test_bad_shares_are_named(tmp_path: Path, shares: str, configure: Callable[..., None]) -> None:
     configure(f'dataset.split {shares}')
-    with pytest.raises(ValueError, match=r'^dataset\.split: got \[.*accepted are three positive shares'):
+    with pytest.raises(ValueError, match=r'^dataset\.split: got \[.*accepted: three positive shares'):
         load_pyg_dataset('PyG-TUDataset', 'MADE', str(tmp_path))
 
 

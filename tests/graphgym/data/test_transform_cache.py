@@ -98,7 +98,7 @@ def test_processes_draw_what_one_would(tmp_path: Path) -> None:
 
 def test_processes_below_zero(tmp_path: Path) -> None:
     cfg.topomask.num_workers = -1
-    with pytest.raises(ValueError, match=r'topomask.num_workers: got -1; accepted are whole numbers from 0'):
+    with pytest.raises(ValueError, match=r'topomask.num_workers: got -1; accepted: whole numbers from 0'):
         apply_in_memory(Graphs(tmp_path), Counting())
     assert not files(tmp_path)
 

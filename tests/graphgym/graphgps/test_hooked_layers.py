@@ -213,9 +213,9 @@ def test_weights_are_not_logged_elsewhere(graphgps: SimpleNamespace) -> None:
 def test_checkpoints(graphgps: SimpleNamespace) -> None:
     grf, linear, transformer = (make(graphgps, 'GCN', name) for name in ('GRF', 'Linear', 'Transformer'))
     grf.load_state_dict(make(graphgps, 'GCN', 'GRF').state_dict())
-    with pytest.raises(ValueError, match="got one of the attention 'Linear'; accepted is 'GRF'"):
+    with pytest.raises(ValueError, match="got one of the attention 'Linear'; accepted: 'GRF'"):
         grf.load_state_dict(linear.state_dict())
-    with pytest.raises(RuntimeError, match=r"without topo_attn\.\*, of another gt.layer_type; accepted is one of 'GRF'"):
+    with pytest.raises(RuntimeError, match=r"without topo_attn\.\*, of another gt.layer_type; accepted: one of 'GRF'"):
         grf.load_state_dict(transformer.state_dict())
 
 

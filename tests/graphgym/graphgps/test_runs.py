@@ -133,7 +133,7 @@ def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> No
 def test_only_in_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(['graphgps', '--cfg', 'x.yaml']) == 2
-    assert 'accepted is a checkout of GraphGPS' in capsys.readouterr().err
+    assert 'accepted: a checkout of GraphGPS' in capsys.readouterr().err
 
 
 def test_names_of_configurations_stand_for_files(

@@ -90,7 +90,7 @@ def test_page_with_the_mask_and_those_of_other_words(tmp_path: Path, digits: Pat
 def test_page_in_a_folder_that_does_not_exist(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (tmp_path / 'no' / 'page.html', tmp_path):
         assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path / 'out'), '--html', str(path), *QUIET]) == 2
-        assert f"html: got '{path}'; accepted are names of files in folders that exist" in capsys.readouterr().err
+        assert f"html: got '{path}'; accepted: names of files in folders that exist" in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()
 
 
@@ -159,7 +159,7 @@ def test_attention_of_the_plain_network(tmp_path: Path, digits: Path) -> None:
     (row,) = inspect(digits, [*plain, 'gnn.layer_type', 'powerseries_attention'], graphs=1, out=tmp_path)
     assert row['2 hops'] > 0
     assert 'powerseries_attention on digits' in (tmp_path / digits.stem / 'inspect.md').read_text()
-    with pytest.raises(ValueError, match=r"^gnn.layer_type: got 'gcnconv', whose attention is None; accepted are attentions"):
+    with pytest.raises(ValueError, match=r"^gnn.layer_type: got 'gcnconv', whose attention is None; accepted: attentions"):
         inspect(digits, [*plain, 'gnn.layer_type', 'gcnconv'], graphs=1, out=tmp_path)
 
 
@@ -171,9 +171,9 @@ def exact_mask(mask: GRFMask, data: Data) -> np.ndarray:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ('gt.layer_type GINE+KMIP', 'whose attention is KMIP; accepted are attentions that have a mask'),
-        ('gt.layer_type GINE+None', 'whose attention is None; accepted are attentions that have a mask'),
-        ('gt.layer_type GINE+GRX', "'GRX'; accepted are Adjacency, AsymmetricGRF, "),
+        ('gt.layer_type GINE+KMIP', 'whose attention is KMIP; accepted: attentions that have a mask'),
+        ('gt.layer_type GINE+None', 'whose attention is None; accepted: attentions that have a mask'),
+        ('gt.layer_type GINE+GRX', "'GRX'; accepted: Adjacency, AsymmetricGRF, "),
         ('topomask.GRF.importance False', 'importance'),
         ('topomask.GRF.num_walks 0', 'num_walks'),
     ],
@@ -189,7 +189,7 @@ def test_bad_input_is_one_line(
 
 
 def test_number_of_graphs(tmp_path: Path, digits: Path) -> None:
-    with pytest.raises(ValueError, match=r'^graphs: got 0; accepted are whole numbers from 1'):
+    with pytest.raises(ValueError, match=r'^graphs: got 0; accepted: whole numbers from 1'):
         inspect(digits, QUIET, graphs=0, out=tmp_path)
 
 
@@ -282,7 +282,7 @@ def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: p
 
 @pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
 def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: str) -> None:
-    with pytest.raises(ValueError, match=r"^gt.layer_type(, before '\+': got 'Foo'; accepted are|: got 'GRF'; accepted is) "):
+    with pytest.raises(ValueError, match=r"^gt.layer_type(, before '\+': got 'Foo'; accepted:|: got 'GRF'; accepted:) "):
         inspect(digits, ['gt.layer_type', layer_type, *QUIET], graphs=1, out=tmp_path)
 
 
@@ -293,7 +293,7 @@ def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
 
 def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
     config = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / 'TopologicalViT.yaml'
-    with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted are TopoGPSModel and gnn"):
+    with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted: TopoGPSModel and gnn"):
         inspect(config, QUIET, out=tmp_path)
 
 

@@ -58,7 +58,7 @@ def test_gated_gcn_takes_the_options_of_the_layer(configure: Callable[..., None]
 
 def test_gated_gcn_needs_edge_features(configure: Callable[..., None]) -> None:
     model, batch = make_model(configure, 'CustomGatedGCN+Linear', 'dataset.edge_encoder False')
-    with pytest.raises(ValueError, match=r'^edge_attr: got .* for GatedGCNConv; accepted is \[E, 8\]; '):
+    with pytest.raises(ValueError, match=r'^edge_attr: got .* for GatedGCNConv; accepted: \[E, 8\]; '):
         model(batch)
 
 

@@ -52,14 +52,14 @@ class RequiredMask(PackingMask):
 @pytest.mark.parametrize(
     ('name', 'mask', 'message'),
     [
-        ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted is"),
+        ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted:"),
         ('Mine', PackingMask(), 'mask: got PackingMask'),
         ('Mine', lambda heads: PackingMask(heads), 'mask: got <function'),
         ('dataset', PackingMask, "name: got 'dataset', which is taken"),
         ('sum', PackingMask, "name: got 'sum', which is taken"),
-        ('A+B', PackingMask, r"name: got 'A\+B'; accepted are identifiers"),
-        ('A__B', PackingMask, "name: got 'A__B'; accepted are identifiers"),
-        (None, PackingMask, 'name: got None; accepted are identifiers'),
+        ('A+B', PackingMask, r"name: got 'A\+B'; accepted: identifiers"),
+        ('A__B', PackingMask, "name: got 'A__B'; accepted: identifiers"),
+        (None, PackingMask, 'name: got None; accepted: identifiers'),
     ],
 )
 def test_bad_registrations_register_nothing(name: Any, mask: Any, message: str) -> None:
@@ -79,7 +79,7 @@ def test_whole_number_as_default_of_a_float() -> None:
         register_mask('Radius', RadiusMask)
         load_config(CONFIGS / 'digits.yaml', ['gt.layer_type', 'GINE+Radius', 'topomask.Radius.radius', '0.5'])
         assert cfg.topomask.Radius.radius == 0.5
-        with pytest.raises(ValueError, match=r"^topomask.Radius.radius: got 'half'; accepted are values of type float"):
+        with pytest.raises(ValueError, match=r"^topomask.Radius.radius: got 'half'; accepted: values of type float"):
             load_config(CONFIGS / 'digits.yaml', ['topomask.Radius.radius', 'half'])
 
 
@@ -104,17 +104,17 @@ def test_compositions() -> None:
         ({'sum': ['GRF']}, 'topomask.mask: got sum'),
         ({'hadamard': 'GRF'}, 'topomask.mask: got hadamard'),
         ({'heads': ['GRF']}, 'topomask.mask: got heads'),
-        ({'GRF': {'heads': 3}}, 'topomask.mask.GRF: got heads; accepted are its other arguments'),
+        ({'GRF': {'heads': 3}}, 'topomask.mask.GRF: got heads; accepted: its other arguments'),
         ({'heads': ['GRF', 'Packing', 'Causal']}, 'topomask.mask: got 3 masks for 2 heads'),
         ({'scale': ['GRF', 2.0]}, 'topomask.mask: got scale'),
         ({'scale': [float('nan'), 'GRF']}, 'topomask.mask: got scale'),
-        ('Unknown', "topomask.mask: got 'Unknown'; accepted are Adjacency, .*, and of trees sum, hadamard, heads, transpose"),
-        ({'sums': ['GRF', 'Causal']}, "topomask.mask: got 'sums'; accepted are Adjacency, .*, and of trees sum"),
-        ({'GRF': {'walks': 3}}, r"topomask.mask.GRF: got \{'walks': 3\} for GRFMask; accepted are the arguments \['num_walks'"),
-        ({'GRF': 3}, 'topomask.mask.GRF: got 3 for GRFMask; accepted are the arguments'),
-        ({'GRF': {'p_halt': 'abc'}}, r"topomask.mask.GRF.p_halt: got 'abc'; accepted are numbers in \[0, 1\)"),
-        ({'Causal': {'order': 5}}, 'topomask.mask.Causal.order: got 5; accepted are the name of an attribute'),
-        ({'LowRank': {'right': 5}}, 'topomask.mask.LowRank.right: got 5; accepted are a tensor and the name'),
+        ('Unknown', "topomask.mask: got 'Unknown'; accepted: Adjacency, .*, and of trees sum, hadamard, heads, transpose"),
+        ({'sums': ['GRF', 'Causal']}, "topomask.mask: got 'sums'; accepted: Adjacency, .*, and of trees sum"),
+        ({'GRF': {'walks': 3}}, r"topomask.mask.GRF: got \{'walks': 3\} for GRFMask; accepted: the arguments \['num_walks'"),
+        ({'GRF': 3}, 'topomask.mask.GRF: got 3 for GRFMask; accepted: the arguments'),
+        ({'GRF': {'p_halt': 'abc'}}, r"topomask.mask.GRF.p_halt: got 'abc'; accepted: numbers in \[0, 1\)"),
+        ({'Causal': {'order': 5}}, 'topomask.mask.Causal.order: got 5; accepted: the name of an attribute'),
+        ({'LowRank': {'right': 5}}, 'topomask.mask.LowRank.right: got 5; accepted: a tensor and the name'),
         ({'scale': [True, 'GRF']}, 'topomask.mask: got scale'),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_mask_by_its_name_alone_in_a_file(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize('text', ['{sum: [GRF', 'sum: [GRF]: 3'])
 def test_what_is_no_tree_is_refused(digits: Path, text: str) -> None:
-    with pytest.raises(ValueError, match=r'topomask.mask: got .*; accepted are trees in YAML'):
+    with pytest.raises(ValueError, match=r'topomask.mask: got .*; accepted: trees in YAML'):
         load_config(digits, ['topomask.mask', text])
 
 
@@ -179,18 +179,18 @@ def test_transforms_on_a_command_line(digits: Path, text: str) -> None:
         'AddRandomWalkPE',
         'AddForest',
     ]
-    with pytest.raises(ValueError, match=r'topomask.transforms: got .*; accepted are lists in YAML'):
+    with pytest.raises(ValueError, match=r'topomask.transforms: got .*; accepted: lists in YAML'):
         load_config(digits, ['topomask.transforms', '[AddForest'])
     with pytest.raises(ValueError, match=r'topomask.transforms'):
         load_config(digits, ['topomask.transforms', 'AddForest'])
 
 
 def test_parts_of_a_mask_on_a_command_line_are_refused() -> None:
-    with pytest.raises(ValueError, match=r'^topomask.mask.sum: got an unknown option; accepted is a mask as a whole: topomask'):
+    with pytest.raises(ValueError, match=r'^topomask.mask.sum: got an unknown option; accepted: a mask as a whole: topomask'):
         load_config(CONFIGS / 'models' / 'TopologicalViT.yaml', ['topomask.mask.sum', "['GRF', 'SinDegree']"])
 
 
 @pytest.mark.parametrize('tree', [None, {}, CfgNode()])
 def test_no_mask_at_all(tree: object) -> None:
-    with pytest.raises(ValueError, match=r'^topomask.mask: got nothing; accepted are the names Adjacency, .* and trees'):
+    with pytest.raises(ValueError, match=r'^topomask.mask: got nothing; accepted: the names Adjacency, .* and trees'):
         build_mask(tree, 2)

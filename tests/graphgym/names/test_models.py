@@ -139,14 +139,14 @@ def test_no_mask(tmp_path: Path) -> None:
     [
         ('TopologicalViT', ('topomask.model.image_size', '7'), r'image_size: got \[7, 7\] for a graph of 64 nodes'),
         ('TopologicalViT', ('topomask.model.patch_size', '3'), r'patch_size: got 3 for image_size=8'),
-        ('TopologicalViT', ('topomask.model.width', '3'), r'accepted are the arguments .*image_size'),
-        ('TopologicalViT', ('topomask.model.in_channels', '3'), r'accepted are the arguments'),
+        ('TopologicalViT', ('topomask.model.width', '3'), r'accepted: the arguments .*image_size'),
+        ('TopologicalViT', ('topomask.model.in_channels', '3'), r'accepted: the arguments'),
         ('TopologicalViT', ('topomask.model.heads', 'many'), r'heads'),
-        ('TopologicalViT', ('topomask.mask', 'Unknown'), r"topomask.mask: got 'Unknown'; accepted are"),
+        ('TopologicalViT', ('topomask.mask', 'Unknown'), r"topomask.mask: got 'Unknown'; accepted:"),
         (
             'TopologicalViT',
             ('topomask.dataset.side', '3'),
-            r'topomask.dataset: got .* for DigitsGrid; accepted are the',
+            r'topomask.dataset: got .* for DigitsGrid; accepted: the',
         ),
         ('TopologicalViT', ('topomask.dataset.split', 'train'), r'topomask.dataset: got'),
         ('ViViT', ('topomask.model.num_frames', '3'), r'num_frames: got 3 for 8 features of a pixel'),
@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_refused(name: str, options: tuple[str, ...], messa
 def test_arguments_are_replaced_by_a_line_of_yaml(group: str) -> None:
     load_config(CONFIGS['ViViT'], [f'topomask.{group}', '{heads: 2, size: [4, 8], norm: null, kind: focused}'])
     assert cfg.topomask[group] == {'heads': 2, 'size': [4, 8], 'norm': None, 'kind': 'focused'}
-    with pytest.raises(ValueError, match=rf"^topomask.{group}: got '{{heads: '; accepted are arguments in YAML"):
+    with pytest.raises(ValueError, match=rf"^topomask.{group}: got '{{heads: '; accepted: arguments in YAML"):
         load_config(CONFIGS['ViViT'], [f'topomask.{group}', '{heads: '])
 
 

@@ -155,7 +155,7 @@ def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) 
 @pytest.mark.parametrize('layer_type', ['None+Transformer', 'None+Performer', 'GCN+Transformer'])
 def test_heads_that_do_not_divide_the_channels(configure: Callable[..., None], layer_type: str) -> None:
     configure(f'gt.layer_type {layer_type} gt.n_heads 3 gt.dim_hidden 8 dataset.edge_encoder False')
-    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for 8 channels; accepted are divisors'):
+    with pytest.raises(ValueError, match=r'^gt.n_heads: got 3 for 8 channels; accepted: divisors'):
         TopoGPSModel(8, 3)
 
 
@@ -214,7 +214,7 @@ def test_inductive_node_head(configure: Callable[..., None]) -> None:
 def test_type_encoders(configure: Callable[..., None]) -> None:
     configure('dataset.node_encoder_name TypeDictNode dataset.edge_encoder_name TypeDictEdge')
     batch = make_batch()
-    with pytest.raises(ValueError, match=r'^dataset.node_encoder_num_types: got 0; accepted are'):
+    with pytest.raises(ValueError, match=r'^dataset.node_encoder_num_types: got 0; accepted:'):
         TopoGPSModel(3, 10)
     cfg.dataset.node_encoder_num_types, cfg.dataset.edge_encoder_num_types = 3, 2
     batch.x = torch.arange(batch.num_nodes).view(-1, 1) % 3
@@ -225,18 +225,18 @@ def test_type_encoders(configure: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ('options', 'message'),
     [
-        ('gt.layer_type None+None', "gt.layer_type: got 'None\\+None'; accepted are a local layer"),
-        ('gt.layer_type GRF', "gt.layer_type: got 'GRF'; accepted is '<local layer>\\+<attention>'"),
-        ('gt.layer_type GINE+GRF+GRF', "gt.layer_type: got 'GINE\\+GRF\\+GRF'; accepted is"),
-        ('gt.layer_type GINE+GRX', "gt.layer_type, after '\\+': got 'GRX'; accepted are .*GRF.*Performer"),
-        ('gt.layer_type GINX+GRF', "gt.layer_type, before '\\+': got 'GINX'; accepted are .*GCN"),
+        ('gt.layer_type None+None', "gt.layer_type: got 'None\\+None'; accepted: a local layer"),
+        ('gt.layer_type GRF', "gt.layer_type: got 'GRF'; accepted: '<local layer>\\+<attention>'"),
+        ('gt.layer_type GINE+GRF+GRF', "gt.layer_type: got 'GINE\\+GRF\\+GRF'; accepted:"),
+        ('gt.layer_type GINE+GRX', "gt.layer_type, after '\\+': got 'GRX'; accepted: .*GRF.*Performer"),
+        ('gt.layer_type GINX+GRF', "gt.layer_type, before '\\+': got 'GINX'; accepted: .*GCN"),
         ('gt.dim_hidden 16', 'gt.dim_hidden, gnn.dim_inner: got 16 and 8 for 8 channels'),
         ('gt.layer_norm True', 'gt.layer_norm, gt.batch_norm: got True for both'),
         ('gt.n_heads 3 gt.layer_type GAT+None', 'gt.n_heads: got 3 for 8 channels'),
-        ('gnn.head nonsense', "gnn.head: got 'nonsense'; accepted are .*graph.*san_graph"),
-        ('gnn.act nonsense', "gnn.act: got 'nonsense'; accepted are .*relu"),
-        ('dataset.node_encoder_name nonsense', "dataset.node_encoder_name: got 'nonsense'; accepted are .*LinearNode"),
-        ('dataset.edge_encoder_name nonsense', "dataset.edge_encoder_name: got 'nonsense'; accepted are .*LinearEdge"),
+        ('gnn.head nonsense', "gnn.head: got 'nonsense'; accepted: .*graph.*san_graph"),
+        ('gnn.act nonsense', "gnn.act: got 'nonsense'; accepted: .*relu"),
+        ('dataset.node_encoder_name nonsense', "dataset.node_encoder_name: got 'nonsense'; accepted: .*LinearNode"),
+        ('dataset.edge_encoder_name nonsense', "dataset.edge_encoder_name: got 'nonsense'; accepted: .*LinearEdge"),
     ],
 )
 def test_bad_configuration(configure: Callable[..., None], options: str, message: str) -> None:

@@ -130,7 +130,7 @@ def test_bipartite_encodings_have_rank_channels() -> None:
 def test_missing_and_other_encodings_are_named() -> None:
     with pytest.raises(ValueError, match=r'^SVDSE: got data without a tensor svd_encoding; .*\{AddSVDEncoding: \{rank: 3\}\}'):
         SVDNodeEncoder(10)(Data(x=torch.randn(4, 5), edge_index=ring(4)))
-    with pytest.raises(ValueError, match=r'^SVDSE: got svd_encoding of 4 channels; accepted is .* 6 channels'):
+    with pytest.raises(ValueError, match=r'^SVDSE: got svd_encoding of 4 channels; accepted: .* 6 channels'):
         SVDNodeEncoder(10)(batch(rank=2))
 
 

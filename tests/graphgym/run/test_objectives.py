@@ -47,7 +47,7 @@ def test_metrics() -> None:
     for labels in (binary, [torch.tensor([1, 0, 1])]):
         assert register.metric_dict['macro_f1'](labels, chances, '') == pytest.approx(expected)
     for labels in ([torch.zeros(3, 2)], [torch.tensor([-1, 0, 1])], [torch.zeros(2)]):
-        with pytest.raises(ValueError, match=r'^custom_metrics: got .*macro_f1 or mean_iou.*; accepted are labels'):
+        with pytest.raises(ValueError, match=r'^custom_metrics: got .*macro_f1 or mean_iou.*; accepted: labels'):
             register.metric_dict['mean_iou'](labels, chances, '')
     tasks = [torch.tensor([[1.0, 0, 1], [0, 0, 1]]), torch.tensor([[1.0, 1, 1]])]
     scores = [torch.rand(2, 3, generator=generator), torch.rand(1, 3, generator=generator)]

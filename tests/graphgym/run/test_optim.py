@@ -71,8 +71,8 @@ def test_no_epoch_has_a_rate_of_zero(configure: Callable[..., None], name: str, 
 
 def test_unknown_names(configure: Callable[..., None]) -> None:
     configure('optim.optimizer nonsense optim.scheduler nonsense')
-    with pytest.raises(ValueError, match=r"^optim.optimizer: got 'nonsense'; accepted are adagrad, adam, adamW, sgd"):
+    with pytest.raises(ValueError, match=r"^optim.optimizer: got 'nonsense'; accepted: adagrad, adam, adamW, sgd"):
         create_optimizer(parameters())
     cfg.optim.optimizer = 'adam'
-    with pytest.raises(ValueError, match=r"^optim.scheduler: got 'nonsense'; accepted are cos, cosine_with_warmup"):
+    with pytest.raises(ValueError, match=r"^optim.scheduler: got 'nonsense'; accepted: cos, cosine_with_warmup"):
         create_scheduler(create_optimizer(parameters()))

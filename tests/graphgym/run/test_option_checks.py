@@ -162,27 +162,27 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
 @pytest.mark.parametrize(
     ('option', 'message'),
     [
-        ('model.type nonsense', "model.type: got 'nonsense'; accepted are .*TopoGPSModel"),
-        ('metric_best nonsense', "metric_best: got 'nonsense'; accepted are auto, accuracy, loss"),
-        ('accelerator tpu', "accelerator: got 'tpu'; accepted are auto, cpu, cuda"),
-        ('gt.layer_type GINE+KMIP topomask.KMIP.k 0', '^topomask.KMIP.k: got 0; accepted are whole numbers from 1'),
-        ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted are values of type int"),
-        ('gt.n_heads 5', '^gt.n_heads: got 5 for 8 channels; accepted are divisors'),
-        ('gt.layers two', "^gt.layers: got 'two'; accepted are values of type int"),
-        ('train.batch_size 0', '^train.batch_size: got 0; accepted are whole numbers from 1'),
-        ('topomask.GRF.num_walks 0', '^topomask.GRF.num_walks: got 0; accepted are whole'),
+        ('model.type nonsense', "model.type: got 'nonsense'; accepted: .*TopoGPSModel"),
+        ('metric_best nonsense', "metric_best: got 'nonsense'; accepted: auto, accuracy, loss"),
+        ('accelerator tpu', "accelerator: got 'tpu'; accepted: auto, cpu, cuda"),
+        ('gt.layer_type GINE+KMIP topomask.KMIP.k 0', '^topomask.KMIP.k: got 0; accepted: whole numbers from 1'),
+        ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted: values of type int"),
+        ('gt.n_heads 5', '^gt.n_heads: got 5 for 8 channels; accepted: divisors'),
+        ('gt.layers two', "^gt.layers: got 'two'; accepted: values of type int"),
+        ('train.batch_size 0', '^train.batch_size: got 0; accepted: whole numbers from 1'),
+        ('topomask.GRF.num_walks 0', '^topomask.GRF.num_walks: got 0; accepted: whole'),
         ('devices 2', r'devices: got 2 for 1 process.*torchrun --nproc-per-node 2 -m pyg_topomask train'),
-        ('gt.layer_type None', '^gt.layer_type: got None; accepted are values of type str'),
-        ('num_workers null', '^num_workers: got None; accepted are values of type int'),
+        ('gt.layer_type None', '^gt.layer_type: got None; accepted: values of type str'),
+        ('num_workers null', '^num_workers: got None; accepted: values of type int'),
         ('gnn.dim_inner -1', '^gnn.dim_inner: got -1'),
         ('gt.dim_hidden 0', '^gt.dim_hidden: got 0'),
         ('gt.attn_dropout 1.5', '^gt.attn_dropout: got 1.5'),
-        ('metric_agg max', "^metric_agg: got 'max'; accepted are argmax, argmin"),
-        ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted are full_batch, saint_edge, saint_node, saint_rw"),
+        ('metric_agg max', "^metric_agg: got 'max'; accepted: argmax, argmin"),
+        ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted: full_batch, saint_edge, saint_node, saint_rw"),
         ('train.sampler neighbor', "^train.sampler: got 'neighbor'; accepted"),
         ('val.sampler cluster', "^val.sampler: got 'cluster'; accepted"),
-        ("custom_metrics ['nonsense']", "custom_metrics: got 'nonsense'; accepted are"),
-        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted are cross_entropy, mse, weighted_cross_entropy, and"),
+        ("custom_metrics ['nonsense']", "custom_metrics: got 'nonsense'; accepted:"),
+        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted: cross_entropy, mse, weighted_cross_entropy, and"),
         # What the data lacks, and where it comes from.
         ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; forests come from .* AddForest'),
         (
@@ -249,6 +249,6 @@ def test_redrawing_where_nothing_is_drawn(
 )
 def test_numbers_that_overflow_are_refused_by_name(path: str, value: str) -> None:
     load_config('digits', ['model.type', 'TopoGPSModel', 'gt.layer_type', 'GINE+GRF', path, value])
-    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+-]+; accepted are') as error:
+    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+-]+; accepted:') as error:
         check_options()
     assert error.value.argument == path

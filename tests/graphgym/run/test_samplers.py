@@ -133,7 +133,7 @@ def test_what_fails_is_said_in_one_line(
     configure(OPTIONS, CORA)
     loader = create_loaders()[0]
     _fail_with(monkeypatch, error)
-    message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted is what"
+    message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted: what"
     with pytest.raises(ValueError, match=message):
         try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
@@ -177,7 +177,7 @@ def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypa
     labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.nan])}
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4), labels[batch.split]))
     try_first_step(network, [loader], torch.device('cpu'))
-    with pytest.raises(ValueError, match=r'^y: got NaN or infinite numbers in the val split; accepted are finite numbers'):
+    with pytest.raises(ValueError, match=r'^y: got NaN or infinite numbers in the val split; accepted: finite numbers'):
         try_first_step(network, [loader, loader], torch.device('cpu'))
     cfg.custom_metrics = ['mae']  # may leave out labels
     try_first_step(network, [loader, loader], torch.device('cpu'))
@@ -186,7 +186,7 @@ def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypa
 def test_one_split_for_each_graph_with_masks_is_refused(configure: Callable[..., None]) -> None:
     configure(f'{OPTIONS} gnn.head inductive_node', CORA)
     loaders = create_loaders()
-    with pytest.raises(ValueError, match=r"^gnn.head: got 'inductive_node' for one graph with train_mask; accepted is node"):
+    with pytest.raises(ValueError, match=r"^gnn.head: got 'inductive_node' for one graph with train_mask; accepted: node"):
         try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
 
 
@@ -197,7 +197,7 @@ def test_other_errors_pass_as_they_are(
     configure(OPTIONS, CORA)
     loader = create_loaders()[0]
     _fail_with(monkeypatch, error)
-    with pytest.raises(type(error), match=r'^x(: got 1; accepted are 2)?$'):
+    with pytest.raises(type(error), match=r'^x(: got 1; accepted: 2)?$'):
         try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
 

@@ -186,10 +186,10 @@ def test_one_process_writes_and_prints(runs: Runs) -> None:
 def test_what_cannot_be_shared(runs: Runs) -> None:
     for process in runs.processes:
         batch, devices, recommend = process['errors']
-        assert batch == 'train.batch_size: got 3, which 2 processes share; accepted are numbers from 4'
+        assert batch == 'train.batch_size: got 3, which 2 processes share; accepted: numbers from 4'
         assert devices.startswith('devices: got 4 for 2 process(es)')
         assert devices.endswith('torchrun --nproc-per-node 4 -m pyg_topomask train ...')
-        assert recommend.startswith('torchrun: got 2 processes; accepted is one')
+        assert recommend.startswith('torchrun: got 2 processes; accepted: one')
 
 
 @pytest.mark.parametrize(
@@ -214,9 +214,9 @@ def test_shares(monkeypatch: pytest.MonkeyPatch, size: int, batch_size: int, pro
 def test_single_graphs_and_subgraphs_are_not_shared(monkeypatch: pytest.MonkeyPatch, configure: Any) -> None:
     configure('train.sampler random_node')
     monkeypatch.setattr(data_module, 'num_processes', lambda: 2)
-    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; accepted is one"
+    message = "devices: got 2 processes, which share graphs, for 1 graphs in a split of dataset 'digits'; accepted: one"
     with pytest.raises(ValueError, match=message):
         SharedBatches(EpochSampler(1, seed=0), 32)
     loader = RandomNodeLoader(DigitsGrid()[0], num_parts=2)
-    with pytest.raises(ValueError, match=r"train.sampler: got 'random_node' for 2 processes; accepted is full_batch"):
+    with pytest.raises(ValueError, match=r"train.sampler: got 'random_node' for 2 processes; accepted: full_batch"):
         data_module._reproducible(loader)

@@ -202,7 +202,7 @@ def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.Ca
     assert (run_dir(tmp_path, 1) / 'metrics.csv').exists()
     again = train(digits, [*options, 'seed', '1'], out=tmp_path / 'again')
     assert again == results[1:]
-    with pytest.raises(ValueError, match=r'^repeat: got 0; accepted are whole numbers from 1'):
+    with pytest.raises(ValueError, match=r'^repeat: got 0; accepted: whole numbers from 1'):
         train(digits, options, repeat=0, out=tmp_path)
 
 
@@ -298,7 +298,7 @@ def test_two_runs_in_one_folder(tmp_path: Path, digits: Path, small: list[str]) 
     path = folder / 'checkpoints' / 'best.pt'
     best = load_checkpoint(path)
     save_checkpoint(path, {**best, 'best': {**best['best'], 'seconds': 0.0}})
-    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))}: got the model of another run; accepted is'):
+    with pytest.raises(ValueError, match=rf'^{re.escape(str(path))}: got the model of another run; accepted:'):
         train(digits, [*small, *PLAIN], resume=True, out=tmp_path)
 
 

@@ -214,7 +214,7 @@ def test_resampling_leaves_modes_as_they_were() -> None:
     model.resample(data.x, Graph.from_data(data))
     assert {name: module.training for name, module in model.named_modules()} == modes
     graph = Graph.from_data(data)
-    with pytest.raises(ValueError, match=r'^graph: got Data, which keeps no walks; accepted is Graph'):
+    with pytest.raises(ValueError, match=r'^graph: got Data, which keeps no walks; accepted: Graph'):
         model.resample(data.x, data)
     for x in (data.x[:, :2], data.x[:4], data.x.double()):
         with pytest.raises(ValueError, match=r'^x: got'):

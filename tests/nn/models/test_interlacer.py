@@ -263,7 +263,7 @@ def test_bad_input_is_named() -> None:
 @pytest.mark.parametrize('name', ['x', 'pos', 'history'])
 def test_input_of_another_data_type_is_named(name: str) -> None:
     model, (x, pos, _) = make('grf'), particles([6])
-    message = f'^{name}: got torch.float32; accepted is torch.float64, the data type of the parameters'
+    message = f'^{name}: got torch.float32; accepted: torch.float64, the data type of the parameters'
     given = {'pos': pos, 'history': x[:, :3].view(-1, 1, 3), 'steps': 1, 'x': x[:, 3:]}
     with pytest.raises(ValueError, match=message):
         model.rollout(**given | {name: given[name].float()})

@@ -260,5 +260,5 @@ def test_data_that_does_not_fit_is_named() -> None:
         model()(Data(edge_index=interactions(0).edge_index, num_nodes=10, svd_encoding=[[0.0] * 3] * 10))
     with pytest.raises(ValueError, match=r'^svd_dim: got 3 for svd_encoding of shape \(10, 2\)'):
         model()(interactions(2))
-    with pytest.raises(ValueError, match=r'^graph: got 10 nodes; accepted are 4 users and then 5 items'):
+    with pytest.raises(ValueError, match=r'^graph: got 10 nodes; accepted: 4 users and then 5 items'):
         model(num_items=5)(interactions())

@@ -349,7 +349,7 @@ def test_model_learns_the_place_of_a_spot(attention: str) -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'patch_size': 3}, 'patch_size: got 3 for image_size=8; accepted are sizes that divide the images'),
+        ({'patch_size': 3}, 'patch_size: got 3 for image_size=8; accepted: sizes that divide the images'),
         ({'patch_size': (2, 0)}, 'patch_size: got'),
         ({'heads': 3}, 'heads: got 3 for 8 channels'),
         ({'depth': 0}, 'depth: got 0'),
@@ -358,9 +358,9 @@ def test_model_learns_the_place_of_a_spot(attention: str) -> None:
         ({'mlp_channels': 0}, 'mlp_channels: got 0'),
         ({'num_classes': -1}, 'num_classes: got -1'),
         ({'dropout': 1.5}, 'dropout: got 1.5'),
-        ({'attention': 'dot'}, "attention: got 'dot'; accepted are"),
-        ({'feature_map': 'cosine'}, "feature_map: got 'cosine'; accepted are"),
-        ({'mask': PackingMask()}, 'mask: got a Mask; accepted is a function'),
+        ({'attention': 'dot'}, "attention: got 'dot'; accepted:"),
+        ({'feature_map': 'cosine'}, "feature_map: got 'cosine'; accepted:"),
+        ({'mask': PackingMask()}, 'mask: got a Mask; accepted: a function'),
         ({'mask': lambda layer: GRFMask(3)}, 'mask: got a mask of 3 heads for heads=2'),
         ({'mask': lambda layer: 2.0 * GRFMask(2, resample='forward')}, 'mask: got a mask that draws walks anew'),
     ],
@@ -372,9 +372,9 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 
 def test_bad_images() -> None:
-    with pytest.raises(ValueError, match=r'images: got shape \(4, 1, 6, 8\); accepted is \[B, 3, 6, 8\]'):
+    with pytest.raises(ValueError, match=r'images: got shape \(4, 1, 6, 8\); accepted: \[B, 3, 6, 8\]'):
         model()(torch.rand(4, 1, 6, 8))
-    with pytest.raises(ValueError, match=r'^images: got torch.float64; accepted is torch.float32, the data type of the param'):
+    with pytest.raises(ValueError, match=r'^images: got torch.float64; accepted: torch.float32, the data type of the param'):
         model()(torch.rand(4, 3, 6, 8).double())
 
 
@@ -397,7 +397,7 @@ def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
 
 
 def test_softmax_refuses_negative_masks() -> None:
-    with pytest.raises(ValueError, match='mask: got entries down to -1 for attention="softmax"; accepted are'):
+    with pytest.raises(ValueError, match='mask: got entries down to -1 for attention="softmax"; accepted:'):
         TopologicalViT(4, 2, 1, 2, 8, 1, 2, 8, lambda layer: -PackingMask(), attention='softmax')(torch.rand(1, 1, 4, 4))
 
 

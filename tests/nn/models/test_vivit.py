@@ -86,7 +86,7 @@ def test_deepcopy_and_reset() -> None:
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        ({'tubelet_frames': 4}, 'tubelet_frames: got 4 for num_frames=6; accepted are numbers that divide the frames'),
+        ({'tubelet_frames': 4}, 'tubelet_frames: got 4 for num_frames=6; accepted: numbers that divide the frames'),
         ({'tubelet_frames': 0}, 'tubelet_frames: got 0'),
         ({'temporal_depth': 0}, '^temporal_depth: got 0'),
         ({'num_classes': 0}, 'num_classes: got 0'),
@@ -100,12 +100,10 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
 
 @pytest.mark.parametrize('shape', [(4, 5, 3, 4, 6), (4, 6, 1, 4, 6), (6, 3, 4, 6)])
 def test_bad_videos(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r'videos: got shape .*; accepted is \[B, 6, 3, 4, 6\]'):
+    with pytest.raises(ValueError, match=r'videos: got shape .*; accepted: \[B, 6, 3, 4, 6\]'):
         model()(torch.rand(shape))
 
 
 def test_videos_of_another_data_type() -> None:
-    with pytest.raises(
-        ValueError, match=r'^videos: got torch.uint8; accepted is torch.float32, the data type of the parameters'
-    ):
+    with pytest.raises(ValueError, match=r'^videos: got torch.uint8; accepted: torch.float32, the data type of the parameters'):
         model()(torch.rand(4, 6, 3, 4, 6).byte())
