@@ -142,11 +142,14 @@ class Graph:
         read = {name: _attribute(data, name) for name in ('edge_index', 'edge_weight', 'adj_t', 'batch')}
         edge_index, edge_weight, adj_t, batch = read.values()
         if edge_index is None and adj_t is not None:
-            edge_index, edge_weight = _edges_of(adj_t)
+            edge_index, value = _edges_of(adj_t)
+            edge_weight = value if edge_weight is None else edge_weight
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
-        num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else None
-        graph = cls(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+        graph = cls(edge_index, num_nodes, edge_weight, batch, data=data)
+        num_graphs = data.num_graphs if batch is not None and hasattr(data, 'num_graphs') else 1
+        if num_graphs > graph.num_graphs:  # the last graphs are empty
+            graph.segments = Segments(num_nodes, batch, num_graphs, edge_index.device)
         graph._read = read
         return graph
 
@@ -179,6 +182,8 @@ class Graph:
         ):
             graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
             _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
+        else:
+            graph.data = copy(batch)  # what no mask has read may be new
         return graph
 
     @property

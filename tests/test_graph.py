@@ -217,3 +217,29 @@ def test_shared_graph_of_data_that_has_gained_nodes_is_a_new_one() -> None:
     assert Graph.shared(data).num_nodes == 3
     data.x = torch.randn(5, 2)
     assert Graph.shared(data).num_nodes == 5
+
+
+def test_shared_graph_sees_attributes_that_were_replaced_or_added_before_a_mask_read_them() -> None:
+    batch = Batch.from_data_list([Data(edge_index=ring(3), num_nodes=3, time=torch.arange(3))])
+    graph = Graph.shared(batch)
+    batch.time = -batch.time
+    batch.place = torch.ones(3)
+    assert Graph.shared(batch) is graph
+    assert torch.equal(graph.get('time'), batch.time)
+    assert torch.equal(graph.get('place'), batch.place)
+
+
+@pytest.mark.parametrize('layout', [torch.sparse_csr, torch.sparse_coo])
+def test_edge_weights_beside_adj_t_are_those_of_its_edges(layout: torch.layout) -> None:
+    data = Data(edge_index=torch.tensor([[2, 0, 1], [1, 1, 0]]), edge_weight=torch.tensor([3.0, 5.0, 7.0]), num_nodes=3)
+    expected = AdjacencyMask(1, None)(data).to_dense()
+    sparse = ToSparseTensor(attr=None, layout=layout)(data)
+    assert 'edge_index' not in sparse
+    assert 'edge_weight' in sparse
+    assert torch.equal(AdjacencyMask(1, None)(sparse).to_dense(), expected)
+
+
+def test_a_batch_of_batches_has_all_their_graphs() -> None:
+    sizes = [[3, 4], [5, 3]]
+    batches = [Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in part]) for part in sizes]
+    assert Graph.from_data(Batch.from_data_list(batches)).segments.sizes.tolist() == [3, 4, 5, 3]

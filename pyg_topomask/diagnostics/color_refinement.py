@@ -106,8 +106,7 @@ def wl_equivalent(
     """
     graphs = first, second
     sizes = [int(data.num_nodes or 0) for data in graphs]
-    no_edges = torch.empty(2, 0, dtype=torch.long)
-    edges = [no_edges if data.edge_index is None else data.edge_index for data in graphs]
+    edges = [Graph.from_data(data).edge_index for data in graphs]
     colors = color_refinement(
         torch.cat([edges[0], edges[1] + sizes[0]], dim=1),
         sum(sizes),
@@ -126,8 +125,9 @@ def _rows(graphs: Sequence[Data], names: Sequence[str], argument: str, sizes: Se
         for data, size in zip(graphs, sizes, strict=True):
             if data[name].shape[:1] != (size,):
                 raise ArgumentError(argument, f'{name!r} of shape {tuple(data[name].shape)}', f'[{size}, ...]')
-        columns.append(torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs]))
-    return torch.cat(columns, dim=1) if columns else None
+        rows = torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs])
+        columns.append(_number(rows.t()))  # separately, because data types may differ
+    return torch.stack(columns, dim=1) if columns else None
 
 
 def _first_colors(name: str, values: Tensor | None, count: int, device: torch.device) -> Tensor:

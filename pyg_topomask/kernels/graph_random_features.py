@@ -31,7 +31,8 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     with the symmetric normalized adjacency matrix :math:`\mathbf{W}`. Linear models on :math:`\hat{\Phi}` (ridge regression,
     support vector machines, k-means) are then kernel methods, and never form the :math:`N \times N` matrix. Estimates are
     unbiased off the diagonal. The diagonal is biased upwards. The features are those of :class:`~pyg_topomask.masks.GRFMask`
-    with :obj:`modulation=kernel` and :obj:`seed=random_state`.
+    with :obj:`modulation=kernel` and :obj:`seed=random_state`, on one graph without edges of weight 0. Such edges are removed
+    here.
 
     The nodes are the samples. Transform the whole graph first, and then split the rows of :math:`\hat{\Phi}` into training and
     test rows, because walks from training nodes visit test nodes.

@@ -162,6 +162,12 @@ class ExplicitAttention(MessagePassing, ABC):
     def message(self, v_j: Tensor, alpha: Tensor) -> Tensor:
         return alpha.unsqueeze(-1) * v_j
 
+    def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
+        # PyG's explainers learn a weight of each edge. The other pairs follow the edges, and keep their weight.
+        weight = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
+        weight = torch.cat([weight, weight.new_ones(inputs.size(0) - weight.size(0))])
+        return inputs * weight.view(-1, 1, 1)
+
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads})'
 

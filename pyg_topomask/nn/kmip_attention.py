@@ -134,18 +134,30 @@ class KMIPAttention(ExplicitAttention):
         self.attention_dropout = attention_dropout
         self.deterministic = deterministic
         self.seed = seed
-        self.step = 0
+        #: The number of backward passes of a schedule of :obj:`k`.
+        self.step: Tensor | None
+        self.register_buffer('step', None if k_start is None else torch.tensor(0))
+        self._k_of_pass = self.current_k
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        self.step = 0  # of the schedule of k
+        if self.step is not None:
+            self.step.zero_()
 
     @property
     def current_k(self) -> int:
         r"""The number of keys at the current step of the schedule."""
-        if self.k_start is None or self.step >= self.k_steps:
+        if self.k_start is None or self.step is None:
             return self.k
-        return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
+        progress = min(int(self.step) / self.k_steps, 1.0)
+        return round(float(self.k_start ** (1 - progress) * self.k**progress))
+
+    @torch.compiler.disable
+    def _k_of_forward_pass(self) -> int:
+        # Checkpointing computes a forward pass again within the backward pass, which may have advanced the schedule.
+        if torch._C._current_graph_task_id() == -1:
+            self._k_of_pass = self.current_k
+        return self._k_of_pass
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
         if graph.segments.shard is not None:
@@ -178,10 +190,11 @@ class KMIPAttention(ExplicitAttention):
             name, value = next(iter(chosen.items()))
             raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
         q, k = self._features(q, k, graph)
+        wanted = self.k if self.k_start is None else self._k_of_forward_pass()
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
         dropout = self.attention_dropout if self.training else 0.0
-        out: Tensor = graph.segments.shard.topk_attention(q, k, v, self.current_k, dropout)
+        out: Tensor = graph.segments.shard.topk_attention(q, k, v, wanted, dropout)
         return out
 
     def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
@@ -195,7 +208,8 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         q, k = self._features(q, k, graph)
-        num = min(self.current_k, max(graph.segments.largest, 1))
+        wanted = self.k if self.k_start is None else self._k_of_forward_pass()
+        num = min(wanted, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
             index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
@@ -207,7 +221,8 @@ class KMIPAttention(ExplicitAttention):
                     raise
                 given = f'features with {error.given} in their {"queries" if error.argument == "q" else "keys"}'
                 raise ArgumentError('x', given, f'features that make {error.accepted}') from error
-        entries = self._entries(index, valid, graph, generator)
+        draws = round(self.random_fraction * wanted) if self.training else 0
+        entries = self._entries(index, valid, draws, graph, generator)
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
         return q, k, entries
@@ -218,11 +233,11 @@ class KMIPAttention(ExplicitAttention):
         k.register_hook(self._advance)
 
     def _advance(self, grad: Tensor) -> None:
-        self.step += 1
+        if self.step is not None:
+            self.step.add_(1)
 
-    def _entries(self, index: Tensor, valid: Tensor, graph: Graph, generator: torch.Generator | None) -> Entries:
+    def _entries(self, index: Tensor, valid: Tensor, draws: int, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs of the search and the added pairs."""
-        draws = round(self.random_fraction * self.current_k) if self.training else 0
         if draws == 0 and self.extra_edges is None:
             return pattern_of_slots(index, valid)
         if unwrapped(index).dim() > 3:  # the pairs of each element are different ones, and as many as there are
@@ -268,12 +283,6 @@ class KMIPAttention(ExplicitAttention):
         variance = (received.view(-1, self.heads) - 1).square().sum(1)
         graphs = (segments.sizes > 0).sum().clamp(min=1)
         return (variance / segments.sizes[segments.index]).sum() / (graphs * self.heads)
-
-    def get_extra_state(self) -> Tensor:
-        return torch.tensor(self.step)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        self.step = int(state)
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'

@@ -74,7 +74,7 @@ def attention_op(
         grad: Tensor, grad_second: Tensor | None, out: Tensor, kept: Tensor, learnable: Sequence[int], *arguments: Any
     ) -> list[Tensor]:
         # Under create_graph=True, autograd would otherwise follow what is differentiated within.
-        with torch.no_grad(), transforms_in_operator():
+        with torch.no_grad(), torch.autocast(grad.device.type, enabled=False), transforms_in_operator():
             return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
 
     qualified = f'pyg_topomask::{name}'
@@ -132,7 +132,8 @@ def attention_op(
         inputs = [*arguments[:3], *(arguments.tensors[index] for index in ctx.learnable)]
         grads: Sequence[Tensor | None] = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
         given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, inputs, strict=True)]
-        again = gradients(first, given, grad, of_second, *inputs)
+        with torch.autocast(grad.device.type, enabled=False):
+            again = gradients(first, given, grad, of_second, *inputs)
         # What depends on the outputs depends on the inputs, through which it is differentiated.
         of_learnable = None if ctx.learnable else list[None]()  # an empty list counts as one of tensors
         return again[0], None if grad_second is None else again[1], None, None, of_learnable, *_of_arguments(ctx, again[2:])

@@ -241,7 +241,8 @@ class AddSVDEncoding(BaseTransform):
         return {**vars(self), '_warned': False}
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.rank})'
+        names = ('num_users', 'edge_type', 'normalization', 'num_iterations', 'seed')
+        return f'{type(self).__name__}({self.rank}, {", ".join(f"{name}={getattr(self, name)!r}" for name in names)})'
 
 
 def _signs(vectors: Tensor) -> Tensor:

@@ -22,7 +22,8 @@ class KNNGraph(BaseTransform):
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 
     The transform removes :obj:`edge_attr`, :obj:`edge_weight` and :obj:`adj_t`. The edges are directed, see
-    :func:`~pyg_topomask.ops.knn_graph`, unless :obj:`force_undirected` is set.
+    :func:`~pyg_topomask.ops.knn_graph`, unless :obj:`force_undirected` is set. As with PyG's :obj:`KNNGraph`, a batch cannot be
+    divided by :obj:`to_data_list()` afterwards.
 
     Args:
         k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others.

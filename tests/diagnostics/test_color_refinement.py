@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.transforms as T
-from graphs import GRAPHS, random_edges, ring, undirected
+from graphs import GRAPHS, no_edges, random_edges, ring, undirected
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, global_add_pool
@@ -139,6 +139,21 @@ def test_edge_attributes_and_sizes_count() -> None:
     assert not wl_equivalent(first, Data(edge_index=ring(5), num_nodes=5))
     assert not wl_equivalent(Data(edge_index=ring(3), num_nodes=3), Data(num_nodes=3))
     assert wl_equivalent(first, second, edge_attrs=['bond'], max_iterations=0)
+
+
+def test_edges_of_adj_t_count() -> None:
+    star = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 1], [1, 2, 3, 1, 0, 0, 0, 0]])
+    first, second = (
+        T.ToSparseTensor(layout=torch.sparse_csr)(Data(edge_index=edges, num_nodes=4)) for edges in (ring(4), star)
+    )
+    assert not wl_equivalent(first, second)
+    assert wl_equivalent(first, Data(edge_index=ring(4), num_nodes=4))
+
+
+def test_large_whole_numbers_beside_fractions_are_compared_exactly() -> None:
+    first, second = (Data(edge_index=no_edges(), num_nodes=1, id=torch.tensor([2**24 + i]), h=torch.ones(1)) for i in range(2))
+    assert not wl_equivalent(first, second, ['id', 'h'])
+    assert wl_equivalent(first, first.clone(), ['id', 'h'])
 
 
 @pytest.mark.parametrize('name', GRAPHS)

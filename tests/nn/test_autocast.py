@@ -131,6 +131,29 @@ def test_gradients_are_finite_under_autocast(name: str, dtype: torch.dtype) -> N
     assert all(tensor.grad.isfinite().all() for tensor in used)
 
 
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('name', LAYERS)
+def test_a_backward_pass_under_autocast_sums_in_float32(name: str, dtype: torch.dtype) -> None:
+    """In a batch of small graphs, where most masks have blocks. Sums in the short type would err more the longer they are."""
+    layer, edges = LAYERS[name](), torch.cat([ring(9), ring(40) + 9], dim=1)
+    x = torch.randn(49, CHANNELS)
+    grads = []
+    for within in (False, True):
+        given = x.clone().requires_grad_()
+        with torch.autocast('cpu', dtype):
+            if isinstance(layer, GatedGCNConv):
+                out = layer(given, edges, x[edges[0]])[0]
+            else:
+                out = layer(given, edges, graph=Graph(edges, 49, batch=torch.arange(49).ge(9).long()))
+            total = out.float().square().mean()
+            if within:
+                total.backward()
+        if not within:
+            total.backward()
+        grads.append(given.grad)
+    assert relative_error(grads[1], grads[0]) < BOUND * torch.finfo(dtype).eps
+
+
 @pytest.mark.parametrize('name', LAYERS)
 def test_large_inputs_do_not_overflow_in_float16(name: str) -> None:
     """Products of queries and keys of size 1e3, 8 channels, are about 1e7; the largest number of float16 is 65,504."""

@@ -12,7 +12,8 @@ from explicit_layers import (
 from graphs import small_digraph, small_graph
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.explain import AttentionExplainer, Explainer
+from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.nn import GATConv
 
 from pyg_topomask.nn import TopoGPSConv
@@ -130,3 +131,35 @@ def test_inside_a_gps_layer_coefficients_can_be_explained() -> None:
     data, attn = small_graph(), LAYERS['asymmetric']()
     layer, x = TopoGPSConv(CHANNELS, None, attn=attn, norm=None), features(data)
     torch.testing.assert_close(explain(layer, x, data), explain(attn, x, data))
+
+
+@pytest.mark.parametrize('name', LAYERS)
+def test_weights_of_edges_that_explainers_learn(name: str) -> None:
+    """Attention along an edge is multiplied by its weight. Attention to other nodes stays."""
+    data, layer = positive_digraph(), LAYERS[name]().eval()
+    data.edge_weight = data.edge_weight.float()
+    x = features(data)
+    with torch.no_grad():
+        weight = torch.linspace(0, 1, data.num_edges)
+        set_masks(layer, weight, data.edge_index, apply_sigmoid=False)
+        out = layer(x, data.edge_index, data.edge_weight)
+        clear_masks(layer)
+        _, coefficients = expected_coefficients(layer, x, data)
+    source, target = data.edge_index if layer.flow == 'source_to_target' else data.edge_index.flip(0)
+    coefficients = torch.tensor(coefficients).float()
+    coefficients[:, target, source] *= weight
+    value = layer.lin_v(x).view(len(x), HEADS, -1)
+    expected = layer.lin_out(torch.einsum('hij,jhd->ihd', coefficients, value).flatten(1))
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gnn_explainer_trains_weights_of_edges() -> None:
+    data, layer = small_graph(), LAYERS['grf_softmax']()
+    explainer = Explainer(
+        layer,
+        GNNExplainer(epochs=3),
+        explanation_type='model',
+        edge_mask_type='object',
+        model_config={'mode': 'regression', 'task_level': 'node', 'return_type': 'raw'},
+    )
+    assert explainer(features(data), data.edge_index).edge_mask.shape == (data.num_edges,)

@@ -222,6 +222,14 @@ def test_local_layers_are_modules() -> None:
         TopoGPSConv(8, 'GCN', attn=GRFAttention(8))
 
 
+def test_a_local_layer_that_returns_something_else_is_refused() -> None:
+    layer, data = TopoGPSConv(8, GATConv(8, 8), attn=attention()), small_graph()
+    with pytest.raises(
+        ValueError, match=r'^conv: got a layer that returns \(Tensor, tuple\); accepted: layers that return x, or'
+    ):
+        layer(features(6), data.edge_index, return_attention_weights=True)
+
+
 @pytest.mark.parametrize('attn_type', ['multihead', 'performer'])
 def test_heads_that_do_not_divide_the_channels_are_refused(attn_type: str) -> None:
     with pytest.raises(ValueError, match=r'^heads: got 3 for 10 channels; accepted: divisors'):

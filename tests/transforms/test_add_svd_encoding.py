@@ -266,3 +266,10 @@ def test_hetero_data_that_does_not_fit_is_named() -> None:
         data['user', 'likes', 'item'].edge_weight = weight
         with pytest.raises(ValueError, match=r'^edge_weight: got shape .* for 2 edges'):
             AddSVDEncoding(1)(data)
+
+
+@pytest.mark.parametrize(
+    'option', [{'normalization': 'sym'}, {'seed': 1}, {'num_users': 2}, {'num_iterations': 3}, {'edge_type': ('a', 'b', 'c')}]
+)
+def test_representation_tells_all_options_by_which_pyg_knows_processed_files(option: dict[str, object]) -> None:
+    assert repr(AddSVDEncoding(2, **option)) != repr(AddSVDEncoding(2))
