@@ -13,7 +13,8 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
-from pyg_topomask.checks import check_batch, check_choice, check_whole, is_whole
+from pyg_topomask.checks import check_choice, check_whole, is_whole
+from pyg_topomask.edge_checks import INTEGERS, check_edges, check_is_no_batch, checked_edges
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
@@ -24,8 +25,6 @@ from pyg_topomask.segments import Segments
 __all__ = ['Graph']
 
 State = TypeVar('State')
-
-_INTEGERS = (torch.int32, torch.int64)
 
 #: The normalizations of :meth:`Graph.normalized_weight`.
 NORMALIZATIONS = ('sym', 'rw', None)
@@ -94,13 +93,13 @@ class Graph:
         num_graphs: int | None,
         data: Data | None,
     ) -> None:
-        if isinstance(edge_weight, Tensor) and edge_weight.dtype in _INTEGERS:
-            _check_is_no_batch(edge_weight, num_nodes)
+        if isinstance(edge_weight, Tensor) and edge_weight.dtype in INTEGERS:
+            check_is_no_batch(edge_weight, num_nodes)
             edge_weight = edge_weight.to(torch.get_default_dtype())
         self._set_edges(edge_index, edge_weight, data)
         check_whole(0, num_nodes=num_nodes)
         if is_exporting():  # the program checks the edges that it is given
-            self.edge_index = _checked(edge_index, num_nodes, edge_weight, batch)
+            self.edge_index = checked_edges(edge_index, num_nodes, edge_weight, batch)
         else:
             check_edges(edge_index, num_nodes, edge_weight, batch)
         #: The division of the nodes into graphs.
@@ -399,59 +398,3 @@ def _attribute(data: Data, name: str) -> Any:
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
     edge_index, value = to_edge_index(adj_t)
     return edge_index.flip(0), value
-
-
-def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
-    # Attention layers take edge_weight at the position of batch in GPS layers.
-    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.diff() >= 0).all()):
-        raise ArgumentError(
-            'edge_weight',
-            f'whole numbers that ascend from 0, one for each of the {num_nodes} nodes, as in a batch vector',
-            'weights of shape [E]',
-            'give the batch vector as batch=batch, and such weights as edge_weight.float()',
-        )
-
-
-@torch.library.custom_op(
-    'pyg_topomask::checked_edges',
-    mutates_args=(),
-    schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch) -> Tensor',
-)
-def _checked(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
-    check_edges(edge_index, num_nodes, weight, batch)
-    return edge_index.clone()
-
-
-@_checked.register_fake
-def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
-    return torch.empty_like(edge_index)
-
-
-def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> None:
-    r"""Raises a :class:`ValueError` unless edges, weights and batch vector are valid for the number of nodes."""
-    for name, given in (('edge_weight', weight), ('batch', batch)):
-        if given is not None and not isinstance(given, Tensor):
-            raise ArgumentError(name, type(given).__name__, 'a tensor, or None')
-    if not isinstance(edge_index, Tensor):
-        raise ArgumentError('edge_index', type(edge_index).__name__, 'int32 and int64 tensors of shape [2, E]')
-    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in _INTEGERS:
-        raise ArgumentError(
-            'edge_index', f'shape {tuple(edge_index.shape)} of {edge_index.dtype}', 'int32 and int64 of shape [2, E]'
-        )
-    if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
-        accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
-        raise ArgumentError('edge_index', f'nodes {int(edge_index.min())} to {int(edge_index.max())}', accepted)
-    if weight is not None:
-        if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-            raise ArgumentError(
-                'edge_weight',
-                f'shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges',
-                'floating point and whole numbers of shape [E]',
-            )
-        if not bool(weight.isfinite().all()):
-            bad = int((~weight.isfinite()).nonzero()[0])
-            raise ArgumentError('edge_weight', f'{float(weight[bad])} at edge {bad}', 'finite numbers')
-    if batch is not None:
-        check_batch(batch, num_nodes)
-        if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
-            raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')

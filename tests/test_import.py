@@ -49,7 +49,7 @@ ORDER = {
             ['errors'],
             ['configs', 'digests', 'files', 'functorch'],
             ['catalog', 'checks', 'flow', 'forward_pass', 'options', 'segments', 'sparse_pattern', 'structures'],
-            ['capabilities'],
+            ['capabilities', 'edge_checks'],
             ['linear_operator'],
             ['operators'],
             ['ops'],

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, LowRank
-from pyg_topomask.distributed.communication import sum_over_processes
+from pyg_topomask.distributed.collectives import sum_over_processes
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.meetings import MOST

@@ -15,7 +15,8 @@ from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.heat_kernel import GlobalReductions, HeatKernelMask, HeatState, components
+from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
+from pyg_topomask.masks.spectral_bound import GlobalReductions, components
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
 from pyg_topomask.sparse_pattern import SparsePattern

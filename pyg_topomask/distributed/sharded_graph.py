@@ -20,8 +20,9 @@ from pyg_topomask.distributed.convolution import check_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
+from pyg_topomask.edge_checks import check_edges
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph, check_edges
+from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.splitmix import splitmix
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
+from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.ops.exp_action import positive_off_diagonal, relative_error
 from pyg_topomask.structures import Composition, MaskStructure
 
 # The product with a mask, given its tensors, or a bound of it.
@@ -129,12 +129,10 @@ class ShardPolynomialStructure(MaskStructure):
         coefficients, value, *pattern = tensors
         if not self.chebyshev:
             return self.apply((coefficients.abs(), value.abs(), *pattern), x)
-        # Pattern and entries are those of a square matrix on the extended nodes, whose diagonal keeps its sign.
-        positions = SparsePattern(*pattern)
-        bound = torch.where(positions.row == positions.col, value, value.abs())
-        product = self.apply((coefficients, bound, *pattern), x).clamp(min=0.0)
+        # Pattern and entries are those of a square matrix on the extended nodes.
+        product = self.apply((coefficients, positive_off_diagonal(value, pattern), *pattern), x).clamp(min=0.0)
         largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
-        bounded: Tensor = product + max(1.0, self.error / (16 * torch.finfo(x.dtype).eps)) * largest
+        bounded: Tensor = product + relative_error(self.error, x.dtype) * largest
         return bounded
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:

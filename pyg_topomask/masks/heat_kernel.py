@@ -9,21 +9,20 @@ from functools import partial
 from typing import Any
 
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, is_number, per_head
+from pyg_topomask.checks import check_choice, is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.diffusion import DiffusionMask
+from pyg_topomask.masks.spectral_bound import GlobalReductions, spectral_bound
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
 from pyg_topomask.ops.polynomial import polynomial_blocks
-from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -80,39 +79,6 @@ class _LastSpan:
         elif not self.span.low <= least <= most <= self.span.high:
             self.span = make(min(self.span.low, least / _CHANGE), max(self.span.high, most * _CHANGE))
         return self.span
-
-
-class DiffusionMask(Mask):
-    r"""A mask with a time :math:`\lambda > 0` per head, the softplus of a parameter.
-
-    Args:
-        heads (int): The number of heads.
-        lam (float, sequence of float or torch.Tensor): The initial times, one number or :obj:`[heads]`.
-        learnable (bool): Whether they are learned. (default: :obj:`True`)
-
-    Raises:
-        ValueError: If a time is not above 0.
-    """
-
-    initial: Tensor
-
-    def __init__(self, heads: int, lam: float | Sequence[float] | Tensor, learnable: bool = True) -> None:
-        super().__init__(heads)
-        given = per_head(heads, lam=lam)
-        if not bool((given > 0).all()):
-            raise ArgumentError('lam', given.tolist(), 'numbers above 0')
-        self.initial = given + torch.log(-torch.expm1(-given))
-        self.raw_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        with torch.no_grad():
-            self.raw_lam.copy_(self.initial)
-
-    @property
-    def lam(self) -> Tensor:
-        r""":math:`\lambda`, :obj:`[heads]`."""
-        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
 
 
 class HeatKernelMask(DiffusionMask):
@@ -233,7 +199,7 @@ class HeatKernelMask(DiffusionMask):
         radius = growth = 1.0
         if self.kind == 'adjacency':
             component, count = nodes.components()
-            bound, condition = _spectral_bound(nodes, weight.detach().abs(), component, count)
+            bound, condition = spectral_bound(nodes, weight.detach().abs(), component, count)
             radius = float(bound.max()) if count > 0 else 0.0
             # Powers of symmetric matrices do not grow.
             growth = 1.0 if chebyshev else float(condition.max())
@@ -243,7 +209,7 @@ class HeatKernelMask(DiffusionMask):
             # The largest eigenvalue of D - A is at most that of D + |A|.
             unsigned = (weight.abs() + loop * degree[row]).detach()
             # Half of the iterations come within a few percent of all, and a larger bound costs as much more of the degree.
-            radius = float(_spectral_bound(nodes, unsigned, everything, 1, iterations=16)[0]) / 2
+            radius = float(spectral_bound(nodes, unsigned, everything, 1, iterations=16)[0]) / 2
             weight = weight - loop * degree[row]
         else:
             used = degree > 0
@@ -345,84 +311,3 @@ class HeatKernelMask(DiffusionMask):
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'
-
-
-class GlobalReductions:
-    r"""Reductions of an adjacency matrix over all nodes, for heat kernels.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-    """
-
-    def __init__(self, pattern: SparsePattern) -> None:
-        self.pattern = pattern
-        self.row = pattern.row.long()
-        self.col = pattern.col.long()
-
-    def degree(self, weight: Tensor) -> Tensor:
-        r"""Returns the sums of absolute values over the columns."""
-        return weight.new_zeros(self.pattern.num_cols).index_add(0, self.col, weight.abs())
-
-    def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
-        r"""Returns an entry that differs from its transposed entry by more than rounding, or :obj:`None` for a symmetric
-        matrix.
-        """
-        size = self.pattern.num_rows
-        found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
-        return None if found is None else (int(self.row[found]), int(self.col[found]))
-
-    @staticmethod
-    def _difference(key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
-        r"""Returns an entry whose transposed entry, found by its sorted key, is missing or differs."""
-        place = torch.searchsorted(mirrored, key).clamp(max=max(mirrored.numel() - 1, 0))
-        other = mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0)
-        differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
-        return int(differs.nonzero()[0]) if bool(differs.any()) else None
-
-    def components(self) -> tuple[Tensor, int]:
-        r"""Returns the connected component of each node, and their number."""
-        found: tuple[Tensor, int] = components(self.pattern)
-        return found
-
-    def product(self, weight: Tensor, vector: Tensor) -> Tensor:
-        r"""Returns the product with a vector, :obj:`[N, 1]`, of a matrix with the same pattern."""
-        return multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
-
-    def largest(self, x: Tensor) -> Tensor:
-        r"""Returns the maximum over all nodes, given that over some nodes."""
-        return x
-
-    def smallest(self, x: Tensor) -> Tensor:
-        r"""Returns the minimum over all nodes, given that over some nodes."""
-        return x
-
-
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def components(pattern: SparsePattern) -> tuple[Tensor, int]:
-    r"""Returns the connected component of each node, and their number."""
-    count, component = connected_components(pattern.to_scipy(), directed=True, connection='weak')
-    return torch.from_numpy(component).to(pattern.col.device).long(), int(count)
-
-
-@torch.no_grad()
-def _spectral_bound(
-    nodes: GlobalReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
-) -> tuple[Tensor, Tensor]:
-    r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, and the factor by
-    which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
-
-    :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is a bound for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and tight
-    for the eigenvector that power iterations approach. Since :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
-    :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
-    """
-    vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
-    for _ in range(iterations):
-        product = nodes.product(weight, vector)
-        ratio = (product / vector).squeeze(1)
-        bound = bound.minimum(nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax')))
-        # Half of the old vector: bipartite components converge, and no entry vanishes.
-        scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
-        vector = 0.5 * (vector + product / scale)
-    vector = vector.squeeze(1)
-    least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector, 'amin'))
-    return bound, nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax')) / least

@@ -12,7 +12,7 @@ from pyg_topomask.capabilities import Product
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.heat_kernel import DiffusionMask
+from pyg_topomask.masks.diffusion import DiffusionMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 

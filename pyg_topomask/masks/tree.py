@@ -21,7 +21,9 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.initial_series import series_parameter
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_product import METHODS, TreeMeanStructure, choose_method, plan_distance, plan_exp, plan_units
+from pyg_topomask.ops.tree_distance import METHODS, choose_method, plan_distance, plan_units
+from pyg_topomask.ops.tree_exp import plan_exp
+from pyg_topomask.ops.tree_mean import TreeMeanStructure
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 

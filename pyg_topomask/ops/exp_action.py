@@ -73,18 +73,30 @@ class ExpActionStructure(PolynomialStructure):
     def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         if self.method == 'powers':
             return super().magnitude(tensors, x)
-        # |exp(B - I)| is at most the exponential with positive entries off the diagonal.
-        coefficients, value, *rest, index, ptr = tensors
-        pattern = SparsePattern(*rest)
-        bound = torch.where(pattern.row == pattern.col, value, value.abs())
-        product = self.apply((coefficients, bound, *rest), x).clamp(min=0.0)
+        coefficients, value, *pattern, index, ptr = tensors
+        product = self.apply((coefficients, positive_off_diagonal(value, pattern), *pattern), x).clamp(min=0.0)
         return product + chebyshev_error(self.tolerance, x, index, ptr.numel() - 1)
 
 
-def chebyshev_error(tolerance: float, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
-    r"""Returns a bound on the error of Chebyshev polynomials at each node for :math:`\mathbf{x} \ge 0`, from the tolerance and
-    rounding relative to the largest entry of the graph. Rows with a weight below this bound count as zero rows.
+def positive_off_diagonal(value: Tensor, pattern: Sequence[Tensor]) -> Tensor:
+    r"""Returns the entries of a square matrix :math:`\mathbf{B}`, positive off the diagonal: the entries of
+    :math:`\exp(z (\mathbf{B} - \mathbf{I}))` are at most those of its exponential.
     """
-    error = max(1.0, tolerance / (16 * torch.finfo(x.dtype).eps))
+    positions = SparsePattern(*pattern)
+    return torch.where(positions.row == positions.col, value, value.abs())
+
+
+def relative_error(tolerance: float, dtype: torch.dtype) -> float:
+    r"""Returns a bound on the error of Chebyshev polynomials from the tolerance and rounding, over the largest entry of the
+    graph.
+    """
+    return max(1.0, tolerance / (16 * torch.finfo(dtype).eps))
+
+
+def chebyshev_error(tolerance: float, x: Tensor, graph: Tensor, num_graphs: int) -> Tensor:
+    r"""Returns a bound on the error of Chebyshev polynomials at each node for :math:`\mathbf{x} \ge 0`. Rows with a weight
+    below this bound count as zero rows.
+    """
+    error = relative_error(tolerance, x.dtype)
     index = graph.view(-1, *[1] * (x.dim() - 1)).expand_as(x)
     return error * x.new_zeros(num_graphs, *x.shape[1:]).scatter_reduce(0, index, x, 'amax').index_select(0, graph)

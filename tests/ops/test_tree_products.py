@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_product import TreeDistanceStructure, choose_method, plan_distance, plan_exp
+from pyg_topomask.ops.tree_distance import TreeDistanceStructure, choose_method, plan_distance
+from pyg_topomask.ops.tree_exp import plan_exp
 
 Array = NDArray[np.float64]
 CPU = torch.device('cpu')

@@ -1,0 +1,93 @@
+r"""A bound on the spectral radius of nonnegative matrices, and the reductions over nodes that it takes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from pyg_topomask.ops.sparse_matmul import multiply
+from pyg_topomask.sparse_pattern import SparsePattern
+
+
+class GlobalReductions:
+    r"""Reductions of an adjacency matrix over all nodes, for heat kernels.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+    """
+
+    def __init__(self, pattern: SparsePattern) -> None:
+        self.pattern = pattern
+        self.row = pattern.row.long()
+        self.col = pattern.col.long()
+
+    def degree(self, weight: Tensor) -> Tensor:
+        r"""Returns the sums of absolute values over the columns."""
+        return weight.new_zeros(self.pattern.num_cols).index_add(0, self.col, weight.abs())
+
+    def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
+        r"""Returns an entry that differs from its transposed entry by more than rounding, or :obj:`None` for a symmetric
+        matrix.
+        """
+        size = self.pattern.num_rows
+        found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
+        return None if found is None else (int(self.row[found]), int(self.col[found]))
+
+    @staticmethod
+    def _difference(key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
+        r"""Returns an entry whose transposed entry, found by its sorted key, is missing or differs."""
+        place = torch.searchsorted(mirrored, key).clamp(max=max(mirrored.numel() - 1, 0))
+        other = mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0)
+        differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
+        return int(differs.nonzero()[0]) if bool(differs.any()) else None
+
+    def components(self) -> tuple[Tensor, int]:
+        r"""Returns the connected component of each node, and their number."""
+        found: tuple[Tensor, int] = components(self.pattern)
+        return found
+
+    def product(self, weight: Tensor, vector: Tensor) -> Tensor:
+        r"""Returns the product with a vector, :obj:`[N, 1]`, of a matrix with the same pattern."""
+        return multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
+
+    def largest(self, x: Tensor) -> Tensor:
+        r"""Returns the maximum over all nodes, given that over some nodes."""
+        return x
+
+    def smallest(self, x: Tensor) -> Tensor:
+        r"""Returns the minimum over all nodes, given that over some nodes."""
+        return x
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def components(pattern: SparsePattern) -> tuple[Tensor, int]:
+    r"""Returns the connected component of each node, and their number."""
+    count, component = connected_components(pattern.to_scipy(), directed=True, connection='weak')
+    return torch.from_numpy(component).to(pattern.col.device).long(), int(count)
+
+
+@torch.no_grad()
+def spectral_bound(
+    nodes: GlobalReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
+) -> tuple[Tensor, Tensor]:
+    r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, and the factor by
+    which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
+
+    :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is a bound for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and tight
+    for the eigenvector that power iterations approach. Since :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
+    :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
+    """
+    vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
+    for _ in range(iterations):
+        product = nodes.product(weight, vector)
+        ratio = (product / vector).squeeze(1)
+        bound = bound.minimum(nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax')))
+        # Half of the old vector: bipartite components converge, and no entry vanishes.
+        scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
+        vector = 0.5 * (vector + product / scale)
+    vector = vector.squeeze(1)
+    least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector, 'amin'))
+    return bound, nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax')) / least
