@@ -187,15 +187,17 @@ PLANS = {
         ),
     ),
     'peptides': Plan(
-        _plan(
-            _variants(_PEPTIDES, {'attention': 'half-hop'}),
-            _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
-            unmasked=('linear',),
-        ).groups
-        | {
-            'message passing beside the mask': _variants(
-                _PEPTIDES._replace(local='gcn', attention='half-hop'), {'attention': 'hop'}
+        {
+            MASKED: _variants(
+                _PEPTIDES._replace(local='gcn', attention='half-hop'),
+                {'attention': 'hop'},
+                {'local': 'none'},
+                {'local': 'none', 'attention': 'hop'},
             ),
+            f'{MASKED}, equal scores': (_PEPTIDES._replace(attention='mean hop'),),
+            'no attention': (_PEPTIDES._replace(attention='none'),),
+            'unmasked attention': (_PEPTIDES._replace(attention='linear'),),
+            'message passing': _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
             BESIDE_UNMASKED: _variants(_PEPTIDES._replace(local='gcn', attention='linear'), {'width': 100}),
         }
     ),
