@@ -1,4 +1,4 @@
-r"""Laser scans as labeled point clouds."""
+r"""Laser scans and depth images as labeled point clouds."""
 
 from __future__ import annotations
 

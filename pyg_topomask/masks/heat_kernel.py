@@ -102,8 +102,8 @@ class HeatKernelMask(DiffusionMask):
 
     The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
     :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks
-    of all heads are linear combinations of these blocks. They are computed again when a :math:`\lambda` has changed by a
-    quarter. The polynomial is
+    of all heads are linear combinations of these blocks. The blocks are computed again when a :math:`\lambda` has changed by
+    a quarter. The polynomial is
 
     - a Taylor series for :obj:`"adjacency"`, up to :math:`\lambda \rho = 1000` in all heads and graphs of a batch. Without
       negative weights, all of its terms are positive, so small rows stay accurate next to large ones.

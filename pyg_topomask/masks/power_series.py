@@ -68,7 +68,8 @@ class PowerSeriesMask(LogarithmicMask):
             (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head.
+        ValueError: If an argument is outside its range, or the coefficients do not have :math:`K + 1` entries per head
+            (:math:`\lfloor K / 2 \rfloor + 1` with :obj:`parameterization="f"`).
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -75,7 +75,8 @@ class RWGNKMask(Mask):
         = \mathbf{e}_i \sum_{l=0}^{L} \lambda^l S_l \mathbf{P}^l
 
     where :math:`\omega_l(i)` is the node of a walk from :math:`i` after :math:`l` hops, :math:`S_l = (1 - p_{halt})^l` is the
-    probability that the walk makes :math:`l` hops, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`. Rows without
+    probability that the walk makes :math:`l` hops, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`. By default,
+    :math:`\mathbf{A}` counts edges. With :obj:`transition="weight"`, it has the absolute edge weights. Rows without
     edges are zero, and walks end there. With :math:`\alpha = 1`, the entries of the mask are cosines. With :math:`\alpha = 0`,
     on a :math:`d`-regular graph, and for walks of unbounded length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with
     :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs, each
@@ -105,7 +106,8 @@ class RWGNKMask(Mask):
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.0`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`3`)
-        lam (float or torch.Tensor): The initial discount :math:`\lambda \ge 0`, a number or :obj:`[heads]`.
+        lam (float or torch.Tensor): The initial discount :math:`\lambda`, a number above 0 or :obj:`[heads]`; with
+            :obj:`learnable=False`, it may be 0.
             (default: :obj:`1.0`)
         alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)

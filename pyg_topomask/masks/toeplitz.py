@@ -55,8 +55,8 @@ class ToeplitzMask(LogarithmicMask):
         periodic (bool): Wrap around in every dimension. The matrix is then circulant. The offset of two positions is the
             shorter way around, and :math:`-n / 2` if both ways are equally long. (default: :obj:`False`)
         initial (torch.Tensor or str, optional): The initial table, of the shape above, with or without a leading
-            dimension for heads. :obj:`None` is a table of ones. :obj:`"tanh"`, or with its parameter :obj:`"tanh:0.5"`, is
-            :math:`\tanh(\lambda)^{\mathrm{dist}}`. This is the heat kernel on hypercubes (see
+            dimension for heads. :obj:`None` is a table of ones. :obj:`"tanh"` (:math:`\lambda = 1`) or :obj:`"tanh:0.5"`
+            is :math:`\tanh(\lambda)^{\mathrm{dist}}`. This is the heat kernel on hypercubes (see
             :class:`~pyg_topomask.masks.HypercubeMask`), and on no other grid. (default: :obj:`None`)
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 

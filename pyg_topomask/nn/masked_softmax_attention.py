@@ -22,8 +22,13 @@ __all__ = ['GRFSoftmaxAttention', 'MaskedSoftmaxAttention']
 
 class MaskedSoftmaxAttention(SparseMaskAttention):
     r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4). The equation is that of
-    :func:`~pyg_topomask.ops.masked_softmax_attention`. Time and memory are linear in the number of entries of the mask.
+    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
+
+    .. math::
+        \mathbf{x}'_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
+        \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
+
+    Time and memory are linear in the number of entries of the mask.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.

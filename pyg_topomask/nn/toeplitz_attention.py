@@ -20,7 +20,7 @@ class ToeplitzAttention(MaskedLinearAttention):
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
-        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = f(\mathbf{p}_i - \mathbf{p}_j)
+        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)
 
     Time is :math:`O(N \log N)`, and memory is :math:`O(N)`.
 
