@@ -470,7 +470,7 @@ def test_figures_of_the_page_follow_the_tables(tmp_path):
     write(tmp_path, 'heat', table('time / scipy|error', (0.25, 6e-8), (0.25, 1e-9)))
     (tmp_path / 'heat.md').write_text('# Heat\n\nMachine: Intel(R) Core(TM) Processor, 2 cores; 2026-11-22.\n\n| a |\n')
     (line,) = [line for line in render_results(tmp_path, ''.join(MARKERS)).splitlines() if line.startswith('| Heat kernel')]
-    assert '| 4.0 times as fast, errors up to 6e-08 | Intel Core(TM) | [heat](../benchmarks/results/heat.md) |' in line
+    assert '| 4.0 times as fast, errors up to 6.0e-08 | Intel Core(TM) | [heat](../benchmarks/results/heat.md) |' in line
     (tmp_path / 'heat.csv').unlink()
     with pytest.raises(ReportError, match='there is no table heat'):
         render_results(tmp_path, ''.join(MARKERS))
