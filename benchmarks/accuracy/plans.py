@@ -189,10 +189,7 @@ PLANS = {
     'peptides': Plan(
         {
             MASKED: _variants(
-                _PEPTIDES._replace(local='gcn', attention='half-hop'),
-                {'attention': 'hop'},
-                {'local': 'none'},
-                {'local': 'none', 'attention': 'hop'},
+                _PEPTIDES, {'attention': 'half-hop'}, {'local': 'gcn'}, {'local': 'gcn', 'attention': 'half-hop'}
             ),
             f'{MASKED}, equal scores': (_PEPTIDES._replace(attention='mean hop'),),
             'no attention': (_PEPTIDES._replace(attention='none'),),
@@ -204,8 +201,8 @@ PLANS = {
     'all_peptides': Plan(
         {
             MASKED: (_ALL_PEPTIDES._replace(attention='half-hop'),),
-            BESIDE_UNMASKED: (_ALL_PEPTIDES._replace(attention='linear'),),
-            'message passing': (_ALL_PEPTIDES,),
+            'no attention': (_ALL_PEPTIDES,),
+            'unmasked attention': (_ALL_PEPTIDES._replace(attention='linear'),),
         }
     ),
 }

@@ -39,8 +39,8 @@ class WalkSettings:
             powers grow faster than its modulation decays. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths, which replaces the geometric one of
             :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
-            of :mod:`pyg_topomask.walks`. A distribution with a largest number of hops needs
-            :obj:`max_walk_length` of at least this number. A larger :obj:`max_walk_length` gives a warning. (default: :obj:`None`)
+            of :mod:`pyg_topomask.walks`. A distribution with a largest number of hops needs a :obj:`max_walk_length` of at
+            least this number. A larger :obj:`max_walk_length` gives a warning. (default: :obj:`None`)
         importance (bool): Weight visits by edge weights and inverse probabilities (Eq. 10). :obj:`False` counts visits, as in
             the ablation of App. C.2 (Eq. 24). Counts do not estimate a function of :math:`\mathbf{W}`. (default: :obj:`True`)
         flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` if there
