@@ -89,7 +89,18 @@ def check_not_transformed(**given: Any) -> None:
 
 
 class LoopedFunction(torch.autograd.Function):
-    r"""A function of plain tensors, which ``vmap`` calls once for each element of its batch."""
+    r"""A function of plain tensors, which ``vmap`` calls once for each element of its batch. Its backward pass ignores
+    autocast.
+    """
+
+    def __init_subclass__(cls) -> None:
+        backward = cls.backward
+
+        def without_autocast(ctx: Any, *grads: Tensor) -> Any:
+            with torch.autocast(grads[0].device.type, enabled=False):
+                return backward(ctx, *grads)
+
+        cls.backward = staticmethod(without_autocast)  # type: ignore[method-assign, assignment]
 
     @classmethod
     def vmap(cls, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:

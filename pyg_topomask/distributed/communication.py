@@ -302,7 +302,7 @@ class Processes:
 def _check_equal(argument: str, values: Sequence[object]) -> None:
     if len(set(values)) > 1:
         given = ', '.join(f'{each} in process {rank}' for rank, each in enumerate(values[:8]))
-        raise ArgumentError(argument, given, 'equal in all processes')
+        raise ArgumentError(argument, given, 'the same in all processes')
 
 
 def _has_ended(work: Any, device: torch.device) -> bool:

@@ -50,7 +50,11 @@ def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
     """
     for name, child in module.named_modules():
         if isinstance(child, GPSConv) and child.attn_type in ('multihead', 'performer'):
-            raise ArgumentError(name or 'attn_type', f'{child.attn_type!r}, which attends to the nodes of one process', 'attn=')
+            raise ArgumentError(
+                name or 'attn_type',
+                f'{child.attn_type!r}, which attends to the nodes of one process',
+                'attn instead',
+            )
         local = type(child) is torch.nn.BatchNorm1d or (type(child) is LayerNorm and child.mode == 'graph')
         if isinstance(child, _OTHER_NORMS) or (local and converted):
             raise ArgumentError(

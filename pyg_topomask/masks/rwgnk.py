@@ -106,9 +106,8 @@ class RWGNKMask(Mask):
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.0`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`3`)
-        lam (float or torch.Tensor): The initial discount :math:`\lambda`, a number above 0 or :obj:`[heads]`; with
-            :obj:`learnable=False`, it may be 0.
-            (default: :obj:`1.0`)
+        lam (float or torch.Tensor): The initial discount :math:`\lambda > 0` (with :obj:`learnable=False`, also 0), one number
+            or :obj:`[heads]`. (default: :obj:`1.0`)
         alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
         resample (str): :obj:`"never"` (walks depend only on :obj:`seed` and the graph) or :obj:`"forward"` (new walks in every

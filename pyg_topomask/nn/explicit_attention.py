@@ -156,7 +156,9 @@ class ExplicitAttention(MessagePassing, ABC):
         shown = torch.nn.functional.pad(alpha, (0, 0, 0, 1))[order]  # -1 is the row of zeros
         added = torch.stack(row_and_col(torch.stack([row, col])[:, rest], self.flow))
         ends = torch.cat([graph.edge_index.long(), added], dim=1)
-        out = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes)).to(v.dtype)
+        # Not self.propagate, for which PyG may generate code that explains the class above alone.
+        size = (graph.num_nodes, graph.num_nodes)
+        out = MessagePassing.propagate(self, ends, alpha=shown, v=v, size=size).to(v.dtype)
         return out, pairs, alpha
 
     def message(self, v_j: Tensor, alpha: Tensor) -> Tensor:
@@ -164,6 +166,8 @@ class ExplicitAttention(MessagePassing, ABC):
 
     def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
         # PyG's explainers learn a weight of each edge. The other pairs follow the edges, and keep their weight.
+        if self._edge_mask is None:
+            raise ValueError('edge_mask: got None; accepted: a weight for each edge, which an explainer of PyG sets')
         weight = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
         weight = torch.cat([weight, weight.new_ones(inputs.size(0) - weight.size(0))])
         return inputs * weight.view(-1, 1, 1)

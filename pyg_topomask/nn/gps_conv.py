@@ -175,7 +175,7 @@ class TopoGPSConv(GPSConv):
             else:
                 h = self.conv(x, local_edges, **local)
             if isinstance(h, tuple):
-                if len(h) != 2 or not isinstance(h[1], Tensor):
+                if len(h) != 2 or not isinstance(h[1], Tensor | None):
                     kinds = ', '.join(type(item).__name__ for item in h)
                     raise ArgumentError('conv', f'a layer that returns ({kinds})', 'layers that return x, or (x, edge_attr)')
                 h, edge_attr = h

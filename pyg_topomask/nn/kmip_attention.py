@@ -52,7 +52,8 @@ class KMIPAttention(ExplicitAttention):
             :obj:`"distance"`, which is minus half of the squared distance. (default: :obj:`"dot"`)
         k_start (int, optional): Start training with this :math:`k`, and change it geometrically to :obj:`k` within
             :obj:`k_steps` backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
-        k_steps (int): The length of this schedule in backward passes. The state dictionary stores the progress.
+        k_steps (int): The length of this schedule in backward passes; each call of the layer counts. The state dictionary
+            stores the progress. :class:`torch.optim.swa_utils.AveragedModel` does not copy it: copy :obj:`step` yourself.
             (default: :obj:`10000`)
         random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` uniformly sampled keys.
             Duplicates count once. (default: :obj:`0.0`)
@@ -134,26 +135,25 @@ class KMIPAttention(ExplicitAttention):
         self.attention_dropout = attention_dropout
         self.deterministic = deterministic
         self.seed = seed
-        #: The number of backward passes of a schedule of :obj:`k`.
-        self.step: Tensor | None
-        self.register_buffer('step', None if k_start is None else torch.tensor(0))
+        self.step = 0
         self._k_of_pass = self.current_k
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
-        if self.step is not None:
-            self.step.zero_()
+        self.step = 0  # of the schedule of k
 
     @property
     def current_k(self) -> int:
         r"""The number of keys at the current step of the schedule."""
-        if self.k_start is None or self.step is None:
+        if self.k_start is None or self.step >= self.k_steps:
             return self.k
-        progress = min(int(self.step) / self.k_steps, 1.0)
-        return round(float(self.k_start ** (1 - progress) * self.k**progress))
+        return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
+
+    def _k_of_forward_pass(self) -> int:
+        return self._k_in_training() if self.training and self.k_start is not None else self.current_k
 
     @torch.compiler.disable
-    def _k_of_forward_pass(self) -> int:
+    def _k_in_training(self) -> int:
         # Checkpointing computes a forward pass again within the backward pass, which may have advanced the schedule.
         if torch._C._current_graph_task_id() == -1:
             self._k_of_pass = self.current_k
@@ -190,7 +190,7 @@ class KMIPAttention(ExplicitAttention):
             name, value = next(iter(chosen.items()))
             raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
         q, k = self._features(q, k, graph)
-        wanted = self.k if self.k_start is None else self._k_of_forward_pass()
+        wanted = self._k_of_forward_pass()
         if self.training and self.k_start is not None and k.requires_grad:
             self._count(k)
         dropout = self.attention_dropout if self.training else 0.0
@@ -208,7 +208,7 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         q, k = self._features(q, k, graph)
-        wanted = self.k if self.k_start is None else self._k_of_forward_pass()
+        wanted = self._k_of_forward_pass()
         num = min(wanted, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
@@ -233,8 +233,7 @@ class KMIPAttention(ExplicitAttention):
         k.register_hook(self._advance)
 
     def _advance(self, grad: Tensor) -> None:
-        if self.step is not None:
-            self.step.add_(1)
+        self.step += 1
 
     def _entries(self, index: Tensor, valid: Tensor, draws: int, graph: Graph, generator: torch.Generator | None) -> Entries:
         r"""Returns the pairs of the search and the added pairs."""
@@ -283,6 +282,12 @@ class KMIPAttention(ExplicitAttention):
         variance = (received.view(-1, self.heads) - 1).square().sum(1)
         graphs = (segments.sizes > 0).sum().clamp(min=1)
         return (variance / segments.sizes[segments.index]).sum() / (graphs * self.heads)
+
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(self.step)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.step = int(state)
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'

@@ -89,7 +89,9 @@ class RWGNKAttention(MaskedLinearAttention):
             raise ArgumentError('resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"')
         check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
         if graph.weight.requires_grad:
-            raise ArgumentError('graph', 'edge weights that require a gradient, on which no walks are kept', 'others')
+            raise ArgumentError(
+                'graph', 'edge weights that require a gradient, on which no walks are kept', 'weights that require none'
+            )
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.prepared(self.mask.settings(), lambda: state) is not state:
             raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')

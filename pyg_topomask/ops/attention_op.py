@@ -132,8 +132,7 @@ def attention_op(
         inputs = [*arguments[:3], *(arguments.tensors[index] for index in ctx.learnable)]
         grads: Sequence[Tensor | None] = upstream[0] if isinstance(upstream[0], (list, tuple)) else upstream
         given = [torch.zeros_like(x) if grad is None else grad for grad, x in zip(grads, inputs, strict=True)]
-        with torch.autocast(grad.device.type, enabled=False):
-            again = gradients(first, given, grad, of_second, *inputs)
+        again = gradients(first, given, grad, of_second, *inputs)
         # What depends on the outputs depends on the inputs, through which it is differentiated.
         of_learnable = None if ctx.learnable else list[None]()  # an empty list counts as one of tensors
         return again[0], None if grad_second is None else again[1], None, None, of_learnable, *_of_arguments(ctx, again[2:])

@@ -10,11 +10,12 @@ from graphs import ring
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
+from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 import pyg_topomask.nn
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, ExpanderMask, GRFMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, GRFMask, PowerSeriesMask, TreeMask
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
     GatedGCNConv,
@@ -29,6 +30,7 @@ from pyg_topomask.nn import (
     ToeplitzAttention,
     TopoGPSConv,
 )
+from pyg_topomask.transforms import AddForest
 
 CHANNELS, HEADS, SMALL, LARGE = 16, 2, 100, 20_000
 #: Nodes of a large graph in which k-MIP attention finds them all for each, which takes seconds.
@@ -133,8 +135,8 @@ def test_gradients_are_finite_under_autocast(name: str, dtype: torch.dtype) -> N
 
 @pytest.mark.parametrize('dtype', TYPES)
 @pytest.mark.parametrize('name', LAYERS)
-def test_a_backward_pass_under_autocast_sums_in_float32(name: str, dtype: torch.dtype) -> None:
-    """In a batch of small graphs, where most masks have blocks. Sums in the short type would err more the longer they are."""
+def test_a_backward_pass_within_autocast_is_one_outside(name: str, dtype: torch.dtype) -> None:
+    """In a batch of small graphs, where most masks have blocks."""
     layer, edges = LAYERS[name](), torch.cat([ring(9), ring(40) + 9], dim=1)
     x = torch.randn(49, CHANNELS)
     grads = []
@@ -152,6 +154,19 @@ def test_a_backward_pass_under_autocast_sums_in_float32(name: str, dtype: torch.
             total.backward()
         grads.append(given.grad)
     assert relative_error(grads[1], grads[0]) < BOUND * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize('dtype', TYPES)
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_a_backward_pass_of_trees_within_autocast(kind: str, dtype: torch.dtype) -> None:
+    data = AddForest()(Data(edge_index=star(SMALL), num_nodes=SMALL))
+    layer = MaskedLinearAttention(CHANNELS, HEADS, TreeMask(HEADS, kind=kind), route='products')
+    x = torch.randn(SMALL, CHANNELS, requires_grad=True)
+    with torch.autocast('cpu', dtype):
+        total = layer(x, graph=data).float().square().mean()
+        (within,) = torch.autograd.grad(total, x, retain_graph=True)
+    (outside,) = torch.autograd.grad(total, x)
+    assert relative_error(within, outside) < BOUND * torch.finfo(dtype).eps
 
 
 @pytest.mark.parametrize('name', LAYERS)

@@ -136,6 +136,7 @@ def test_inside_a_gps_layer_coefficients_can_be_explained() -> None:
 @pytest.mark.parametrize('name', LAYERS)
 def test_weights_of_edges_that_explainers_learn(name: str) -> None:
     """Attention along an edge is multiplied by its weight. Attention to other nodes stays."""
+    LAYERS['softmax']()  # PyG generates code of a class, which its subclasses then have, at its first instance
     data, layer = positive_digraph(), LAYERS[name]().eval()
     data.edge_weight = data.edge_weight.float()
     x = features(data)

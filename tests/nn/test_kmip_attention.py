@@ -7,7 +7,6 @@ import torch
 from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
 from oracles import same_graph
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
 from torch_geometric.explain import AttentionExplainer, Explainer
@@ -265,15 +264,6 @@ def test_a_layer_that_is_called_twice_and_checkpointed_keeps_its_k(reentrant: bo
         checkpoint(again, first, no_edges(), use_reentrant=reentrant).square().sum().backward()
         torch.testing.assert_close(again.lin_k.weight.grad, layer.lin_k.weight.grad)
     assert again.current_k == layer.current_k == 2
-
-
-def test_an_average_of_models_has_the_progress_of_the_schedule() -> None:
-    layer, x = layer_with(k=2, k_start=32, k_steps=4), features(Data(num_nodes=50))
-    average = AveragedModel(layer)
-    for _ in range(3):
-        layer(x, no_edges()).sum().backward()
-        average.update_parameters(layer)
-    assert average.module.current_k == layer.current_k == 4
 
 
 @pytest.mark.parametrize('looked_at', [False, True])

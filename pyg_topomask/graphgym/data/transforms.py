@@ -127,7 +127,7 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
             raise ArgumentError(
                 'topomask.transforms',
                 f'{name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation that needs no walks',
-                'to leave the transform out, or num_walks from 1',
+                'no such transform, or num_walks from 1',
             )
         attention = None if arguments or name not in PREPARES_FOR else walks_of(name)[0]
         if attention in ATTENTIONS and attention != 'Masked':  # the options are those of the attention

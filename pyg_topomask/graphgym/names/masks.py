@@ -106,7 +106,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
             raise ArgumentError('topomask.mask', f'{kind} of {content!r}', 'lists of two or more trees')
         if kind == 'heads':
             if heads % len(content) != 0:
-                raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', 'divisors of that')
+                raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', f'divisors of {heads}')
             return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
         masks = [build_mask(subtree, heads) for subtree in content]
         try:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
@@ -54,9 +55,7 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
             accepted = 'node, because inductive_node trains on all nodes of a graph'
             raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
         pred, true = network(batch)
-        whole = len(loader.batch_sampler) == 1 and cfg.topomask.shard == 'batch'  # other parts may have the labels
-        if true.numel() == 0 and whole:
-            raise ArgumentError(f'{split}_mask', 'no labeled node', 'masks that select at least one')
+        _check_mask(loader, batch, split)
         compute_loss(pred, true)
         _check_labels(true, split)
     except (torch.OutOfMemoryError, ArgumentError):
@@ -75,6 +74,14 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
         ) from error
+
+
+def _check_mask(loader: Any, batch: Data, split: str) -> None:
+    name = f'{split}_mask'
+    # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
+    whole = len(loader.dataset) == 1 and loader.dataset is not loader and cfg.topomask.shard == 'batch'
+    if whole and name in batch and not bool(batch[name].any()):
+        raise ArgumentError(name, 'no node', 'masks that select at least one')
 
 
 def _check_labels(true: Tensor, split: str) -> None:

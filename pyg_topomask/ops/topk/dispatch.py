@@ -259,11 +259,11 @@ def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
 
 
 def _check_finite(**values: Tensor) -> None:
-    tensors = [unwrapped(value) for value in values.values()]
-    if torch.compiler.is_compiling() or tensors[0].numel() == 0:
+    if torch.compiler.is_compiling() or any(value.numel() == 0 for value in values.values()):
         return
     # Maxima are NaN where a number is.
-    for name, value, largest in zip(values, tensors, torch.stack([x.abs().amax() for x in tensors]).tolist(), strict=True):
-        limit = torch.finfo(value.dtype).max / value.size(-1)
+    largest_of = torch.stack([unwrapped(value).abs().amax() for value in values.values()]).tolist()
+    for (name, value), largest in zip(values.items(), largest_of, strict=True):
+        limit = torch.finfo(value.dtype).max / value.size(2)
         if not largest <= limit:
             raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')

@@ -165,8 +165,17 @@ def test_a_split_without_nodes_is_refused(configure: Callable[..., None], split:
     configure(OPTIONS, CORA)
     loaders = create_loaders()
     loaders[0].dataset[0][f'{split}_mask'].fill_(False)
-    with pytest.raises(ValueError, match=f'^{split}_mask: got no labeled node'):
+    with pytest.raises(ValueError, match=f'^{split}_mask: got no node; accepted: masks that'):
         try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
+
+
+@pytest.mark.parametrize('seed', range(3))
+@pytest.mark.parametrize('sampler', [name for name in SAMPLERS if name.startswith('saint')])
+def test_a_sampled_part_without_labels_is_tried(configure: Callable[..., None], sampler: str, seed: int) -> None:
+    configure(f'{OPTIONS} train.sampler {sampler} train.iter_per_epoch 1', CORA)
+    torch.manual_seed(seed)
+    loaders = create_loaders()
+    try_first_step(module.RunModule().model, loaders[:1], torch.device('cpu'))
 
 
 def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
