@@ -94,6 +94,8 @@ BENCHMARKS = {
             'accuracy_match',
             'accuracy_distances',
             'accuracy_traffic',
+            'accuracy_peptides',
+            'accuracy_all_peptides',
             'accuracy_variants',
             'accuracy_walks',
             'accuracy_depth',

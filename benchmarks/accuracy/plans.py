@@ -187,14 +187,13 @@ PLANS = {
         ),
     ),
     'peptides': Plan(
-        {
-            MASKED: _variants(
-                _PEPTIDES, {'attention': 'half-hop'}, {'local': 'gcn'}, {'local': 'gcn', 'attention': 'half-hop'}
-            ),
-            f'{MASKED}, equal scores': (_PEPTIDES._replace(attention='mean hop'),),
-            'no attention': (_PEPTIDES._replace(attention='none'),),
-            'unmasked attention': (_PEPTIDES._replace(attention='linear'),),
-            'message passing': _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
+        _plan(
+            _variants(_PEPTIDES, {'attention': 'half-hop'}),
+            _variants(_PEPTIDES._replace(local='gcn', attention='none'), {'layers': 8}),
+            unmasked=('linear',),
+        ).groups
+        | {
+            'message passing beside the mask': _variants(_PEPTIDES._replace(local='gcn'), {'attention': 'half-hop'}),
             BESIDE_UNMASKED: _variants(_PEPTIDES._replace(local='gcn', attention='linear'), {'width': 100}),
         }
     ),

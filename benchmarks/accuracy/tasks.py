@@ -141,8 +141,8 @@ def _traffic(seed: int) -> Splits:
 def _peptides(molecules: int) -> Task:
     note = (
         'Peptides-func of the Long Range Graph Benchmark, ten functions of peptides of 151 atoms on average: '
-        f'{molecules:,} of the 10,873 molecules of the official training split, and its validation and test split. Atoms have '
-        'features, bonds do not.'
+        f'{molecules:,} molecules of the official training split, which has 10,873, and its validation and test split. Atoms '
+        'have features, bonds do not.'
     )
     return Task(
         lambda seed: functions_of_peptides((molecules, 2_331, 2_331)),
