@@ -146,7 +146,7 @@ class Graph:
         if edge_index is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
         graph = cls(edge_index, num_nodes, edge_weight, batch, data=data)
-        if batch is not None and batch.numel() > 0 and hasattr(data, 'num_graphs'):
+        if batch is not None and (batch.numel() > 0 or 'ptr' in data) and hasattr(data, 'num_graphs'):
             check_whole(0, num_graphs=data.num_graphs)
             if data.num_graphs > graph.num_graphs:  # the last graphs are empty
                 graph.segments = Segments(num_nodes, batch, data.num_graphs, edge_index.device)

@@ -126,10 +126,10 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
 ERRORS = {
     'graphs': 'edge_index, edge_weight: got (130, ',
     'weights': 'edge_index, edge_weight: got (130, ',
-    'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted: equal in all processes',
+    'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted: the same in all processes',
     'learned_weights': 'edge_weight: got weights that require a gradient',
     'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',
-    'timeouts': 'timeout: got 600.0 in process 0, 500.0 in process 1; accepted: equal in all processes',
+    'timeouts': 'timeout: got 600.0 in process 0, 500.0 in process 1; accepted: the same in all processes',
     'one_node': 'num_nodes: got 1 nodes for 2 processes, of which process 0 has none',
     'empty_shard': 'partition: got 48 nodes for 2 processes, of which process 1 has none',
     'partition': 'partition: got 2 to 2; accepted: a tensor [48] of whole numbers from 0 to 1',

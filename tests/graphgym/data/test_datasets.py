@@ -132,7 +132,7 @@ def test_numbers_that_pyyaml_takes_for_text() -> None:
 def test_walks_for_an_attention_that_takes_none(configure: Callable[..., None], name: str) -> None:
     configure('gt.layer_type GINE+RWGNK topomask.RWGNK.num_walks None topomask.transforms []')
     with pytest.raises(
-        ValueError, match=f'^topomask.transforms: got {name} with num_walks None of RWGNK, .* leave the transform'
+        ValueError, match=f'^topomask.transforms: got {name} with num_walks None of RWGNK, .* no such transform'
     ):
         build_transforms([name])
     with pytest.raises(ValueError, match=f'^topomask.transforms.{name}.num_walks: got 0'):
