@@ -167,7 +167,7 @@ class ExplicitAttention(MessagePassing, ABC):
     def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
         # PyG's explainers learn a weight of each edge. The other pairs follow the edges, and keep their weight.
         if self._edge_mask is None:
-            raise ValueError('edge_mask: got None; accepted: a weight for each edge, which an explainer of PyG sets')
+            raise ArgumentError('edge_mask', 'None', 'a weight for each edge, which an explainer of PyG sets')
         weight = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
         weight = torch.cat([weight, weight.new_ones(inputs.size(0) - weight.size(0))])
         return inputs * weight.view(-1, 1, 1)
