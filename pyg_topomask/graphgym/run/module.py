@@ -134,7 +134,7 @@ class RunModule(GraphGymModule):
                 f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
             )
         # Gradients are averaged over the processes for any numbers of labels.
-        return loss if num_processes() == 1 else loss * (count * num_processes() / sum(counts))
+        return loss if num_processes() == 1 else loss * (count * num_processes() / max(sum(counts), 1))
 
     def _cause_of_nan(self) -> str:
         # Not from the batch, in which the network has replaced features by its own.
@@ -160,6 +160,8 @@ class RunModule(GraphGymModule):
     def on_train_epoch_end(self) -> None:
         lr, seconds = self._lr(), time.perf_counter() - self._epoch_start
         metrics = self.finish_meters(self.current_epoch)
+        if 'train_loss' not in metrics:
+            warnings.warn('train_mask: no batch of an epoch has a training label, so this epoch trains nothing', stacklevel=2)
         self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()

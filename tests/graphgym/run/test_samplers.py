@@ -78,6 +78,7 @@ def _ring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(register.loader_dict, 'ring', lambda format, *args: Ring() if format == 'ring' else None)
 
 
+@pytest.mark.filterwarnings('ignore:train_mask. no batch of an epoch')
 @pytest.mark.parametrize('sampler', SAMPLERS)
 def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampler: str) -> None:
     losses: list[tuple[int, float, float]] = []
@@ -98,6 +99,25 @@ def test_subgraphs_without_labels_count_nothing(tmp_path: Path, monkeypatch: pyt
     assert all((loss > 0) == (gradient > 0) == (labels > 0) for labels, loss, gradient in losses)
     assert any(labels == 0 for labels, *_ in losses) == (sampler != 'full_batch')
     assert math.isfinite(row['val_loss'])
+
+
+def test_an_epoch_without_labels_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unlabeled = Ring()
+    unlabeled._data.train_mask = torch.zeros(60, dtype=torch.bool)
+    monkeypatch.setitem(register.loader_dict, 'ring', lambda format, *args: unlabeled if format == 'ring' else None)
+    options = [*OPTIONS.split(), 'train.sampler', 'saint_node', 'optim.max_epoch', '1']
+    with pytest.warns(UserWarning, match='^train_mask: no batch of an epoch has a training label'):
+        train(CORA, options, out=tmp_path)
+
+
+def test_a_step_in_which_no_process_has_labels(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(OPTIONS, CORA)
+    create_loaders()
+    runner = module.RunModule()
+    monkeypatch.setattr(runner, '_step', lambda batch, split: (torch.zeros(()), 0))
+    monkeypatch.setattr(module, 'num_processes', lambda: 2)
+    monkeypatch.setattr(module, 'gather', lambda value: [value, value])
+    assert runner.training_step(Data()) == 0
 
 
 @pytest.mark.parametrize('options', ['', 'train.sampler saint_node', 'train.sampler saint_rw num_workers 1'])
