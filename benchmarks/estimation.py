@@ -14,10 +14,11 @@ from scipy.linalg import expm
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import mean_error, pyplot, verdict, write_table
+from benchmarks.harness import pyplot, write_table
 from pyg_topomask.diagnostics import measured_entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.runs.compare import mean_error, verdict
 from pyg_topomask.walks.samplers import SAMPLERS
 
 __all__ = ['run']

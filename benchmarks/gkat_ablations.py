@@ -15,10 +15,11 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
 from benchmarks import motifs
-from benchmarks.harness import compare, count_parameters, each, mean_error, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, count_parameters, each, pyplot, run_all, show, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
+from pyg_topomask.runs.compare import mean_error
 
 __all__ = ['run']
 

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import inspect
 import json
-import math
 import multiprocessing
 import os
 import platform
@@ -24,6 +23,8 @@ import torch
 import torch_geometric
 from tqdm import tqdm
 
+from pyg_topomask.runs.compare import mean_error, verdict
+
 __all__ = [
     'Unavailable',
     'alone',
@@ -32,7 +33,6 @@ __all__ = [
     'data_folder',
     'describe_machine',
     'interleaved_medians',
-    'mean_error',
     'nearest_width',
     'peak_memory',
     'pyplot',
@@ -40,7 +40,6 @@ __all__ = [
     'run_all',
     'show',
     'status',
-    'verdict',
     'write_runs',
     'write_table',
 ]
@@ -204,19 +203,6 @@ def _on_one_thread(run: Callable[[Job], Any], job: Job) -> Any:
 
 def _key(job: tuple) -> str:
     return ' / '.join(map(str, job))
-
-
-def mean_error(values: Sequence[float]) -> tuple[float, float]:
-    r"""Returns mean and standard error."""
-    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
-
-
-def verdict(difference: float, error: float) -> str:
-    r"""Says in words what a paired difference and its standard error show."""
-    # Differences of whole counts may be two errors exactly, which rounding puts on either side.
-    if difference == 0 or abs(difference) < 2 * error * (1 - 1e-9):
-        return 'not distinguishable'
-    return 'better' if difference > 0 else 'worse'
 
 
 def show(values: Sequence[float], digits: int = 3) -> str:

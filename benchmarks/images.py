@@ -13,10 +13,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import Unavailable, compare, data_folder, each, mean_error, pyplot, run_all, show, write_table
+from benchmarks.harness import Unavailable, compare, data_folder, each, pyplot, run_all, show, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
+from pyg_topomask.runs.compare import mean_error
 
 __all__ = ['fit', 'measure_accuracy', 'run']
 

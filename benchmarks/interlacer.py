@@ -15,9 +15,10 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from benchmarks.harness import each, interleaved_medians, mean_error, pyplot, verdict, write_table
+from benchmarks.harness import each, interleaved_medians, pyplot, write_table
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.nn.models import Interlacer
+from pyg_topomask.runs.compare import mean_error, verdict
 
 __all__ = ['run']
 

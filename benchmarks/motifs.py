@@ -15,11 +15,12 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
 
-from benchmarks.harness import compare, count_parameters, each, mean_error, nearest_width, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, count_parameters, each, nearest_width, pyplot, run_all, show, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
+from pyg_topomask.runs.compare import mean_error
 
 __all__ = ['Job', 'Training', 'make_batches', 'make_model', 'measure_accuracy', 'run']
 

@@ -15,23 +15,14 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import (
-    alone,
-    data_folder,
-    each,
-    interleaved_medians,
-    mean_error,
-    peak_memory,
-    run_all,
-    verdict,
-    write_table,
-)
+from benchmarks.harness import alone, data_folder, each, interleaved_medians, peak_memory, run_all, write_table
 from benchmarks.recommend_baselines import BASELINES, SETTINGS
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.options import default_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import Training, load_dataset
+from pyg_topomask.runs.compare import mean_error, verdict
 
 __all__ = ['run', 'speed']
 

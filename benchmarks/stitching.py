@@ -19,9 +19,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.graphs import make_data
-from benchmarks.harness import compare, interleaved_medians, mean_error, write_table
+from benchmarks.harness import compare, interleaved_medians, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
+from pyg_topomask.runs.compare import mean_error
 from pyg_topomask.transforms import ToGridGraph
 from pyg_topomask.walks.lengths import GeometricLength
 from pyg_topomask.walks.samplers import SAMPLERS, IIDSampler

@@ -25,6 +25,11 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
+    compare = commands.add_parser('compare', help='compare finished runs over their seeds')
+    compare.set_defaults(function=_compare)
+    compare.add_argument('runs', nargs='+', metavar='DIR', help='folders of runs, such as results/digits')
+    compare.add_argument('--metric', metavar='NAME', help='a metric in result.json (default: the test metric)')
+
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
     serve.set_defaults(function=_recommend)
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
@@ -73,6 +78,13 @@ def _train(arguments: argparse.Namespace) -> None:
     from pyg_topomask.graphgym import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+
+
+def _compare(arguments: argparse.Namespace) -> None:
+    from pyg_topomask.runs.compare import compare
+    from pyg_topomask.runs.tables import markdown_table
+
+    print(markdown_table(compare(arguments.runs, arguments.metric)))
 
 
 def _recommend(arguments: argparse.Namespace) -> None:

@@ -104,8 +104,8 @@ def test_python_runs(document: Path, checkout: Path) -> None:
 def test_all_kinds_of_examples_are_found() -> None:
     assert len(blocks(README, 'python')) == len(blocks(README, 'yaml')) == 1
     assert len(blocks(ROOT / 'docs' / 'layers.md', 'python')) >= 2
-    assert {words[0] for words in commands(README)} == {'train'}
-    assert {words[0] for words in commands(TRAINING)} == {'train', 'inspect', 'list'}
+    assert {words[0] for words in commands(README)} == {'train', 'compare'}
+    assert {words[0] for words in commands(TRAINING)} == {'train', 'compare', 'inspect', 'list'}
     assert {words[0] for words in commands(RECOMMENDATION)} == {'train', 'recommend'}
     assert {words[0] for words in commands(GRAPHGPS)} == {'graphgps'}
 

@@ -2,7 +2,6 @@ r"""The runner: training, early stopping, checkpoints, resuming, and testing of 
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 import time
@@ -17,7 +16,6 @@ from torch_geometric import seed_everything
 
 from pyg_topomask.checks import check_above_zero, check_choice, check_not_negative, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.files import write_atomically
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups
 from pyg_topomask.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
 from pyg_topomask.recommend.interactions import InteractionDataset
@@ -85,7 +83,7 @@ class Training:
             accepted = 'test interactions that neither training nor validation holds'
             raise ArgumentError(f'recommend.{option}', f'{given!r} with no test interaction left', accepted)
         metric = f'val_recall@{options.k}'
-        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, length=LENGTH_OPTION, files=['result.json'])
+        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, length=LENGTH_OPTION)
         self.device = find_device('recommend.device', options.device)
         seed_everything(config.seed)
         self.model = build(dataset, options).to(self.device)
@@ -122,12 +120,8 @@ class Training:
                 while not self.is_finished():
                     self._epoch(bar)
             self.model.encoder.load_state_dict(self.record.load_best()['model'])
-            result = self._test()
-            # JSON has no NaN, which the metrics of groups without test interactions are.
-            finite = {key: None if math.isnan(value) else value for key, value in result.items()}
-            text = json.dumps(finite, indent=1, allow_nan=False) + '\n'
-            write_atomically(self.record.folder / 'result.json', text.encode())
-            return result
+            parameters = sum(parameter.numel() for parameter in self.model.encoder.parameters())
+            return self.record.finish(self._test(), parameters)
 
     def _load(self, resume: bool) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
@@ -187,15 +181,8 @@ class Training:
         seen = torch.cat([self.dataset.train, self.dataset.val], 1)
         result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
         result = {f'test_{key}': value for key, value in result.items()}
-        history, best = self.record.history, self.record.best
-        if best is not None:
-            result |= {key: value for key, value in best.items() if key.startswith('val_')}
-        return {
-            **result,
-            'epochs': len(history),
-            'best_epoch': len(history) - 1 if best is None else int(best['epoch']),
-            'seconds_per_epoch': statistics.median(row['seconds'] for row in history),
-        }
+        best = self.record.best or {}
+        return result | {key: value for key, value in best.items() if key.startswith('val_')}
 
 
 def load_weights(

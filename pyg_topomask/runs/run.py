@@ -2,7 +2,9 @@ r"""A training run: its folder, its epochs, and the checkpoints to resume it fro
 
 from __future__ import annotations
 
+import json
 import math
+import statistics
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +21,11 @@ from pyg_topomask.runs.tables import write_csv
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
 
-#: What every run writes. :obj:`last.pt` stands first, because a run without it cannot be resumed.
-FILES = ('checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'checkpoints/best.pt')
+#: The file that only finished runs have.
+RESULT = 'result.json'
+
+#: What every run writes. :obj:`last.pt` stands before the others, because a run without it cannot be resumed.
+FILES = (RESULT, 'checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'checkpoints/best.pt')
 
 
 class Run:
@@ -28,7 +33,8 @@ class Run:
     run.
 
     The folder contains the configuration (:obj:`config.yaml`), one row per epoch (:obj:`metrics.csv`), the checkpoint to
-    resume from (:obj:`checkpoints/last.pt`) and the model of the best epoch (:obj:`checkpoints/best.pt`). A runner calls
+    resume from (:obj:`checkpoints/last.pt`), and the model of the best epoch (:obj:`checkpoints/best.pt`). At the end, it also
+    contains the metrics of this model (:obj:`result.json`). A runner calls
 
     .. code-block:: python
 
@@ -39,6 +45,7 @@ class Run:
                 run.history.append({'epoch': epoch, ...})
                 run.save({'model': model.state_dict()}, optimizer=optimizer.state_dict())
             model.load_state_dict(run.load_best()['model'])
+            run.finish(test(model), num_parameters)
 
     Lightning's :obj:`ModelCheckpoint` is not sufficient, because it does not store the states of random number generators.
 
@@ -152,6 +159,7 @@ class Run:
             remove_unfinished(self.folder)
             if checkpoint is None:
                 clear_run(self.folder, self.files)
+            (self.folder / RESULT).unlink(missing_ok=True)
             self.last_file.parent.mkdir(exist_ok=True)
             self._write_metrics()
             write_atomically(self.folder / 'config.yaml', self.config.encode())
@@ -194,6 +202,33 @@ class Run:
         if differences(checkpoint['config'], self.config, (*self.free, self.length)) or repr(checkpoint['best']) != repr(best):
             raise ArgumentError(str(path), 'the model of another run', 'that of the best epoch of this one: train again')
         return checkpoint
+
+    def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
+        r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
+
+        Args:
+            metrics (dict): The metrics of the model of the best epoch, such as :obj:`test_accuracy`.
+            parameters (int): The number of parameters of the model.
+
+        Returns:
+            The metrics, the name of the one by which runs are compared (:obj:`metric`), and :obj:`parameters`, :obj:`epochs`,
+            :obj:`best_epoch` and :obj:`seconds_per_epoch`.
+        """
+        best = self.best
+        tested = self.metric.replace('val_', 'test_', 1)
+        result = {
+            'metric': tested if tested in metrics else self.metric,
+            **metrics,
+            'parameters': parameters,
+            'epochs': len(self.history),
+            'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
+            'seconds_per_epoch': statistics.median(row['seconds'] for row in self.history),
+        }
+        if rank() == 0:
+            # JSON has no NaN, which metrics of nothing are.
+            finite = {key: None if value != value else value for key, value in result.items()}
+            write_atomically(self.folder / RESULT, (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
+        return result
 
     def _write_metrics(self) -> None:
         # The whole file each time: which columns there are is certain only after the first validated epoch.

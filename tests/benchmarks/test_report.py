@@ -10,7 +10,6 @@ import pytest
 from report_tables import BETTER, WORSE, claims, table, write
 
 from benchmarks import runner
-from benchmarks.harness import mean_error
 from benchmarks.harness import verdict as verdict_of
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import PAGE, RESULTS
@@ -30,6 +29,7 @@ from benchmarks.report.rules import (
 )
 from benchmarks.report.tables import Estimate, Missing, Table, each, form
 from benchmarks.report.templates import ReportError, Results
+from pyg_topomask.runs.compare import mean_error
 
 CLAIMS = [(path, claim) for path in CHAPTERS for claim in read_chapter(path, Results(RESULTS)).claims]
 

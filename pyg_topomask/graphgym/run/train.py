@@ -159,8 +159,10 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
         if len(run.history) < cfg.optim.max_epoch:
             _fit(trainer, module, loaders)
         module.model.load_state_dict(run.load_best()['model'])
-    trainer.validate(module, loaders[1:], verbose=False)
-    return module.finish_meters()
+        trainer.validate(module, loaders[1:], verbose=False)
+        metrics = module.finish_meters()
+        run.finish(metrics, cfg.params)
+    return metrics
 
 
 def train(
@@ -173,10 +175,10 @@ def train(
     r"""Trains the model of a YAML, and evaluates the model of the epoch with the best validation metric.
 
     Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the full configuration (:obj:`config.yaml`), one row of metrics
-    per epoch (:obj:`metrics.csv`), GraphGym's :obj:`stats.json` for each split, a TensorBoard log with
-    :obj:`tensorboard_each_run`, and checkpoints of the last and the best epoch. It replaces an earlier run in this folder,
-    unless it resumes the run. A process may be killed at any moment. Files are written atomically, and the resumed run gives
-    the same result as an uninterrupted one.
+    per epoch (:obj:`metrics.csv`), the metrics of the best model (:obj:`result.json`), GraphGym's :obj:`stats.json` for each
+    split, a TensorBoard log with :obj:`tensorboard_each_run`, and checkpoints of the last and the best epoch. It replaces an
+    earlier run in this folder, unless it resumes the run. A process may be killed at any moment. Files are written atomically,
+    and the resumed run gives the same result as an uninterrupted one.
 
     The processes of :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` train together, with
     :class:`torch.nn.parallel.DistributedDataParallel` and a shared output folder. They share each batch, so that
