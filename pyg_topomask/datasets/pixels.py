@@ -31,6 +31,7 @@ class _PixelGraphs(FileDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
+        check_whole(1, pool=pool)  # processed files are found by its digits
         self.pool = pool
         super().__init__(root, split, transform, pre_transform)
 

@@ -94,8 +94,9 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     write(tmp_path, 'mnist')
     with pytest.raises(ValueError, match=r"^split: got 'dev'; accepted: train, val, test, None"):
         MNISTPixels(str(tmp_path), split='dev')
-    for pool in (0, 15, 2.5):
-        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted: whole numbers from 1 to 14'):
+    MNISTPixels(str(tmp_path), pool=2)
+    for pool, most in ((0, ''), (2.5, ''), ('2', ''), (15, ' to 14')):
+        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted: whole numbers from 1{most}$'):
             MNISTPixels(str(tmp_path), pool=pool)
 
 
