@@ -96,7 +96,7 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         MNISTPixels(str(tmp_path), split='dev')
     MNISTPixels(str(tmp_path), pool=2)
     for pool, most in ((0, ''), (2.5, ''), ('2', ''), (15, ' to 14')):
-        with pytest.raises(ValueError, match=rf'^pool: got {pool}; accepted: whole numbers from 1{most}$'):
+        with pytest.raises(ValueError, match=rf'^pool: got {pool!r}; accepted: whole numbers from 1{most}$'):
             MNISTPixels(str(tmp_path), pool=pool)
 
 
