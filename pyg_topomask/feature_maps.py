@@ -86,6 +86,9 @@ class ReLUFeatures(_Elementwise):
     r""":math:`\phi(x) = \max(x, 0)`, the map of the GRF paper's experiments (`Reid et al., 2025
     <https://arxiv.org/abs/2410.03462>`_, Table 2).
 
+    The gradients of attention have no bound if the features of a query are tiny, or nearly orthogonal to those of all keys. A
+    long training at a high learning rate may break down on one such step: clip gradients, or use :class:`EluFeatures`.
+
     Args:
         channels (int): The channels :math:`d` of a head.
     """
@@ -96,6 +99,9 @@ class ReLUFeatures(_Elementwise):
 
 class EluFeatures(FeatureMap):
     r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_).
+
+    Because :math:`\phi' \le \phi`, the derivative of an output by an entry of a query or key is at most the largest difference
+    of two values, under any mask without negative entries.
 
     If all features of a query, or of all keys of a graph, are tiny, they are divided by the largest one, which cancels in
     normalized attention.
@@ -118,6 +124,8 @@ class EluFeatures(FeatureMap):
 
 class SquareFeatures(FeatureMap):
     r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4).
+
+    As with :class:`ReLUFeatures`, the gradients of attention have no bound.
 
     Very large or small queries, per row, and keys, per graph, are first divided by a power of two, which cancels in normalized
     attention.

@@ -55,6 +55,22 @@ def test_maps_keep_nodes_and_heads_and_have_gradients(name: str) -> None:
     assert k.grad.isfinite().all()
 
 
+@pytest.mark.parametrize('scale', [1e-3, 1.0, 30.0])
+def test_derivatives_of_attention_are_bounded_by_the_values_for_elu_alone(scale: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, k = (scale * torch.randn(60, 1, 4, generator=generator, dtype=torch.float64) for _ in range(2))
+    value = torch.rand(60, 1, 1, generator=generator, dtype=torch.float64)
+    mask = PackingMask(1)(Data(edge_index=torch.empty(2, 0, dtype=torch.long), num_nodes=60))
+    largest = {}
+    for name in ('relu', 'square', 'elu'):
+        q.requires_grad_(), k.requires_grad_()
+        out = masked_linear_attention(*FEATURE_MAPS[name](4)(q, k), value, mask)
+        gradients = [torch.autograd.grad(each, [q, k], retain_graph=True) for each in out.flatten().unbind()]
+        largest[name] = max(gradient.abs().max().item() for pair in gradients for gradient in pair)
+    assert largest['elu'] <= float(value.max() - value.min())
+    assert scale > 1e-3 or min(largest['relu'], largest['square']) > 10
+
+
 @pytest.mark.parametrize('name', FEATURE_MAPS)
 def test_maps_of_no_nodes(name: str) -> None:
     empty = torch.empty(0, 2, 4)

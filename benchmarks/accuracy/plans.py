@@ -132,7 +132,7 @@ PLANS = {
         beside=(2, 0),
     ),
     'minesweeper': _plan(
-        _variants(_MINESWEEPER, _PUBLISHED),
+        _variants(_MINESWEEPER, _PUBLISHED, {'variant': 'elu', **_PUBLISHED}),
         _variants(
             _MINESWEEPER._replace(local='gcn', attention='none'),
             {'local': 'sage'},
