@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import BatchNorm1d, LayerNorm, Linear, Module, ModuleList
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv, global_mean_pool
+from torch_geometric.nn import MLP, GATConv, GCNConv, GINConv, PNAConv, SAGEConv, global_mean_pool
 from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
 from torch_geometric.utils import to_dense_batch
 
@@ -90,6 +90,11 @@ LOCAL: dict[str, Callable[[int, int], Module]] = {
     'gcn': lambda width, heads: GCNConv(width, width, cached=False),
     'sage': lambda width, heads: SAGEConv(width, width, root_weight=False),
     'gat': lambda width, heads: GATConv(width, width // heads, heads, add_self_loops=False),
+    'gin': lambda width, heads: GINConv(MLP([width, width, width], norm=None)),
+    # Relative to a degree of 2, as in trees.
+    'pna': lambda width, heads: PNAConv(
+        width, width, ['mean', 'sum', 'max'], ['identity', 'amplification', 'attenuation'], torch.tensor([0, 0, 1])
+    ),
 }
 
 

@@ -74,6 +74,8 @@ _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
 #: The training of the published GCN.
 _PUBLISHED = {'epochs': 2000, 'schedule': 'constant'}
+#: Deep message passing trains better with it.
+_RESIDUAL = {'variant': 'residual'}
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
@@ -98,6 +100,8 @@ PLANS = {
             {'layers': 16},
             {'local': 'gcn'},
             {'local': 'gcn', 'layers': 16},
+            {'local': 'gin', 'layers': 16, **_RESIDUAL},
+            {'local': 'pna', **_RESIDUAL},
         ),
         beside=(4, 4),
     ),
@@ -108,6 +112,7 @@ PLANS = {
             {'layers': 4},
             {'local': 'gcn'},
             {'local': 'gat'},
+            {'local': 'gin', 'layers': 4, **_RESIDUAL},
         ),
         beside=(3, 1),
     ),
@@ -119,6 +124,8 @@ PLANS = {
             _MESHES._replace(local='sage', attention='none', layers=6, epochs=80),
             {'layers': 12},
             {'local': 'gcn'},
+            {'layers': 12, **_RESIDUAL},
+            {'local': 'gcn', 'layers': 12, **_RESIDUAL},
         ),
         beside=(2, 1),
     ),
@@ -126,6 +133,7 @@ PLANS = {
         (_SYDNEY, _SYDNEY_DEEP, _SYDNEY_DEEP._replace(variant='square')),
         _variants(
             _SYDNEY._replace(local='sage', attention='none', layers=16, epochs=140),
+            {'epochs': 280},
             {'local': 'gcn', 'epochs': 110},
         ),
         controls=2,
