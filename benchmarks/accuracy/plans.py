@@ -11,7 +11,7 @@ __all__ = ['BESIDE_UNMASKED', 'DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS
 
 #: The group of models with a mask.
 MASKED = 'mask'
-#: The group of models with message passing and unmasked attention, as in GPS.
+#: The group of models with message passing and unmasked attention side by side.
 BESIDE_UNMASKED = 'message passing beside unmasked attention'
 UNMASKED = ('linear', 'performer', 'sgformer', 'polynormer')
 

@@ -57,11 +57,13 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
                     'seeds': each(scores, 4),
                 }
             )
+    after_variants = ', and with "square" after the variants of the layer (accuracy_variants), whose test scores were known'
+    square = after_variants if any(setting.variant == 'square' for setting in plan.groups[MASKED]) else ''
     note = (
         f'{task.note} {len(reference)} splits or seeds, mean ± standard error. Results are those of the epoch with the best '
         'validation. In each group, the setting with the best mean validation is chosen. The table lists every setting of the '
-        'plan, which was made after single runs on one or two splits (accuracy_tries.csv). Differences are test minus test, '
-        'paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". Adam. '
+        f'plan, which was made after single runs on one or two splits (accuracy_tries.csv){square}. Differences are test minus '
+        'test, paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". Adam. '
         'Seconds are those of a processor in training, on one thread, without evaluation.'
     )
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)

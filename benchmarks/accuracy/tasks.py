@@ -179,14 +179,16 @@ TASKS = {
         10,
         ACCURACY,
         'Deciles of the eccentricity within 16 edges on the road network of Sydney, 33,113 intersections, without coordinates; '
-        '10 % of the intersections for training, 10 % for validation, 80 % for test.',
+        '10 % of the intersections for training, 10 % for validation, 80 % for test. Features have the mean length '
+        'of the roads of an intersection, edges have none.',
     ),
     'chicago': Task(
         _roads('chicago_regional'),
         10,
         ACCURACY,
         'Deciles of the eccentricity within 16 edges on the road network of the region of Chicago, 12,982 intersections, '
-        'without coordinates; 10 % of the intersections for training, 10 % for validation, 80 % for test.',
+        'without coordinates; 10 % of the intersections for training, 10 % for validation, 80 % for test. Features have the '
+        'mean length of the roads of an intersection, edges have none.',
     ),
     'volume': Task(
         _volume,
@@ -245,7 +247,7 @@ TASKS = {
         3,
         EXPLAINED,
         'Normals of vertices of meshes of which 5 % are known, on patches of 2,000 vertices: 16 of the bunny for training, 8 '
-        'for validation, 16 of the armadillo for test.',
+        'for validation, 16 of the armadillo for test. Patches of one mesh overlap, also those of training and validation.',
     ),
     'peptides': _peptides(2_000),
     'all_peptides': _peptides(10_873),
