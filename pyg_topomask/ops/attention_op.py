@@ -75,7 +75,8 @@ def attention_op(
     ) -> list[Tensor]:
         # Under create_graph=True, autograd would otherwise follow what is differentiated within.
         with torch.no_grad(), torch.autocast(grad.device.type, enabled=False), transforms_in_operator():
-            return backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
+            grads = backward((grad, grad_second), (out, kept), AttentionInputs(*arguments), learnable)
+            return [each.contiguous() for each in grads]  # as compiled code expects
 
     qualified = f'pyg_topomask::{name}'
     op = torch.library.custom_op(qualified, run, mutates_args=(), schema=f'({_SCHEMA}) -> (Tensor, Tensor)')

@@ -13,6 +13,8 @@ from graphs import ring
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn import Module
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
 
@@ -263,6 +265,30 @@ def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None
 
 
 @pytest.mark.skipif(shutil.which('g++') is None, reason='the compiler of torch.compile needs g++')
+class Operators(TorchDispatchMode):
+    """Records what the operators of the package return."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.returned: list[Tensor] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if function.namespace == 'pyg_topomask':
+            self.returned += [each for each in tree_leaves(result) if isinstance(each, Tensor)]
+        return result
+
+
+@pytest.mark.parametrize('mask', [SinDegreeMask, lambda heads: PowerSeriesMask(heads) * SinDegreeMask(heads)])
+def test_operators_return_what_compiled_code_expects(mask: Callable[[int], Any]) -> None:
+    case = Case(lambda: linear(mask(HEADS), route='features'))
+    x, graph = batch(case)
+    with Operators() as operators:
+        outputs(on_graph, case.make(), x, graph)
+    assert len(operators.returned) > 5
+    assert all(each.is_contiguous() for each in operators.returned)
+
+
 def test_numbers_of_a_graph_are_not_those_of_an_earlier_one() -> None:
     """With the default compiler, which treats numbers that are read off tensors otherwise than the others do.
 

@@ -166,7 +166,8 @@ def register_mask(name: str, mask: type[Mask]) -> None:
         mask (type): The class, called as :obj:`mask(heads=, **options)`. Options need defaults that a YAML can represent.
 
     Raises:
-        ValueError: If the name is taken or no identifier, or the class is no mask or has an option without default.
+        ValueError: If the name is taken or no identifier, or the class is no mask, or has an option without default or
+            named like one of the attention.
 
     Example:
         >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
@@ -186,6 +187,11 @@ def register_mask(name: str, mask: type[Mask]) -> None:
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
+    clash = [each.name for each in parameters if each.name in ('channels', 'dropout', 'feature_map', 'route')]
+    if clash:
+        raise ArgumentError(
+            'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'
+        )
     MASKS[name] = mask
     ATTENTIONS.setdefault(name, _under(mask))
 

@@ -49,9 +49,15 @@ class RequiredMask(PackingMask):
         super().__init__(heads)
 
 
+class RouteMask(PackingMask):
+    def __init__(self, heads: int = 1, route: str = 'short') -> None:
+        super().__init__(heads)
+
+
 @pytest.mark.parametrize(
     ('name', 'mask', 'message'),
     [
+        ('Mine', RouteMask, "mask: got RouteMask, whose argument 'route' is one of the attention; accepted:"),
         ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted:"),
         ('Mine', PackingMask(), 'mask: got PackingMask'),
         ('Mine', lambda heads: PackingMask(heads), 'mask: got <function'),
