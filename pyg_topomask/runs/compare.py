@@ -18,6 +18,9 @@ from pyg_topomask.runs.tables import TableRow
 #: Result of one seed, by seed.
 Results = dict[str, dict[str, Any]]
 
+#: Columns of medians over the seeds.
+MEDIANS = {'parameters': 'parameters', 'epochs': 'epochs', 's/epoch': 'seconds_per_epoch'}
+
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:
     r"""Returns the mean and its standard error, which is NaN for a single value.
@@ -58,7 +61,7 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
             by whose validation the first run selected its best epoch)
 
     Raises:
-        ValueError: If a folder has no finished run, or a run lacks the metric.
+        ValueError: If a folder has no finished run, a result is broken, or a run lacks the metric.
 
     Returns:
         A row for each folder.
@@ -82,9 +85,7 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
             {
                 'run': str(folder),
                 'seeds': ' '.join(runs),
-                'parameters': _median(runs, 'parameters'),
-                'epochs': _median(runs, 'epochs'),
-                's/epoch': _median(runs, 'seconds_per_epoch'),
+                **{column: _median(runs, key) for column, key in MEDIANS.items()},
                 metric: _show(list(tested.values()), '.4f'),
                 'minus the first, paired': '' if is_first or not gaps else _show(gaps, '+.4f'),
                 'verdict': '' if is_first or len(gaps) < 2 else verdict(*mean_error(gaps), ('higher', 'lower')),
@@ -99,7 +100,17 @@ def _results(folder: Path) -> Results:
     if not paths:
         accepted = f'folders with finished runs, as <folder>/<seed>/{RESULT}'
         raise ArgumentError('runs', str(folder), accepted)
-    return {path.parent.name: json.loads(path.read_text()) for path in paths}
+    return {path.parent.name: _read(path) for path in paths}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        result = json.loads(path.read_text())
+    except ValueError:
+        result = None
+    if not isinstance(result, dict) or not {'metric', *MEDIANS.values()} <= result.keys():
+        raise ArgumentError('runs', f'{path}, which is not the result of a run', f'{RESULT} as training writes it')
+    return result
 
 
 def _values(folder: str | Path, runs: Results, metric: str) -> dict[str, float]:

@@ -25,7 +25,7 @@ SMALL = """
 gt.layers 1 gt.n_heads 2 gt.dim_hidden 4 gnn.dim_inner 4 train.batch_size 64 optim.max_epoch 1 optim.num_warmup_epochs 0
 topomask.progress False topomask.transforms []
 """
-COMMANDS = {'train', 'recommend', 'inspect', 'inspect-attention', 'graphgps', 'list'}
+COMMANDS = {'train', 'compare', 'recommend', 'inspect', 'inspect-attention', 'graphgps', 'list'}
 FILES: dict[str, bytes] = {
     'empty.yaml': b'',
     'list.yaml': b'- 1\n- 2\n',
@@ -170,6 +170,26 @@ def test_recommend(
     status(capsys, [*words, '--user', *users] if users else words)
 
 
+@pytest.mark.parametrize(
+    ('folders', 'code'),
+    [(['run'], 0), (['run', 'run'], 0), (['run', 'folder'], 2), (['absent'], 2), ([''], 2), (['list.yaml'], 2)],
+)
+@pytest.mark.parametrize(('metric', 'known'), [([], True), (['--metric', 'test_ndcg@2'], True), (['--metric', 'x'], False)])
+def test_compare(
+    capsys: pytest.CaptureFixture[str], run: Path, folders: list[str], code: int, metric: list[str], known: bool
+) -> None:
+    words = [str(run.parent) if folder == 'run' else folder for folder in folders]
+    assert status(capsys, ['compare', *words, *metric]) == (code if known else 2)
+
+
+@pytest.mark.parametrize('content', [*FILES.values(), b'{}', b'[]', b'{"metric": 3}', b'{"metric": "test_accuracy"}'])
+def test_compare_broken_results(capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+    path = Path('runs') / '0' / 'result.json'
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    assert status(capsys, ['compare', 'runs']) == 2
+
+
 RECOMMEND_KEYS = """
 recommend recommend.model recommend.dataset recommend.dir recommend.files recommend.embedding_dim recommend.batch_size
 recommend.max_epoch recommend.eval_period recommend.k recommend.patience recommend.device recommend.baselines
@@ -198,6 +218,8 @@ def test_list(capsys: pytest.CaptureFixture[str], arguments: list[str], code: in
     assert status(capsys, ['list', *arguments]) == code
 
 
-@pytest.mark.parametrize('arguments', [[], [''], ['nonsense'], ['--nonsense'], ['train'], ['recommend'], ['inspect']])
+@pytest.mark.parametrize(
+    'arguments', [[], [''], ['nonsense'], ['--nonsense'], ['train'], ['compare'], ['recommend'], ['inspect']]
+)
 def test_incomplete_commands(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert status(capsys, arguments) == 2
