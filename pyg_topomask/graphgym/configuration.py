@@ -279,6 +279,8 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
             raise ArgumentError('.'.join((*path, name)), repr(value), 'keys and their values')
         elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
             value = float(value)
+        elif type(value) in (int, float) and isinstance(default, str) and not types:
+            value = repr(str(text))  # a name_tag of digits, which yacs would read as a number
         if types and type(value) is not type(default):
             if type(value) not in types:
                 accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)

@@ -70,6 +70,8 @@ class MaskKernel(Kernel):  # type: ignore[misc]
         return matrix.diagonal() if diag else matrix
 
     def _nodes(self, x: Tensor) -> Tensor:
+        if x.dtype == torch.bool:
+            raise ArgumentError('x', x.dtype, 'nodes, whole numbers', 'for a mask, mask.nonzero()')
         every = x.flatten(0, -3) if x.dim() > 2 else x.unsqueeze(0)
         nodes, size = every[0].flatten().long(), self.graph.num_nodes
         if x.size(-1) != 1 or bool((every != every[0]).any()):

@@ -32,7 +32,8 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If :obj:`k` is not from 1 to the number of items, or :obj:`chunk_size` is below 1.
+        ValueError: If :obj:`k` is not from 1 to the number of items, a user or an item does not exist, an embedding is not
+            finite, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> scores = torch.tensor([[1.0, 3.0, 3.0, 2.0], [4.0, 0.0, 0.0, 0.0]])
@@ -43,6 +44,14 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     check_whole(1, chunk_size=chunk_size)
     if not is_whole(k, 1) or k > items.size(0):
         raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
+    for argument, embeddings in {'users': users, 'items': items}.items():
+        if not bool(embeddings.isfinite().all()):
+            raise ArgumentError(argument, 'NaN or infinite numbers', 'finite embeddings')
+    check_range('seen', seen, users.size(0), items.size(0))
+    if user_index.numel() and not 0 <= int(user_index.min()) <= int(user_index.max()) < users.size(0):
+        span = f'{int(user_index.min())} to {int(user_index.max())}'
+        raise ArgumentError('user_index', span, f'0 to {users.size(0) - 1}')
+    seen = seen.long()  # an empty tensor may have any type
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -87,8 +96,8 @@ def evaluate(
         chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, or
-            :obj:`chunk_size` is below 1.
+        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, an
+            embedding is not finite, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)

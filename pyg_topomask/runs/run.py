@@ -126,11 +126,12 @@ class Run:
         if changed and resume:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
         if changed:
+            tag = 'name_tag or ' if 'name_tag:' in self.config else ''
             raise ArgumentError(
                 'out',
                 f'{self.folder}, which has a run of another configuration: {changed}',
                 'folders without one',
-                'give another name_tag or --out, or remove that folder',
+                f'give another {tag}--out, or remove that folder',
             )
         return checkpoint if resume else None
 

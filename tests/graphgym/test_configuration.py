@@ -199,3 +199,9 @@ def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:
     cfg.merge_from_list(['gt.sparse.head_agg', 'None', 'gt.sparse.val_dim', '4'])
     assert cfg.gt.sparse.head_agg is None
     assert isinstance(build_attention('SparseAttention', 8, 2).lin_out, torch.nn.Identity)
+
+
+@pytest.mark.parametrize('tag', ['1', '57633', 'inf', '1.50'])
+def test_a_tag_may_be_a_number(tag: str) -> None:
+    load_config('digits', ['name_tag', tag])
+    assert cfg.name_tag == tag

@@ -127,6 +127,7 @@ def test_batches_of_the_same_nodes(options: dict[str, Any]) -> None:
         (HeatKernelMask(), torch.tensor([0, 6]), 'x: got numbers from 0 to 6; accepted: nodes, whole numbers from 0 to 5'),
         (HeatKernelMask(), torch.tensor([0, -1]), 'x: got numbers from -1 to 0'),
         (HeatKernelMask(), torch.tensor([0.5]), 'x: got fractions; accepted: nodes, whole numbers'),
+        (HeatKernelMask(), torch.tensor([True, False]), r'x: got torch.bool; accepted: nodes, whole numbers; for a mask'),
         (HeatKernelMask(), torch.zeros(3, 2), r'x: got shape \(3, 2\); accepted: \[n, 1\]'),
         (
             HeatKernelMask(),

@@ -279,12 +279,19 @@ class Operators(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize('mask', [SinDegreeMask, lambda heads: PowerSeriesMask(heads) * SinDegreeMask(heads)])
-def test_operators_return_what_compiled_code_expects(mask: Callable[[int], Any]) -> None:
-    case = Case(lambda: linear(mask(HEADS), route='features'))
-    x, graph = batch(case)
+@pytest.mark.parametrize(
+    'make',
+    [
+        lambda: linear(SinDegreeMask(HEADS), route='features'),
+        lambda: linear(PowerSeriesMask(HEADS) * SinDegreeMask(HEADS), route='features'),
+        lambda: GRFSoftmaxAttention(CHANNELS, HEADS),
+        lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, PowerSeriesMask(HEADS)),
+    ],
+)
+def test_operators_return_what_compiled_code_expects(make: Callable[[], Module]) -> None:
+    x, graph = batch(Case(make))
     with Operators() as operators:
-        outputs(on_graph, case.make(), x, graph)
+        outputs(on_graph, make(), x, graph)
     assert len(operators.returned) > 5
     assert all(each.is_contiguous() for each in operators.returned)
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from pyg_topomask.recommend.evaluation import evaluate, popularity_groups, rank_items
 
@@ -66,6 +67,28 @@ def test_ranking_leaves_out_what_was_seen() -> None:
     for user, top in zip(index.tolist(), ranking.tolist(), strict=True):
         expected = [item for item in (users[user] @ items.t()).argsort(descending=True).tolist() if not seen[user, item]]
         assert top == expected + [-1] * (9 - len(expected))
+
+
+NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
+
+
+@pytest.mark.parametrize(
+    ('users', 'items', 'index', 'seen', 'error'),
+    [
+        (NAN, torch.ones(3, 1), [0], NONE, 'users: got NaN or infinite numbers; accepted: finite'),
+        (torch.ones(3, 1), NAN, [0], NONE, 'items: got NaN or infinite numbers; accepted: finite'),
+        (torch.ones(3, 1), torch.ones(2, 1), [-1], NONE, 'user_index: got -1 to -1; accepted: 0 to 2'),
+        (torch.ones(3, 1), torch.ones(2, 1), [0, 3], NONE, 'user_index: got 0 to 3; accepted: 0 to 2'),
+        (torch.ones(3, 1), torch.ones(2, 1), [0], torch.tensor([[0], [-1]]), 'seen: got items from -1'),
+    ],
+)
+def test_what_cannot_be_ranked(users: Tensor, items: Tensor, index: list[int], seen: Tensor, error: str) -> None:
+    with pytest.raises(ValueError, match=f'^{error}'):
+        rank_items(users, items, torch.tensor(index), seen, k=1)
+
+
+def test_nothing_seen_may_have_any_type() -> None:
+    assert rank_items(torch.eye(2), torch.eye(2), torch.arange(2), NONE, k=1).tolist() == [[0], [1]]
 
 
 def test_ties_go_to_the_lower_item() -> None:

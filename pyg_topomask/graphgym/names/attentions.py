@@ -163,7 +163,8 @@ def register_mask(name: str, mask: type[Mask]) -> None:
 
     Args:
         name (str): The name.
-        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options need defaults that a YAML can represent.
+        mask (type): The class, called as :obj:`mask(heads=, **options)`. Options are
+            the arguments whose default is a number, a string, a boolean or :obj:`None`.
 
     Raises:
         ValueError: If the name is taken or no identifier, or the class is no mask, or has an option without default or
