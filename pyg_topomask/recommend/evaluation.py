@@ -51,7 +51,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     if user_index.numel() and not 0 <= int(user_index.min()) <= int(user_index.max()) < users.size(0):
         span = f'{int(user_index.min())} to {int(user_index.max())}'
         raise ArgumentError('user_index', span, f'0 to {users.size(0) - 1}')
-    seen = seen.long()  # an empty tensor may have any type
+    seen = seen if seen.numel() else seen.long()  # an empty tensor may have any type
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -107,7 +107,6 @@ def evaluate(
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
     check_range('targets', targets, users.size(0), items.size(0))
-    check_range('seen', seen, users.size(0), items.size(0))
     user_index, row = targets[0].unique(return_inverse=True)
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
     # PyG's metrics would treat -1 as the last item of the previous row.

@@ -226,8 +226,9 @@ class Run:
             'seconds_per_epoch': statistics.median(row['seconds'] for row in self.history),
         }
         if rank() == 0:
-            # JSON has no NaN, which metrics of nothing are.
-            finite = {key: None if value != value else value for key, value in result.items()}
+            # JSON has no NaN, which metrics of nothing are, and no infinity.
+            infinite = {key for key, value in result.items() if isinstance(value, float) and not math.isfinite(value)}
+            finite = {key: None if key in infinite else value for key, value in result.items()}
             write_atomically(self.folder / RESULT, (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
         return result
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 import subprocess
 import sys
@@ -172,3 +174,11 @@ def test_empty_folders_are_removed(tmp_path: Path) -> None:
         (tmp_path / name).write_text('')
     clear_run(tmp_path, ['?/1.pt', 'a/2.pt', 'top', 'absent'])
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob('*'))] == ['b', 'b/mine']
+
+
+def test_a_result_may_hold_what_is_not_finite(tmp_path: Path) -> None:
+    run = Run(tmp_path, 'seed: 0', 'val_auc')
+    run.history = [{'epoch': 0, 'seconds': 0.5, 'val_auc': 0.25}]
+    run.finish({'test_auc': 0.75, 'val_loss': math.inf, 'test_loss': math.nan}, 3)
+    result = json.loads((tmp_path / 'result.json').read_text())
+    assert (result['metric'], result['test_auc'], result['val_loss'], result['test_loss']) == ('test_auc', 0.75, None, None)
