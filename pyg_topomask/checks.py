@@ -124,10 +124,12 @@ def check_batch(batch: Tensor, num_nodes: int) -> None:
 
 
 def check_shape(sizes: Sequence[int | str], /, **given: Tensor) -> None:
-    r"""Raises an error unless a tensor has the given shape. A string instead of a size allows any size:
+    r"""Raises an error unless a value is a tensor of the given shape. A string instead of a size allows any size:
     :obj:`check_shape((num_nodes, 'channels'), x=x)`.
     """
     for argument, value in given.items():
+        if not isinstance(value, Tensor):
+            raise ArgumentError(argument, type(value).__name__, 'tensors')
         fixed = [isinstance(size, str) or size == actual for size, actual in zip(sizes, value.shape, strict=False)]
         if value.dim() != len(sizes) or not all(fixed):
             raise ArgumentError(argument, f'shape {tuple(value.shape)}', f'[{", ".join(map(str, sizes))}]')

@@ -22,6 +22,15 @@ def sampled_rows(num_rows: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
 
 
+def estimate_entries(sample: csr_array, num_rows: int) -> int:
+    r"""Estimates the number of entries of a matrix from its rows :func:`sampled_rows`. The fullest of them may be a hub, and
+    stands for itself alone.
+    """
+    counts = np.diff(sample.indptr)
+    most = int(counts.max())
+    return most + round((int(counts.sum()) - most) * (num_rows - 1) / max(counts.size - 1, 1))
+
+
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
     r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
     if key.device.type != 'cpu' or torch.compiler.is_compiling():

@@ -47,6 +47,7 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'tree': lambda: linear(TreeMask(2)),
     'tree_rings': lambda: linear(TreeMask(2, 'distance', max_distance=2, method='rings')),
     'tree_fft': lambda: linear(TreeMask(2, 'distance', max_distance=2, method='fft')),
+    'tree_distance': lambda: linear(TreeMask(2, 'distance', max_distance=2)),
     'fixed_tree': lambda: linear(TreeMask(2, a=0.01, learnable=False)),
     'causal': lambda: linear(CausalMask(2)),
     'sin_degree': lambda: linear(SinDegreeMask(2)),

@@ -62,6 +62,8 @@ def test_shapes() -> None:
     for sizes, accepted in [((2,), '[2]'), ((2, 'channels', 1), '[2, channels, 1]'), ((3, 'channels'), '[3, channels]')]:
         with pytest.raises(ArgumentError, match=rf'^x: got shape \(2, 3\); accepted: {re.escape(accepted)}$'):
             check_shape(sizes, first=torch.zeros([1 if isinstance(size, str) else size for size in sizes]), x=x)
+    with pytest.raises(ArgumentError, match=r'^x: got ndarray; accepted: tensors$'):
+        check_shape((2, 3), x=x.numpy())
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,10 @@ def _half(setting: Setting) -> Mask:
     return MultiHeadMask(_hop(setting._replace(heads=setting.heads // 2)), PackingMask(setting.heads // 2))
 
 
-def _grf(setting: Setting, walks: int) -> Mask:
+def _grf(setting: Setting, walks: int, p_halt: float = 0.5, sampler: str = 'iid') -> Mask:
     modulation = 'hops' if setting.start == 'hops' else None
-    return GRFMask(setting.heads, walks, max_walk_length=setting.reach // 2, modulation=modulation)  # two walks make a path
+    hops = setting.reach // 2  # two walks make a path
+    return GRFMask(setting.heads, walks, p_halt=p_halt, sampler=sampler, max_walk_length=hops, modulation=modulation)
 
 
 #: The masks.
@@ -128,6 +129,7 @@ MASKS: dict[str, Callable[[Setting], Mask]] = {
     'hop': _hop,
     'half-hop': _half,  # the other half of the heads have no mask
     **{f'grf-{walks}': partial(_grf, walks=walks) for walks in (4, 16, 64)},
+    **{f'long-grf-{walks}': partial(_grf, walks=walks, p_halt=0.1, sampler='repelling') for walks in (4, 16)},
 }
 ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
     'performer': lambda s: PerformerAttention(s.width, s.heads, s.width // s.heads),

@@ -38,11 +38,12 @@ def _plan(
     messages: tuple[Setting, ...],
     controls: int = 1,
     unmasked: tuple[str, ...] = UNMASKED,
-    beside: tuple[int, int] | None = None,
+    beside: tuple[int, ...] = (),
 ) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
-    from some of the first by equal scores. :obj:`beside` are the places of a masked model and of message passing that
-    also run side by side. With unmasked attention in place of the mask, both numbers of layers are tried.
+    from some of the first by equal scores. :obj:`beside` are the place of a masked model and the places of message passing
+    that also run side by side. The mask stands beside the first of these local layers. Unmasked attention stands beside
+    the layers of each of them, and beside the first of them in place of the mask.
     """
     groups = {
         MASKED: masked,
@@ -54,11 +55,11 @@ def _plan(
         ),
         'message passing': messages,
     }
-    if beside is not None:
-        network = messages[beside[1]]
-        hybrid = masked[beside[0]]._replace(local=network.local)
+    if beside:
+        networks = [messages[place] for place in beside[1:]]
+        hybrid = masked[beside[0]]._replace(local=networks[0].local)
         groups['message passing beside the mask'] = (hybrid,)
-        groups[BESIDE_UNMASKED] = (network._replace(attention='linear'), hybrid._replace(attention='linear'))
+        groups[BESIDE_UNMASKED] = tuple(each._replace(attention='linear') for each in (*networks, hybrid))
     return Plan(groups)
 
 
@@ -103,7 +104,7 @@ PLANS = {
             {'local': 'gin', 'layers': 16, **_RESIDUAL},
             {'local': 'pna', **_RESIDUAL},
         ),
-        beside=(4, 4),
+        beside=(4, 4, 6),
     ),
     'lookup': _plan(
         _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}, {'variant': 'square'}),
@@ -114,7 +115,7 @@ PLANS = {
             {'local': 'gat'},
             {'local': 'gin', 'layers': 4, **_RESIDUAL},
         ),
-        beside=(3, 1),
+        beside=(3, 1, 4),
     ),
     'meshes': _plan(
         _variants(
@@ -127,7 +128,7 @@ PLANS = {
             {'layers': 12, **_RESIDUAL},
             {'local': 'gcn', 'layers': 12, **_RESIDUAL},
         ),
-        beside=(2, 1),
+        beside=(2, 1, 3),
     ),
     'sydney': _plan(
         (_SYDNEY, _SYDNEY_DEEP, _SYDNEY_DEEP._replace(variant='square')),
@@ -229,9 +230,9 @@ VARIATIONS = {
 WALKS = {
     name: _variants(
         first._replace(attention='powers', start='hops', reach=first.reach // 2 * 2),
-        *({'attention': f'grf-{walks}'} for walks in (4, 16, 64)),
+        *({'attention': walks} for walks in ('grf-4', 'grf-16', 'grf-64', 'long-grf-4', 'long-grf-16')),
     )
-    for name, first in (('trees', _TREES), ('lookup', _LOOKUP), ('chicago', _CHICAGO))
+    for name, first in (('trees', _TREES), ('lookup', _LOOKUP._replace(variant='square')), ('chicago', _CHICAGO))
 }
 LAYERS = (1, 2, 4, 8, 16)
 #: Models of each task with more and more layers.

@@ -75,6 +75,10 @@ class ShardReductions(GlobalReductions):
         rows = multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
         return self.halo.gather(rows[: self.graph.num_nodes])
 
+    def sums(self, x: Tensor, component: Tensor, count: int) -> Tensor:
+        size = self.graph.num_nodes
+        return self.graph.group.sum(super().sums(x[:size], component[:size], count))
+
     def largest(self, x: Tensor) -> Tensor:
         return self.graph.group.maximum(x)
 

@@ -48,7 +48,7 @@ def sample_posterior(
         torch.Tensor: :obj:`[num_samples, N]`.
 
     Raises:
-        ValueError: If an argument is outside its range, or has the wrong size.
+        ValueError: If an argument is outside its range, not finite, or no tensor of the right size.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -64,6 +64,8 @@ def sample_posterior(
         raise ArgumentError('covariance', f'shape {tuple(covariance.shape)}', 'one matrix, [N, N]')
     check_nodes(covariance.size(0), nodes=nodes)
     check_shape((nodes.numel(),), y=y)
+    if not bool(y.isfinite().all()):
+        raise ArgumentError('y', f'{float(y[~y.isfinite()][0])}', 'finite numbers')
 
     def normal(size: int) -> Tensor:
         device = covariance.device if generator is None else generator.device

@@ -35,6 +35,8 @@ _COEFFICIENTS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficie
 # Up to this value, adjacencies have a Taylor series. If all weights are positive, its digits do not cancel. The series does not
 # depend on their signs, which may differ between the graphs of a batch.
 _TAYLOR = 1e3
+# Beyond it, entries of adjacencies shrink by up to exp(-lam * excess). The largest relative error that this may give.
+_SHRUNK = 1e-2
 # Blocks serve as long as times change by less than this factor. Times that their span is computed of, the largest number of
 # terms, and the part of the tolerance that the span takes beside the polynomial.
 _CHANGE, _TIMES, _TERMS, _EXCESS = 1.25, 64, 512, 0.1
@@ -43,7 +45,8 @@ _CHANGE, _TIMES, _TERMS, _EXCESS = 1.25, 64, 512, 0.1
 @dataclass(frozen=True)
 class HeatState:
     r"""The generator of the kernel, :math:`r (\mathbf{B} - \mathbf{I})`, with a sparse :math:`\mathbf{B}` whose spectrum is in
-    the unit interval or disc, a bound on the entries of its powers, and whether all entries are nonnegative.
+    the unit interval or disc, a bound on the entries of its powers, whether all entries are nonnegative, and how far the
+    bound on the spectral radius of an adjacency may be above it.
     """
 
     pattern: SparsePattern
@@ -52,6 +55,7 @@ class HeatState:
     method: str
     growth: float
     positive: bool
+    excess: float
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class HeatKernelMask(DiffusionMask):
       this error count as zero rows. A row whose weight is :math:`w` times the largest entry has a relative error of at most
       about :obj:`tolerance` :math:`/ w`, which is 0.5 % for the smallest rows that count in float32,
       :math:`w = 2 \cdot 10^{-6}`. A smaller tolerance or float64 reduces it.
+      The bound :math:`\rho` is not exact. A :math:`\lambda` for which this could put the largest rows of :obj:`"adjacency"`
+      below the error is not accepted.
     - a Taylor series for asymmetric matrices. :obj:`"adjacency"` on directed graphs has more terms, because powers of
       :math:`\mathbf{A}` may grow before they decay.
 
@@ -132,8 +138,8 @@ class HeatKernelMask(DiffusionMask):
             (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is outside its range, :obj:`kind` requires symmetric edges and they are not, or a state
-            dictionary is that of another :obj:`kind`.
+        ValueError: If an argument is outside its range, :obj:`kind` requires symmetric edges and they are not, a
+            :math:`\lambda` is too large for the graph, or a state dictionary is that of another :obj:`kind`.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -196,11 +202,11 @@ class HeatKernelMask(DiffusionMask):
             )
         degree = nodes.degree(weight)
         chebyshev = pair is None and self.kind != 'random_walk_laplacian'
-        radius = growth = 1.0
+        radius, growth, excess = 1.0, 1.0, 0.0
         if self.kind == 'adjacency':
             component, count = nodes.components()
-            bound, condition = spectral_bound(nodes, weight.detach().abs(), component, count)
-            radius = float(bound.max()) if count > 0 else 0.0
+            bound, condition, above = spectral_bound(nodes, weight.detach().abs(), component, count)
+            radius, excess = (float(bound.max()), float(above.max())) if count > 0 else (0.0, 0.0)
             # Powers of symmetric matrices do not grow.
             growth = 1.0 if chebyshev else float(condition.max())
             weight = weight - loop * bound[component][row]
@@ -224,12 +230,15 @@ class HeatKernelMask(DiffusionMask):
         # Only the adjacency can have rows of very different sizes, as in graphs with sparse and dense regions.
         least = torch.nn.functional.pad(value.detach(), (0, 1)).amin()
         positive = self.kind == 'adjacency' and float(nodes.smallest(least)) >= 0
-        return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive)
+        return HeatState(pattern, value, radius, 'chebyshev' if chebyshev else 'powers', growth, positive, excess)
 
     def coefficients(self, state: HeatState) -> tuple[Tensor, str]:
         r"""Returns the coefficients, :obj:`[heads, K + 1]` in float64, and the kind of polynomial."""
         lam = self.lam
         limit = _LARGEST[state.method] / state.radius
+        if state.method == 'chebyshev' and state.excess > 0:
+            error = max(self.tolerance, 10 * torch.finfo(lam.dtype).eps)
+            limit = min(limit, max(_TAYLOR / state.radius, math.log(_SHRUNK / error) / state.excess))
         times = unwrapped(lam)
         if not bool((times <= limit).all()):
             raise ArgumentError('lam', f'{times.tolist()} on this graph', f'numbers up to {limit:.6g}')

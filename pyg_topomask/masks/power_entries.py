@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.sparse_pattern import SparsePattern, sampled_rows
+from pyg_topomask.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
 from pyg_topomask.walks.features import WalkFeatures
 
 # Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
@@ -67,12 +67,11 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     if size == 0:
         return 0
     step = pattern.to_scipy()
-    rows = sampled_rows(size)
-    reached = power = eye_array(size, dtype=bool, format='csr')[rows]
+    reached = power = eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
     for _ in range(order):
         power = power @ step
         reached = reached + power
-    return round(int(reached.nnz) * size / len(rows))
+    return estimate_entries(reached, size)
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python

@@ -53,6 +53,10 @@ class GlobalReductions:
         r"""Returns the product with a vector, :obj:`[N, 1]`, of a matrix with the same pattern."""
         return multiply(self.pattern.rowptr, self.pattern.col, weight, vector)
 
+    def sums(self, x: Tensor, component: Tensor, count: int) -> Tensor:
+        r"""Returns the sum over the nodes of each component, :obj:`[count]`."""
+        return x.new_zeros(count).index_add(0, component, x)
+
     def largest(self, x: Tensor) -> Tensor:
         r"""Returns the maximum over all nodes, given that over some nodes."""
         return x
@@ -72,13 +76,15 @@ def components(pattern: SparsePattern) -> tuple[Tensor, int]:
 @torch.no_grad()
 def spectral_bound(
     nodes: GlobalReductions, weight: Tensor, component: Tensor, count: int, iterations: int = 32
-) -> tuple[Tensor, Tensor]:
-    r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, and the factor by
-    which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, both :obj:`[count]`.
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns an upper bound :math:`\rho` on the spectral radius of each component of a nonnegative matrix, the factor by
+    which entries of its powers :math:`\mathbf{W}^k` may exceed :math:`\rho^k`, and how far at most the bound of a symmetric
+    matrix is above its spectral radius, each :obj:`[count]`.
 
     :math:`\max_i (\mathbf{W} \mathbf{v})_i / v_i` is a bound for every :math:`\mathbf{v} > 0` (Collatz and Wielandt), and tight
     for the eigenvector that power iterations approach. Since :math:`\mathbf{W} \mathbf{v} \le \rho \mathbf{v}`, row sums of
-    :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`.
+    :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`. The Rayleigh quotient of :math:`\mathbf{v}` is at
+    most the largest eigenvalue of a symmetric matrix.
     """
     vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
     for _ in range(iterations):
@@ -88,6 +94,9 @@ def spectral_bound(
         # Half of the old vector: bipartite components converge, and no entry vanishes.
         scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
         vector = 0.5 * (vector + product / scale)
+    squares = nodes.sums(vector.square().squeeze(1), component, count)
+    rayleigh = nodes.sums((vector * nodes.product(weight, vector)).squeeze(1), component, count) / squares
     vector = vector.squeeze(1)
     least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector, 'amin'))
-    return bound, nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax')) / least
+    most = nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax'))
+    return bound, most / least, (bound - rayleigh).clamp(min=0)

@@ -80,6 +80,12 @@ class TreeState:
     def shortest(self) -> float:
         return float(self.length.detach().min()) if self.length.numel() > 0 else 0.0
 
+    @property
+    @outside_transforms
+    def diameter(self) -> int:
+        r"""The largest number of hops between nodes of a tree."""
+        return self.forest.diameter
+
     def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
         r"""Returns the plan of a multiplication method, computed at the first call."""
         if name not in self._plans:
@@ -287,9 +293,9 @@ class TreeMask(Mask):
                 method = 'fft'
                 structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:
-                method = choose_method(state.forest, self.max_distance, self.method)
+                method = outside_transforms(choose_method)(state.forest, self.max_distance, self.method)
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
-            rings = 2 * state.forest.num_nodes * (1 + min(state.forest.diameter, self.max_distance))
+            rings = 2 * state.forest.num_nodes * (1 + min(state.diameter, self.max_distance))
             cost = rings if method == 'rings' else 4 * plan[1].numel()
             return self._operator(graph, state, structure, (self.f, *plan), cost)
         a, b = (self.a, self.b) if self.learnable else self.fixed

@@ -18,7 +18,7 @@ from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transfor
 from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
 from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern, sampled_rows, stable_argsort
+from pyg_topomask.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
 
 # The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
@@ -375,6 +375,4 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     size = query.num_nodes
     if size == 0 or query.load.device.type != 'cpu' or is_exporting():
         return count_pairs(query, key)
-    rows = sampled_rows(size)
-    reached = query.pattern.to_scipy()[rows] @ key.pattern.to_scipy().T
-    return round(int(reached.nnz) * size / len(rows))
+    return estimate_entries(query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T, size)

@@ -165,6 +165,9 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
     ('change', 'error'),
     [
         ({'y': torch.ones(3)}, r'y: got shape \(3,\); accepted: \[4\]'),
+        ({'y': Y}, 'y: got ndarray; accepted: tensors'),
+        ({'y': torch.tensor([0.0, torch.nan, 1.0, torch.inf])}, 'y: got nan; accepted: finite numbers'),
+        ({'nodes': [0, 1, 2, 3]}, 'nodes: got list; accepted: tensors'),
         ({'nodes': torch.zeros(4, 1, dtype=torch.long)}, r'nodes: got shape \(4, 1\); accepted: \[n\]'),
         ({'nodes': torch.tensor([0, 1, 2, 6])}, 'nodes: got numbers from 0 to 6; accepted: nodes'),
         ({'nodes': torch.ones(4)}, r'nodes: got torch.float32; accepted: int32 and int64'),

@@ -374,6 +374,20 @@ def test_lam_that_needs_too_many_terms_is_named(kind: str) -> None:
         HeatKernelMask(kind=kind, lam=1e30)(small_graph())
 
 
+def test_lam_that_would_hide_the_largest_rows_of_adjacencies_is_named() -> None:
+    nodes = torch.arange(39)
+    edges = torch.stack([nodes, nodes + 1])
+    graph = Graph(torch.cat([edges, edges.flip(0)], dim=1), 40)
+    eigenvalues, vectors = np.linalg.eigh(np.diag(np.ones(39), 1) + np.diag(np.ones(39), -1))
+    values = torch.ones(40, 1, 1, dtype=torch.float64)
+    for lam in (600.0, 1500.0):  # a Chebyshev series
+        rows = HeatKernelMask(1, 'adjacency', lam).double()(graph).matmul(values).detach().numpy().ravel()
+        wanted = (vectors * np.exp(lam * (eigenvalues - eigenvalues.max()))) @ vectors.T @ np.ones(40)
+        np.testing.assert_allclose(rows / rows.max(), wanted / wanted.max(), rtol=1e-2)
+    with pytest.raises(ValueError, match=r'^lam: got \[5000.0\] on this graph; accepted: numbers up to 1[56]\d\d'):
+        HeatKernelMask(1, 'adjacency', 5000.0).double()(graph)
+
+
 # Size -----------------------------------------------------------------------------------------------------------------
 
 

@@ -111,6 +111,14 @@ def test_pairs_that_are_too_many_are_never_begun() -> None:
         HopMask(max_hops=2)(data)
 
 
+@pytest.mark.parametrize('hub', [0, 12_345, 79_999])
+def test_hubs_in_the_sample_do_not_count_as_typical(hub: int) -> None:
+    leaves = torch.arange(80_000)[torch.arange(80_000) != hub]
+    star = torch.stack([leaves, torch.full_like(leaves, hub)])
+    data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=80_000)
+    assert HopMask(max_hops=1)(data).entries().pattern.nnz == 80_000 + 2 * 79_999
+
+
 def test_pairs_beyond_the_estimate_are_refused() -> None:
     data = Data(edge_index=ring(9), num_nodes=9)
     with (

@@ -49,8 +49,9 @@ def test_one_graph_with_inputs_stacked(name: str) -> None:
     torch.testing.assert_close(vmap(loss, (None, 0))(parameters, inputs), torch.stack([loss(parameters, x) for x in inputs]))
 
 
-def test_a_graph_made_under_a_transform() -> None:
-    layer, _parameters, x, graph = example('adjacency', 3, 5)
+@pytest.mark.parametrize('name', ['adjacency', 'tree', 'tree_rings', 'tree_fft', 'tree_distance'])
+def test_a_graph_made_under_a_transform(name: str) -> None:
+    layer, _parameters, x, graph = example(name, 3, 5)
 
     def loss(x: Tensor) -> Tensor:
         return layer(x, graph.edge_index, batch=graph.batch).square().sum()

@@ -135,6 +135,9 @@ class MGFormer(torch.nn.Module):
         graph = Graph.of(graph)
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
+        users = graph.get('num_users')
+        if isinstance(users, int) and users != self.num_users:
+            raise ArgumentError('graph', f'num_users = {users}', f'{self.num_users} users and then {self.num_items} items')
         if nodes is not None:
             check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding

@@ -262,3 +262,7 @@ def test_data_that_does_not_fit_is_named() -> None:
         model()(interactions(2))
     with pytest.raises(ValueError, match=r'^graph: got 10 nodes; accepted: 4 users and then 5 items'):
         model(num_items=5)(interactions())
+    graph = interactions()
+    graph.num_users = 3
+    with pytest.raises(ValueError, match=r'^graph: got num_users = 3; accepted: 4 users and then 6 items'):
+        model()(graph)
