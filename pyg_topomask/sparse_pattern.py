@@ -26,9 +26,9 @@ def estimate_entries(sample: csr_array, num_rows: int) -> int:
     r"""Estimates the number of entries of a matrix from its rows :func:`sampled_rows`. The fullest of them may be a hub, and
     stands for itself alone.
     """
-    counts = np.diff(sample.indptr)
-    most = int(counts.max())
-    return most + round((int(counts.sum()) - most) * (num_rows - 1) / max(counts.size - 1, 1))
+    counts: list[int] = np.diff(sample.indptr).tolist()
+    most = max(counts)
+    return most + round((sum(counts) - most) * (num_rows - 1) / max(len(counts) - 1, 1))
 
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:

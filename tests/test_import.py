@@ -61,6 +61,7 @@ ORDER = {
             ['diagnostics', 'testing'],
             ['datasets', 'viz', 'runs'],
             ['graphgym', 'recommend'],
+            ['launch'],
             ['__main__'],
         ]
     )

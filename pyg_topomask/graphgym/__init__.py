@@ -2,7 +2,8 @@ r"""Registers this package with GraphGym, and so with GraphGPS, when it is impor
 
 It registers the options :obj:`cfg.topomask`, the network :obj:`TopoGPSModel`, the networks in
 ``pyg_topomask.graphgym.names.models.MODELS``, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
-losses, metrics and the loader hook. It does not touch names of GraphGPS, so GraphGPS may be imported before or after.
+losses, metrics and the loader hook. It does not replace names that GraphGPS has registered. Where GraphGPS has none of these
+names, it may also be imported later.
 """
 
 from __future__ import annotations

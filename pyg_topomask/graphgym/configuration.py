@@ -182,6 +182,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
             given = CfgNode.load_cfg(file)
         if not given:
             raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values')
+        for name in ('params', 'run_dir'):
+            given.pop(name, None)  # in the file that a run writes
         if 'recommend' in given:
             accepted = 'configurations of networks, without the key recommend'
             raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', accepted)

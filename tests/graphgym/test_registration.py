@@ -136,7 +136,6 @@ IMPORTS = {
     'graphgps': {'names', 'configuration'},
     'run': {'names', 'configuration', 'data'},
     'inspect': {'names', 'configuration', 'data'},
-    'launch': {'names'},
 }
 
 

@@ -48,9 +48,9 @@ def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if format == 'topomask':
         return _load_topomask(name, dataset_dir)
-    if format in UNKNOWN_TO_GRAPHGPS:
-        return load_pyg_dataset(format, name, dataset_dir)
-    for loader in register.loader_dict.values():
+    for key, loader in register.loader_dict.items():
+        if key == 'custom_master_loader' and format in UNKNOWN_TO_GRAPHGPS:  # GraphGPS's
+            continue
         if loader is not load_dataset and (dataset := loader(format, name, dataset_dir)) is not None:
             return dataset
     if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:

@@ -3,6 +3,7 @@ r"""The layers of GraphGPS and of its forks, with the attentions of this package
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -11,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import Module, ModuleList
 from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, configured_options
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 
 
@@ -42,11 +44,14 @@ class GlobalAttention(Module):
 
     Raises:
         NotImplementedError: If :obj:`log_weights` is set for an attention that does not compute coefficients.
+        ValueError: If GraphGPS inserts graph tokens, which the edges of a batch do not count.
     """
 
     def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:
         super().__init__()
+        _refuse_graph_tokens(name)
         self.name = name
+        self.options = configured_options(name)
         self.attn = build_attention(name, channels, heads, dropout)
         self.log_weights = log_weights
         self.weights: Tensor | None = None
@@ -66,18 +71,34 @@ class GlobalAttention(Module):
         attended: Tensor = out
         return attended
 
-    def get_extra_state(self) -> str:
-        return self.name
+    def get_extra_state(self) -> dict[str, Any]:
+        return {'name': self.name, 'options': self.options}
 
-    def set_extra_state(self, state: str) -> None:
-        if state != self.name:
-            raise ArgumentError('checkpoint', f'one of the attention {state!r}', f'{self.name!r}, as in gt.layer_type')
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        if state['name'] != self.name:
+            raise ArgumentError('checkpoint', f'one of the attention {state["name"]!r}', f'{self.name!r}, as in gt.layer_type')
+        trained = state['options']
+        changed = [f'{key} {value!r}' for key, value in trained.items() if self.options.get(key, ()) != value]
+        if changed:
+            # GraphGPS restores gt and gnn of a pretrained model, but not topomask.
+            trained_with = ', '.join(changed)
+            warnings.warn(f'checkpoint: got one that was trained with {trained_with}; give these options again', stacklevel=2)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         _, strict, _, _, errors = args
         if strict and not any(key.startswith(prefix) for key in state_dict):
             errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted: one of {self.name!r}.')
         super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def _refuse_graph_tokens(name: str) -> None:
+    if 'GraphormerBias' in str(cfg.dataset.node_encoder_name).split('+') and cfg.graphormer.use_graph_token:
+        raise ArgumentError(
+            'graphormer.use_graph_token',
+            f'True with the attention {name!r}',
+            'False',
+            'GraphGPS inserts the tokens before the nodes of each graph, but does not renumber the edges',
+        )
 
 
 def _is_explicit(attention: Module) -> bool:

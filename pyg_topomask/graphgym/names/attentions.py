@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
+from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
@@ -269,6 +271,23 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
     with named_options(f'topomask.{name}', **_options_of_model(dropouts[:1])):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+
+
+def configured_options(name: str) -> dict[str, Any]:
+    r"""Returns the options of an attention in the configuration by their paths, as plain values.
+
+    Args:
+        name (str): A key of :obj:`ATTENTIONS`.
+    """
+    groups = [f'topomask.{name}', *{'Masked': ['topomask.mask'], 'SparseAttention': ['gt.sparse']}.get(name, [])]
+    nodes = {group: reduce(CfgNode.__getitem__, group.split('.'), cfg) for group in groups}
+    return {f'{group}.{key}': _plain(value) for group, node in nodes.items() for key, value in node.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _options_of_model(dropouts: Sequence[str] = ()) -> dict[str, str]:

@@ -45,7 +45,7 @@ class LinearEdgeEncoder(Module):
             raise ArgumentError(
                 'dataset.edge_encoder_name',
                 f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
-                'dataset.edge_encoder: False',
+                'DummyEdge, and dataset.edge_encoder: False',
             )
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 

@@ -74,8 +74,8 @@ class LocalLayer:
             'edge_attr',
             f'{given} for {self.conv.__name__}',
             f'[E, {channels}]',
-            'set dataset.edge_encoder: True and dataset.edge_encoder_name (for instance LinearEdgeAttr), or choose a local '
-            'layer without edge features',
+            'set dataset.edge_encoder: True and dataset.edge_encoder_name to LinearEdgeAttr, or to DummyEdge for data without '
+            'edge features, or choose a local layer that needs none, such as GCN',
         )
 
 

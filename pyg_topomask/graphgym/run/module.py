@@ -133,6 +133,8 @@ class RunModule(GraphGymModule):
             raise FloatingPointError(
                 f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
             )
+        # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
+        loss = loss * int(cfg.optim.batch_accumulation)
         # Gradients are averaged over the processes for any numbers of labels.
         return loss if num_processes() == 1 else loss * (count * num_processes() / max(sum(counts), 1))
 

@@ -78,6 +78,18 @@ def test_other_loaders_are_asked_in_order(configure: Callable[..., None], monkey
     assert loaded[1].edge_index.tolist() == [[0, 1], [0, 1]]
 
 
+def test_loaders_of_users_stand_before_ours(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_graphgps(*args: str) -> None:
+        raise ValueError('Unexpected PyG Dataset identifier')
+
+    configure()
+    cfg.topomask.transforms = []
+    dataset = Graphs(2)
+    monkeypatch.setitem(register.loader_dict, 'custom_master_loader', of_graphgps)
+    monkeypatch.setitem(register.loader_dict, 'mine', lambda *args: dataset)
+    assert load_dataset('PyG-ModelNet', 'ModelNet10', '.') is dataset
+
+
 @pytest.mark.parametrize('direct', [True, False])
 def test_folder_of_planetoid(
     configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, direct: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from graphgps_layers import CHANNELS, HEADS, REAL, batch_of_paths, make
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
+from yacs.config import CfgNode
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.graphgps.hook import hook_graphgps
@@ -217,6 +219,34 @@ def test_checkpoints(graphgps: SimpleNamespace) -> None:
         grf.load_state_dict(linear.state_dict())
     with pytest.raises(RuntimeError, match=r"without topo_attn\.\*, of another gt.layer_type; accepted: one of 'GRF'"):
         grf.load_state_dict(transformer.state_dict())
+
+
+def test_other_options_than_those_of_a_checkpoint_are_named(graphgps: SimpleNamespace) -> None:
+    def attention(**options: Any) -> Any:
+        cfg.topomask.AsymmetricGRF.update(options)
+        return make(graphgps, 'GCN', 'AsymmetricGRF')
+
+    trained = attention(flow='target_to_source', num_walks=8).state_dict()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        attention().load_state_dict(trained)
+    with pytest.warns(UserWarning, match=r"trained with topomask.AsymmetricGRF.flow 'target_to_source'; give these options"):
+        attention(flow='source_to_target').load_state_dict(trained)
+    cfg.topomask.mask = CfgNode({'scale': [2.0, 'GRF']})
+    trained = make(graphgps, 'GCN', 'Masked').state_dict()
+    cfg.topomask.mask = CfgNode({'Adjacency': CfgNode()})
+    with pytest.warns(UserWarning, match=r"trained with topomask.mask.scale \[2.0, 'GRF'\]; give"):
+        make(graphgps, 'GCN', 'Masked').load_state_dict(trained, strict=False)
+
+
+def test_graph_tokens_are_refused(graphgps: SimpleNamespace) -> None:
+    cfg.dataset.node_encoder_name = 'LinearNode+GraphormerBias'
+    cfg.graphormer = CfgNode({'use_graph_token': True})
+    with pytest.raises(ValueError, match=r"^graphormer.use_graph_token: got True with the attention 'GRF'; accepted: False"):
+        make(graphgps, 'GCN', 'GRF')
+    make(graphgps, 'GCN', 'None')
+    cfg.graphormer.use_graph_token = False
+    make(graphgps, 'GCN', 'GRF')
 
 
 def test_layers_are_copied_and_pickled(graphgps: SimpleNamespace) -> None:

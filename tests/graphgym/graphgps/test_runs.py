@@ -14,7 +14,7 @@ from graphgps_layers import CHECKOUTS, STANDIN
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
 from pyg_topomask.configs import find_config
-from pyg_topomask.graphgym.launch import with_config
+from pyg_topomask.launch import with_config
 
 CONFIG = """
 dataset: {format: random, name: paths, task: graph, task_type: classification, dir: data, node_encoder: True,
@@ -41,7 +41,6 @@ def run_standin(folder: Path, command: list[str], *options: str) -> str:
 
 COMMANDS = {
     'launched': ['-m', 'pyg_topomask', 'graphgps'],
-    'launched by its module': ['-m', 'pyg_topomask.graphgym.launch', 'main.py'],
     'imported': ['main.py'],
 }
 
@@ -53,12 +52,29 @@ def test_all_ways_to_run_a_checkout(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         (folder / 'graphgps').symlink_to(STANDIN / 'graphgps')
-        # The one line may stand after the import of graphgps as well, which launching never does.
-        head, _, tail = (STANDIN / 'main.py').read_text().partition('import torch\n')
-        (folder / 'main.py').write_text(f'{head}{script}import torch\n{tail}')
+        # Before the import of graphgps, which launching does not do.
+        (folder / 'main.py').write_text(script + (STANDIN / 'main.py').read_text())
         outputs.append(run_standin(folder, command))
-    assert outputs[0] == outputs[1] == outputs[2]
+    assert outputs[0] == outputs[1]
     assert 'epoch 1 loss' in outputs[0]
+
+
+def test_names_that_a_checkout_registers_take_precedence(tmp_path: Path) -> None:
+    (tmp_path / 'graphgps').mkdir()
+    (tmp_path / 'graphgps' / '__init__.py').write_text(
+        f"""
+__path__.append({str(STANDIN / 'graphgps')!r})
+from torch_geometric.graphgym import register
+from . import config, encoder, head, loader, loss, network
+
+@register.register_metric('macro_f1')
+def mine(true, pred, task_type):
+    return 0.0
+"""
+    )
+    printed = '    from torch_geometric.graphgym import register\n    print(register.metric_dict)'
+    (tmp_path / 'main.py').write_text((STANDIN / 'main.py').read_text() + printed)
+    assert "'macro_f1': <function mine" in run_standin(tmp_path, COMMANDS['launched'])
 
 
 #: A composed mask, and encodings behind an encoder that GraphGPS alone registers.

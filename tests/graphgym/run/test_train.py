@@ -227,6 +227,23 @@ def test_equal_seeds_are_equal_runs(tmp_path: Path, digits: Path, small: list[st
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
+def test_gradients_of_accumulated_batches_add_up(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    plain = ['gt.layer_norm', 'True', 'gt.batch_norm', 'False', 'gt.dropout', '0.0']
+    plain += ['optim.optimizer', 'sgd', 'optim.scheduler', 'none', 'optim.clip_grad_norm', 'False']
+
+    def weights(name: str, *options: str) -> dict[str, torch.Tensor]:
+        train(digits, [*small, *PLAIN, *plain, *options], out=tmp_path / name)
+        checkpoint = load_checkpoint(run_dir(tmp_path / name) / 'checkpoints' / 'last.pt')
+        return {key: value for key, value in checkpoint['model'].items() if value.is_floating_point()}
+
+    start = weights('start', 'optim.base_lr', '0.0')
+    together = weights('together', 'optim.base_lr', '0.01')
+    halves = weights('halves', 'optim.base_lr', '0.01', 'train.batch_size', '105', 'optim.batch_accumulation', '2')
+    expected = {key: value + 2 * (together[key] - value) for key, value in start.items()}
+    torch.testing.assert_close(halves, expected, rtol=1e-4, atol=1e-6)
+    assert any(not torch.equal(start[key], together[key]) for key in start)
+
+
 def test_stats_after_the_checkpoint_are_forgotten(tmp_path: Path) -> None:
     path = tmp_path / 'stats.json'
     truncate_stats(path, 1)

@@ -1,11 +1,8 @@
-r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions.
-
-In the checkout, this is ``python -m pyg_topomask.graphgym.launch main.py --cfg ...`` or
-``python -m pyg_topomask graphgps --cfg ...``.
-"""
+r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions: ``python -m pyg_topomask graphgps``."""
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from collections.abc import Sequence
@@ -45,7 +42,8 @@ def with_config(argv: Sequence[str]) -> list[str]:
 
 
 def launch(script: Path, argv: Sequence[str]) -> None:
-    r"""Imports the plugin, then runs a :obj:`main.py` like :obj:`python main.py`, including its errors.
+    r"""Imports GraphGPS and then the plugin, so that names that the checkout registers take precedence, and runs a
+    :obj:`main.py` like :obj:`python main.py`, including its errors.
 
     Args:
         script (Path): The file, as :func:`find_main` returns it.
@@ -56,21 +54,16 @@ def launch(script: Path, argv: Sequence[str]) -> None:
         ImportError: If a package that GraphGPS requires is missing.
         ValueError: If a mask or transforms are not valid YAML.
     """
-    import pyg_topomask.graphgym  # noqa: F401
-    from pyg_topomask.graphgym.names.masks import yaml_overrides
-
-    sys.argv = [str(script), *yaml_overrides(argv)]
+    sys.argv = [str(script), *argv]
     sys.path.insert(0, str(script.parent))
     try:
+        importlib.import_module('graphgps')
+        from pyg_topomask.graphgym.names.masks import yaml_overrides
+
+        sys.argv[1:] = yaml_overrides(argv)
         runpy.run_path(str(script), run_name='__main__')
     except ModuleNotFoundError as error:
         raise ImportError(
             f'{error}. GraphGPS requires it: install pyg_topomask with its extra [graphgps] and --no-build-isolation, which '
             f'compiles torch-scatter and torch-sparse where there are no wheels'
         ) from error
-
-
-if __name__ == '__main__':
-    if len(sys.argv) < 2:
-        sys.exit('usage: python -m pyg_topomask.graphgym.launch main.py --cfg FILE [KEY VALUE ...]')
-    launch(Path(sys.argv[1]), with_config(sys.argv[2:]))
