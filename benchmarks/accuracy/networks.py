@@ -24,6 +24,8 @@ from pyg_topomask.masks import (
     MultiHeadMask,
     PackingMask,
     PowerSeriesMask,
+    RWGNKMask,
+    TreeMask,
 )
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
@@ -111,6 +113,11 @@ def _hop(setting: Setting) -> Mask:
     return HopMask(setting.heads, setting.reach, setting.start)
 
 
+def _tree(setting: Setting) -> Mask:
+    f = torch.nn.functional.pad(_hop(setting).f.detach(), (0, 1), value=0.02)  # for all nodes beyond the reach
+    return TreeMask(setting.heads, 'distance', max_distance=setting.reach + 1, f=f)
+
+
 def _half(setting: Setting) -> Mask:
     return MultiHeadMask(_hop(setting._replace(heads=setting.heads // 2)), PackingMask(setting.heads // 2))
 
@@ -127,6 +134,8 @@ MASKS: dict[str, Callable[[Setting], Mask]] = {
     'powers': _powers,
     'heat': _heat,
     'hop': _hop,
+    'tree': _tree,
+    'rwgnk-16': lambda setting: RWGNKMask(setting.heads, 16, max_walk_length=setting.reach // 2),  # two walks make a path
     'half-hop': _half,  # the other half of the heads have no mask
     **{f'grf-{walks}': partial(_grf, walks=walks) for walks in (4, 16, 64)},
     **{f'long-grf-{walks}': partial(_grf, walks=walks, p_halt=0.1, sampler='repelling') for walks in (4, 16)},

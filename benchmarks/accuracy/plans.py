@@ -234,6 +234,18 @@ WALKS = {
     )
     for name, first in (('trees', _TREES), ('lookup', _LOOKUP._replace(variant='square')), ('chicago', _CHICAGO))
 }
+#: Masks of all kinds in the same network.
+KINDS = {
+    name: _variants(
+        first,
+        {'attention': 'tree'},
+        *({'attention': kind, 'start': 'hops'} for kind in ('powers', 'heat', 'long-grf-16')),
+        {'attention': 'rwgnk-16'},
+        {'attention': 'adjacency', 'reach': 1},
+        {'attention': 'linear'},
+    )
+    for name, first in (('trees', _TREES), ('lookup', _LOOKUP._replace(variant='square')))
+}
 LAYERS = (1, 2, 4, 8, 16)
 #: Models of each task with more and more layers.
 DEPTHS = {

@@ -2,9 +2,11 @@ r"""Masks of the distance in trees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,18 +14,19 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Product
+from pyg_topomask.capabilities import Blocks, Product, blocks_of
 from pyg_topomask.checks import check_above_zero, check_choice, check_whole, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.initial_series import series_parameter
+from pyg_topomask.masks.initial_series import resolve_positive, series_parameter
+from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_distance import METHODS, choose_method, plan_distance, plan_units
+from pyg_topomask.ops.tree_distance import METHODS, choose_method, distance_terms, plan_distance, plan_units
 from pyg_topomask.ops.tree_exp import plan_exp
 from pyg_topomask.ops.tree_mean import TreeMeanStructure
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
@@ -32,6 +35,8 @@ __all__ = ['TreeMask']
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
+# What a node of a ring, of a histogram, and of both passes over a tree takes, in multiplications.
+_RING, _MEMBER, _PASSES = 10, 80, 30
 # The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
 # The largest |b|. Attention divides by exp(b) again, and needs part of the range of float32.
@@ -52,6 +57,8 @@ class TreeState:
     length: Tensor
     num_trees: int = 1
     _plans: dict[str, Plan] = field(default_factory=dict)
+    #: The mask blocks of the graphs, by the number of distances.
+    cache: dict[int, dict[Hashable, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, forests: Sequence[Tensor] | None = None) -> TreeState:
@@ -151,7 +158,7 @@ def repeated_edges(graph: Graph, num_trees: int) -> Tensor:
     return (graph.edge_index.long().unsqueeze(1) + first).flatten(1)
 
 
-class TreeMask(Mask):
+class TreeMask(LogarithmicMask):
     r"""A learnable function of the distance between two nodes of a tree, from `"From block-Toeplitz matrices to differential
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.3 and 6, App. A.8 and A.11). Nodes of different trees do
     not attend to each other. With :obj:`kind="exp"` (Lemma 3.5),
@@ -191,6 +198,8 @@ class TreeMask(Mask):
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` is
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
+        positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
+            numbers are above 0. Training is then more stable. (default: :obj:`None`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
             :obj:`"auto"`, which chooses by the diameter. With a unit, it is :obj:`"fft"`. (default: :obj:`"auto"`)
         unit (float, optional): The unit of distances with :obj:`kind="distance"`. (default: :obj:`None`, hops)
@@ -203,7 +212,8 @@ class TreeMask(Mask):
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`raw_a` and :obj:`b` :math:`(H)`, or :obj:`f` :math:`(H, L + 1)` with :obj:`kind="distance"`
+        - **parameters:** :obj:`raw_a` and :obj:`b` :math:`(H)`, or :obj:`raw_f` :math:`(H, L + 1)` with
+          :obj:`kind="distance"`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -227,6 +237,7 @@ class TreeMask(Mask):
         max_distance: int = 16,
         f: Tensor | None = None,
         learnable: bool = True,
+        positive: bool | None = None,
         method: str = 'auto',
         unit: float | None = None,
     ) -> None:
@@ -236,7 +247,10 @@ class TreeMask(Mask):
         check_whole(0, max_distance=max_distance)
         if unit is not None:
             check_above_zero(unit=unit)
-        _refuse_unused(kind, a, b, max_distance, f, method, unit)
+        of_distance = {'max_distance': max_distance, 'f': f, 'positive': positive, 'method': method, 'unit': unit}
+        _refuse_unused(kind, {'a': a, 'b': b}, of_distance)
+        if unit is not None and method == 'rings':
+            raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])
         self.kind = kind
         self.max_distance = max_distance
         self.learnable = learnable
@@ -251,9 +265,9 @@ class TreeMask(Mask):
         else:
             f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
             initial = series_parameter('f', f, heads, max_distance + 1, each='distance')
-        self.initial = initial
+        self._begin(initial, kind == 'exp' or resolve_positive('f', initial, positive))
         if kind == 'distance':
-            self.f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
+            self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         elif learnable:
             self.raw_a = torch.nn.Parameter(torch.empty(heads))
             self.b = torch.nn.Parameter(torch.empty(heads))
@@ -264,7 +278,7 @@ class TreeMask(Mask):
     def reset_parameters(self) -> None:
         with torch.no_grad():
             if self.kind == 'distance':
-                self.f.copy_(self.initial)
+                self._reset(self.raw_f)
             elif self.learnable:
                 a, b = self.initial
                 self.raw_a.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
@@ -276,6 +290,11 @@ class TreeMask(Mask):
     def a(self) -> Tensor:
         r"""The factor :math:`a` of the distance, :obj:`[heads]`."""
         return -softplus(self.raw_a) if self.learnable else self.fixed[0]
+
+    @property
+    def f(self) -> Tensor:
+        r"""The function :math:`f`, :obj:`[heads, L + 1]`."""
+        return self._numbers(self.raw_f)
 
     def settings(self) -> Hashable:
         return type(self)
@@ -289,27 +308,53 @@ class TreeMask(Mask):
             setting = 'kind="exp"' if self.kind == 'exp' else f'unit={self.unit}'
             raise ArgumentError('edge_weight', f'{state.shortest:.6g} for {setting}', 'lengths from 0')
         if self.kind == 'distance':
+            f = self.f
             if self.unit is not None:
                 method = 'fft'
                 structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:
                 method = outside_transforms(choose_method)(state.forest, self.max_distance, self.method)
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
-            rings = 2 * state.forest.num_nodes * (1 + min(state.diameter, self.max_distance))
-            cost = rings if method == 'rings' else 4 * plan[1].numel()
-            return self._operator(graph, state, structure, (self.f, *plan), cost)
+            rings = 1 + min(state.diameter, self.max_distance)
+            cost = _RING * state.forest.num_nodes * rings if method == 'rings' else _MEMBER * plan[1].numel()
+            blocks = None if self.unit is not None else self._blocks(state, f)
+            return self._operator(graph, state, structure, (f, *plan), cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(state, a)
         structure, plan = state.plan('exp', plan_exp)
-        return self._operator(graph, state, structure, (a, b, state.length, *plan), 4 * state.forest.num_nodes)
+        blocks = None
+        if graph.edge_weight is None:
+            distance = torch.arange(state.diameter + 1, device=a.device)
+            blocks = self._blocks(state, (a.unsqueeze(1) * distance + b.unsqueeze(1)).exp())
+        return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)
+
+    def _blocks(self, state: TreeState, f: Tensor) -> Blocks:
+        r"""Returns the blocks of the graphs as combinations of the pairs of nodes at each distance in hops."""
+        _, (tree, parent, _) = state.plan('rings', partial(plan_distance, method='rings'))
+        count, trees = min(f.size(1), state.diameter + 1), state.num_trees
+
+        def sums(x: Tensor) -> Iterator[Tensor]:
+            terms = distance_terms(x.repeat(trees, 1), tree, parent, count)
+            return terms if trees == 1 else (each.unflatten(0, (trees, -1)).mean(0) for each in terms)
+
+        def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
+            return blocks_of(sums, torch.eye(count, dtype=dtype, device=tree.device), segments)
+
+        return Blocks(f[:, :count], blocks, state.cache.setdefault(count, {}), cost=2 * count * state.forest.num_nodes)
 
     def _operator(
-        self, graph: Graph, state: TreeState, structure: MaskStructure, tensors: tuple[Tensor, ...], cost: int
+        self,
+        graph: Graph,
+        state: TreeState,
+        structure: MaskStructure,
+        tensors: tuple[Tensor, ...],
+        cost: int,
+        blocks: Blocks | None = None,
     ) -> MaskOperator:
         if state.num_trees > 1:
             structure = TreeMeanStructure(structure, state.num_trees)
-        return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost))
+        return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost), blocks=blocks)
 
     def _check_growth(self, state: TreeState, a: Tensor) -> None:
         largest = float(unwrapped(a).max())
@@ -329,19 +374,15 @@ class TreeMask(Mask):
     def extra_repr(self) -> str:
         distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
         distance += '' if self.unit is None else f', unit={self.unit}'
+        distance += '' if self.positive else ', positive=False'
         return f'heads={self.heads}, kind={self.kind!r}{distance}'
 
 
-def _refuse_unused(
-    kind: str, a: Tensor | float, b: Tensor | float, max_distance: int, f: Tensor | None, method: str, unit: float | None
-) -> None:
+def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mapping[str, Any]) -> None:
     r"""Raises an error if an argument of the other kind differs from its default."""
-    exp, distance = {'a': (a, -1.0), 'b': (b, 0.0)}, {'max_distance': (max_distance, 16)}
-    unused = distance | {'f': (f, None), 'method': (method, 'auto'), 'unit': (unit, None)} if kind == 'exp' else exp
     other = 'distance' if kind == 'exp' else 'exp'
-    for name, (given, default) in unused.items():
+    for name, given in (distance if kind == 'exp' else exp).items():
+        default = inspect.signature(TreeMask).parameters[name].default
         if isinstance(given, Tensor) or given != default:
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"')
-    if unit is not None and method == 'rings':
-        raise ArgumentError('method', f'{method!r} with a unit', ['auto', 'fft'])

@@ -166,16 +166,17 @@ def test_batches_are_block_diagonal_in_the_masks_of_their_graphs(case: str, stor
             torch.testing.assert_close(actual[head], torch.block_diag(*(expected[index][head] for index in order)))
 
 
+@pytest.mark.parametrize('route', ['features', 'blocks'])
 @pytest.mark.parametrize('case', CASES)
-def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str) -> None:
+def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str, route: str) -> None:
     data, mask = GRAPHS['batch'](), CASES[case][0]().double()
     if mask.kind == 'distance':  # positive, so that no denominator vanishes
         with torch.no_grad():
-            mask.f.abs_().add_(0.1)
+            mask.raw_f.abs_().add_(0.1)
     generator = torch.Generator().manual_seed(0)
     q, k, v = (torch.rand(data.num_nodes, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
     inputs = [q, k, v, *mask.parameters()]
-    out = masked_linear_attention(q, k, v, mask(data))
+    out = masked_linear_attention(q, k, v, mask(data), route)
     dense = dense_mask(mask, data)
     weight = torch.einsum('nhm,khm->hnk', q, k) * dense
     expected = torch.einsum('hnk,khd->nhd', weight / weight.sum(-1, keepdim=True), v)
@@ -223,6 +224,8 @@ def test_parameters_are_those_given_and_a_stays_below_zero() -> None:
     mask.reset_parameters()
     torch.testing.assert_close(mask.a, torch.tensor([-1e-6, -1.0, -100.0]))
     assert TreeMask(kind='distance', max_distance=2).f.tolist() == [[1.0, 0.5, 0.25]]
+    assert TreeMask(kind='distance', max_distance=2, positive=False).raw_f.tolist() == [[1.0, 0.5, 0.25]]
+    assert TreeMask(kind='distance', max_distance=1, f=torch.tensor([1.0, 0.0])).raw_f.tolist() == [[1.0, 0.0]]
     assert not list(TreeMask(learnable=False).parameters())
 
 
