@@ -98,6 +98,7 @@ BENCHMARKS = {
             'accuracy_all_peptides',
             'accuracy_variants',
             'accuracy_walks',
+            'accuracy_kinds',
             'accuracy_depth',
         ),
     ),

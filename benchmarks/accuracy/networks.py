@@ -27,6 +27,7 @@ from pyg_topomask.masks import (
     RWGNKMask,
     TreeMask,
 )
+from pyg_topomask.masks.initial_series import nested_balls
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 
@@ -114,7 +115,8 @@ def _hop(setting: Setting) -> Mask:
 
 
 def _tree(setting: Setting) -> Mask:
-    f = torch.nn.functional.pad(_hop(setting).f.detach(), (0, 1), value=0.02)  # for all nodes beyond the reach
+    # Like Hop, but with a small weight for all nodes beyond the reach.
+    f = torch.nn.functional.pad(nested_balls(setting.heads, setting.reach + 1), (0, 1), value=0.02)
     return TreeMask(setting.heads, 'distance', max_distance=setting.reach + 1, f=f)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
 
-__all__ = ['BESIDE_UNMASKED', 'DEPTHS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'WALKS', 'Plan']
+__all__ = ['BESIDE_UNMASKED', 'DEPTHS', 'KINDS', 'LAYERS', 'MASKED', 'PLANS', 'VARIATIONS', 'WALKS', 'Plan']
 
 #: The group of models with a mask.
 MASKED = 'mask'

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.accuracy.networks import Setting
-from benchmarks.accuracy.plans import DEPTHS, PLANS, VARIATIONS, WALKS
+from benchmarks.accuracy.plans import DEPTHS, KINDS, PLANS, VARIATIONS, WALKS
 from benchmarks.accuracy.store import Job, read_runs, run_missing
-from benchmarks.accuracy.tables import splits_of, write_depths, write_task, write_variations, write_walks
+from benchmarks.accuracy.tables import splits_of, write_depths, write_kinds, write_task, write_variations, write_walks
 from benchmarks.accuracy.tasks import TASKS
 
 __all__ = ['run', 'write_tables']
@@ -22,7 +22,7 @@ FEW_SPLITS = 5
 def run(quick: bool, folder: Path) -> None:
     jobs = [*_jobs({name: tuple(plan.settings()) for name, plan in PLANS.items()}, quick)]
     if not quick:
-        jobs += [job for family in (VARIATIONS, WALKS, DEPTHS) for job in _jobs(family, quick, FEW_SPLITS)]
+        jobs += [job for family in (VARIATIONS, WALKS, KINDS, DEPTHS) for job in _jobs(family, quick, FEW_SPLITS)]
     run_missing(jobs, folder / RUNS)
     write_tables(folder, quick)
 
@@ -57,4 +57,5 @@ def write_tables(folder: Path, quick: bool = False) -> None:
     if not quick:
         write_variations(runs, folder)
         write_walks(runs, folder)
+        write_kinds(runs, folder)
         write_depths(runs, folder)

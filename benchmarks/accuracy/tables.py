@@ -8,13 +8,13 @@ from itertools import count, takewhile
 from pathlib import Path
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
-from benchmarks.accuracy.plans import DEPTHS, LAYERS, MASKED, VARIATIONS, WALKS, Plan
+from benchmarks.accuracy.plans import DEPTHS, KINDS, LAYERS, MASKED, VARIATIONS, WALKS, Plan
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
 from benchmarks.harness import compare, each, pyplot, show, write_table
 
-__all__ = ['splits_of', 'write_depths', 'write_task', 'write_variations', 'write_walks']
+__all__ = ['splits_of', 'write_depths', 'write_kinds', 'write_task', 'write_variations', 'write_walks']
 
 Row = dict[str, object]
 
@@ -131,12 +131,29 @@ def write_walks(runs: Mapping[Job, Run], folder: Path) -> None:
     """
     note = (
         'Networks of attention without message passing, masked by a power series of the edges with one power per head at the '
-        'start. It is exact ("powers"), or estimated by random walks that halt with probability 0.5. The name has the number '
-        'of walks from each node. A walk has at most half the hops, because the mask joins two walks. Differences are paired '
-        'by split; mean ± standard error.'
+        'start. It is exact ("powers"), or estimated by random walks, whose number from each node is in the name. They halt '
+        'with probability 0.5. Those of "long-grf" halt with probability 0.1, and repel each other. A walk has at most half '
+        'the hops, because the mask joins two walks. Differences are paired by split; mean ± standard error.'
     )
     rows = _beside_the_first(WALKS, runs, 'powers', lambda setting: {'mask': setting.attention})
     write_table('accuracy_walks', 'What walks cost in accuracy', note, rows, folder)
+
+
+def write_kinds(runs: Mapping[Job, Run], folder: Path) -> None:
+    r"""Writes the table :obj:`accuracy_kinds`: masks of all kinds in the same network.
+
+    Args:
+        runs (dict): The finished runs.
+        folder (Path): Where the table is written.
+    """
+    note = (
+        'The networks of the tables of both tasks, without message passing, with other masks in place of Hop. The masks have '
+        'the reach of Hop, and their heads start at different distances if the mask can; "adjacency" reaches one edge a layer. '
+        '"rwgnk-16" and "long-grf-16" have 16 random walks from each node. "tree" also gives a weight to all nodes beyond the '
+        'reach. "linear" is unmasked. No other setting was tuned. Differences are paired by split; mean ± standard error.'
+    )
+    rows = _beside_the_first(KINDS, runs, 'hop', lambda setting: {'mask': setting.attention})
+    write_table('accuracy_kinds', 'Masks of all kinds on trees', note, rows, folder)
 
 
 def _variant(setting: Setting) -> Row:

@@ -48,8 +48,8 @@ class KMIPAttention(ExplicitAttention):
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
         backend (str): The search backend, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
-        similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, which is the cosine times the length of the query;
-            or :obj:`"distance"`, which is minus half of the squared distance. (default: :obj:`"dot"`)
+        similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, the cosine times the length of the query; or
+            :obj:`"distance"`, minus half of the squared distance. (default: :obj:`"dot"`)
         k_start (int, optional): Start training with this :math:`k`, and change it geometrically to :obj:`k` within
             :obj:`k_steps` backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of this schedule in backward passes; each call of the layer counts. The state dictionary

@@ -17,7 +17,7 @@ from pyg_topomask.masks.tree import TreeMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
-from pyg_topomask.transforms.forest import AddForest
+from pyg_topomask.transforms import AddForest, AddSpanningForest
 
 Array = NDArray[Any]
 A, B = torch.tensor([-0.5, -2.0]), torch.tensor([0.25, -1.0])
@@ -187,6 +187,17 @@ def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str, 
     # b cancels: its gradient is 0 but for rounding.
     for gradient, expected_gradient in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
         torch.testing.assert_close(gradient, expected_gradient, rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_blocks_of_several_spanning_forests(kind: str) -> None:
+    add = AddSpanningForest('random', num_trees=3)
+    data = Batch.from_data_list([add(Data(edge_index=ring(size), num_nodes=size)) for size in (3, 8, 5)])
+    operator = TreeMask(2, kind).double()(data)
+    assert operator.blocks is not None
+    q, k, v = torch.rand(3, data.num_nodes, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    out = masked_linear_attention(q, k, v, operator, 'blocks').detach().numpy()
+    np.testing.assert_allclose(out, masked_attention(q.numpy(), k.numpy(), v.numpy(), operator.to_dense().detach().numpy()))
 
 
 def dense_mask(mask: TreeMask, data: Data) -> Tensor:
