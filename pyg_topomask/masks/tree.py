@@ -324,7 +324,7 @@ class TreeMask(LogarithmicMask):
             self._check_growth(state, a)
         structure, plan = state.plan('exp', plan_exp)
         blocks = None
-        if graph.edge_weight is None:
+        if graph.edge_weight is None and graph.segments.several:
             distance = torch.arange(state.diameter + 1, device=a.device)
             blocks = self._blocks(state, (a.unsqueeze(1) * distance + b.unsqueeze(1)).exp())
         return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)

@@ -227,6 +227,12 @@ def test_equal_seeds_are_equal_runs(tmp_path: Path, digits: Path, small: list[st
     torch.testing.assert_close(first, second, rtol=0, atol=0)
 
 
+def test_the_configuration_that_a_run_writes_trains_again(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    train(run_dir(tmp_path) / 'config.yaml', out=tmp_path)
+    assert read_metrics(run_dir(tmp_path)) == read_metrics(tmp_path / 'config' / '0')
+
+
 def test_gradients_of_accumulated_batches_add_up(tmp_path: Path, digits: Path, small: list[str]) -> None:
     plain = ['gt.layer_norm', 'True', 'gt.batch_norm', 'False', 'gt.dropout', '0.0']
     plain += ['optim.optimizer', 'sgd', 'optim.scheduler', 'none', 'optim.clip_grad_norm', 'False']
