@@ -341,7 +341,7 @@ class TreeMask(LogarithmicMask):
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of(sums, torch.eye(count, dtype=dtype, device=tree.device), segments)
 
-        return Blocks(f[:, :count], blocks, state.cache.setdefault(count, {}), cost=2 * count * state.forest.num_nodes)
+        return Blocks(f[:, :count], blocks, state.cache.setdefault(count, {}), cost=6 * count * state.forest.num_nodes)
 
     def _operator(
         self,
