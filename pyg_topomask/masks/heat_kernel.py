@@ -117,7 +117,7 @@ class HeatKernelMask(DiffusionMask):
       about :obj:`tolerance` :math:`/ w`, which is 0.5 % for the smallest rows that count in float32,
       :math:`w = 2 \cdot 10^{-6}`. A smaller tolerance or float64 reduces it.
       The bound :math:`\rho` is not exact. A :math:`\lambda` for which this could put the largest rows of :obj:`"adjacency"`
-      below the error is not accepted.
+      below the error is not accepted, unless there are negative weights.
     - a Taylor series for asymmetric matrices. :obj:`"adjacency"` on directed graphs has more terms, because powers of
       :math:`\mathbf{A}` may grow before they decay.
 

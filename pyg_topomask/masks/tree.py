@@ -57,8 +57,8 @@ class TreeState:
     length: Tensor
     num_trees: int = 1
     _plans: dict[str, Plan] = field(default_factory=dict)
-    #: The mask blocks of the graphs, by the number of distances.
-    cache: dict[int, dict[Hashable, Any]] = field(default_factory=dict)
+    #: The mask blocks of the graphs, by their distances.
+    cache: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, forests: Sequence[Tensor] | None = None) -> TreeState:
@@ -317,7 +317,7 @@ class TreeMask(LogarithmicMask):
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 1 + min(state.diameter, self.max_distance)
             cost = _RING * state.forest.num_nodes * rings if method == 'rings' else _MEMBER * plan[1].numel()
-            blocks = None if self.unit is not None else self._blocks(state, f)
+            blocks = None if self.unit is not None else self._blocks(state, f, self.max_distance)
             return self._operator(graph, state, structure, (f, *plan), cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
@@ -325,12 +325,16 @@ class TreeMask(LogarithmicMask):
         structure, plan = state.plan('exp', plan_exp)
         blocks = None
         if graph.edge_weight is None and graph.segments.several:
-            distance = torch.arange(state.diameter + 1, device=a.device)
-            blocks = self._blocks(state, (a.unsqueeze(1) * distance + b.unsqueeze(1)).exp())
+            numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
+            distance = torch.arange(state.diameter + 1, device=a.device, dtype=numbers)
+            f = (a.to(numbers).unsqueeze(1) * distance + b.to(numbers).unsqueeze(1)).exp()
+            blocks = self._blocks(state, f, 'exp')
         return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)
 
-    def _blocks(self, state: TreeState, f: Tensor) -> Blocks:
-        r"""Returns the blocks of the graphs as combinations of the pairs of nodes at each distance in hops."""
+    def _blocks(self, state: TreeState, f: Tensor, key: Hashable) -> Blocks:
+        r"""Returns the blocks of the graphs as combinations of the pairs of nodes at each distance in hops. The key, which does
+        not depend on the graph, names the distances.
+        """
         _, (tree, parent, _) = state.plan('rings', partial(plan_distance, method='rings'))
         count, trees = min(f.size(1), state.diameter + 1), state.num_trees
 
@@ -341,7 +345,7 @@ class TreeMask(LogarithmicMask):
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of(sums, torch.eye(count, dtype=dtype, device=tree.device), segments)
 
-        return Blocks(f[:, :count], blocks, state.cache.setdefault(count, {}), cost=6 * count * state.forest.num_nodes)
+        return Blocks(f[:, :count], blocks, state.cache.setdefault(key, {}), cost=6 * count * state.forest.num_nodes)
 
     def _operator(
         self,

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from oracles import as_numpy, masked_attention
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import LowRankMask, PackingMask
 from pyg_topomask.masks.tree import TreeMask
+from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
@@ -198,6 +200,32 @@ def test_blocks_of_several_spanning_forests(kind: str) -> None:
     q, k, v = torch.rand(3, data.num_nodes, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     out = masked_linear_attention(q, k, v, operator, 'blocks').detach().numpy()
     np.testing.assert_allclose(out, masked_attention(q.numpy(), k.numpy(), v.numpy(), operator.to_dense().detach().numpy()))
+
+
+@pytest.mark.parametrize('b', [20.0, -30.0])
+def test_blocks_in_half_precision_do_not_overflow(b: float) -> None:
+    path = torch.stack([torch.arange(19), torch.arange(1, 20)])
+    data = Batch.from_data_list([Data(edge_index=path, num_nodes=20)] * 8)
+    layer, x = MaskedLinearAttention(16, 2, TreeMask(2, b=b)), torch.randn(160, 16)
+    expected = layer(x, data.edge_index, batch=data.batch).half()
+    for layer.route in ('blocks', 'features'):
+        out = layer.half()(x.half(), data.edge_index, batch=data.batch)
+        torch.testing.assert_close(out, expected, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_trees_of_other_depths_are_not_compiled_again(kind: str) -> None:
+    torch._dynamo.reset()
+    counter, layer = CompileCounter(), MaskedLinearAttention(8, 2, TreeMask(2, kind))
+    compiled, counts = torch.compile(layer, backend=counter), []
+    with torch.no_grad():
+        for size in range(5, 11):
+            path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
+            graph = Graph.from_data(Batch.from_data_list([Data(edge_index=path, num_nodes=size)] * 2))
+            x = torch.rand(2 * size, 8)
+            torch.testing.assert_close(layer(x, graph=graph), compiled(x, graph=graph))
+            counts.append(counter.frame_count)
+    assert counts[2] == counts[-1]
 
 
 def dense_mask(mask: TreeMask, data: Data) -> Tensor:

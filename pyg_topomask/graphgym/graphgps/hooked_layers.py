@@ -74,7 +74,9 @@ class GlobalAttention(Module):
     def get_extra_state(self) -> dict[str, Any]:
         return {'name': self.name, 'options': self.options}
 
-    def set_extra_state(self, state: dict[str, Any]) -> None:
+    def set_extra_state(self, state: dict[str, Any] | str) -> None:
+        if isinstance(state, str):  # of version 0.1.0
+            state = {'name': state, 'options': {}}
         if state['name'] != self.name:
             raise ArgumentError('checkpoint', f'one of the attention {state["name"]!r}', f'{self.name!r}, as in gt.layer_type')
         trained = state['options']
