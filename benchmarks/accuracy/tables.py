@@ -150,7 +150,8 @@ def write_kinds(runs: Mapping[Job, Run], folder: Path) -> None:
         'The networks of the tables of both tasks, without message passing, with other masks in place of Hop. The masks have '
         'the reach of Hop, and their heads start at different distances if the mask can; "adjacency" reaches one edge a layer. '
         '"rwgnk-16" and "long-grf-16" have 16 random walks from each node. "tree" also gives a weight to all nodes beyond the '
-        'reach. "linear" is unmasked. No other setting was tuned. Differences are paired by split; mean ± standard error.'
+        'reach. "linear" is unmasked. The walks of "long-grf-16" were chosen on split 0 of lookups. '
+        'Nothing else was tuned. Differences are paired by split; mean ± standard error.'
     )
     rows = _beside_the_first(KINDS, runs, 'hop', lambda setting: {'mask': setting.attention})
     write_table('accuracy_kinds', 'Masks of all kinds on trees', note, rows, folder)
