@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import BatchNorm1d, LayerNorm, Linear, Module, ModuleList
-from torch_geometric.nn import MLP, GATConv, GCNConv, GINConv, PNAConv, SAGEConv, global_mean_pool
+from torch_geometric.nn import MLP, GATConv, GCNConv, GINConv, GPSConv, PNAConv, SAGEConv, global_mean_pool
 from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention, SGFormerAttention
 from torch_geometric.utils import to_dense_batch
 
+from benchmarks.accuracy.encodings import EIGENVECTORS, STEPS
 from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import (
@@ -81,11 +82,12 @@ class Setting(NamedTuple):
 
 
 class Example(NamedTuple):
-    r"""One graph or batch of graphs: the features, the edges as a sparse matrix, and what masks prepare."""
+    r"""One graph or batch of graphs: the features, the edges as a sparse matrix, what masks prepare, and encodings."""
 
     x: Tensor
     adj: Tensor
     graph: Graph
+    encodings: Tensor | None = None
 
 
 #: Local layers, called with the channels and the heads.
@@ -165,6 +167,7 @@ VARIANTS = {
     'square': 'The feature map is the square.',
     'focused': 'The feature map is that of focused linear attention.',
     'softmax': 'The attention is softmax attention under the same mask.',
+    'gps': "The layer is PyG's GPSConv, and encodings by random walks and eigenvectors are added to the features.",
     'fast mask': 'The parameters of the mask learn ten times as fast.',
     'slow mask': 'The parameters of the mask learn a tenth as fast.',
 }
@@ -283,20 +286,57 @@ class Layer(Module):
         return torch.nn.functional.dropout(out.relu(), self.dropout, self.training)
 
 
+class GPSLayer(Module):
+    r"""The layer of GPS in PyG, whose attention has no mask."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__()
+        performer = setting.attention == 'performer'
+        self.layer = GPSConv(
+            setting.width,
+            LOCAL[setting.local](setting.width, setting.heads),
+            setting.heads,
+            setting.dropout,
+            attn_type='performer' if performer else 'multihead',
+            attn_kwargs={'head_channels': setting.width // setting.heads} if performer else None,
+        )
+
+    def forward(self, example: Example, x: Tensor) -> Tensor:
+        out: Tensor = self.layer(x, example.adj, example.graph.segments.batch)
+        return out
+
+
+class Encoder(Module):
+    r"""Appends normalized encodings to the features. In training, the signs of eigenvectors are random."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = BatchNorm1d(STEPS + EIGENVECTORS)
+
+    def forward(self, x: Tensor, encodings: Tensor) -> Tensor:
+        returns, vectors = self.norm(encodings).split([STEPS, EIGENVECTORS], 1)
+        if self.training:
+            vectors = vectors * (1 - 2 * torch.randint(2, (EIGENVECTORS,)))
+        return torch.cat([x, returns, vectors], 1)
+
+
 class Network(Module):
     r"""Layers between two linear maps, and, for answers of graphs, the mean over their nodes."""
 
     def __init__(self, setting: Setting, features: int, classes: int, graphs: bool = False) -> None:
         super().__init__()
         self.graphs = graphs
-        self.lin_in = Linear(features, setting.width)
+        gps = setting.variant == 'gps'
+        self.encoder = Encoder() if gps else None
+        self.lin_in = Linear(features + (STEPS + EIGENVECTORS if gps else 0), setting.width)
         without, layers = setting._replace(attention='none'), range(setting.layers)
         attending = {'every second': layers[::2], 'last': layers[-1:]}.get(setting.variant, layers)
-        self.layers = ModuleList(Layer(setting if index in attending else without) for index in layers)
+        make = GPSLayer if gps else Layer
+        self.layers = ModuleList(make(setting if index in attending else without) for index in layers)
         self.lin_out = Linear(setting.width, classes)
 
     def forward(self, example: Example) -> Tensor:
-        x: Any = self.lin_in(example.x)
+        x: Any = self.lin_in(example.x if self.encoder is None else self.encoder(example.x, example.encodings))
         for layer in self.layers:
             x = layer(example, x)
         if self.graphs:

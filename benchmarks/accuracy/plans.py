@@ -216,8 +216,8 @@ PLANS = {
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.
 VARIATIONS = {
-    # "last" needs local layers before it.
-    name: _variants(first, *({'variant': variant} for variant in VARIANTS if variant not in ('sum', 'last')))
+    # "last" and "gps" need local layers.
+    name: _variants(first, *({'variant': variant} for variant in VARIANTS if variant not in ('sum', 'last', 'gps')))
     for name, first in (
         ('trees', _TREES),
         ('lookup', _LOOKUP),

@@ -15,6 +15,7 @@ from torch.optim.lr_scheduler import ConstantLR, LRScheduler, OneCycleLR
 from torch_geometric.data import Data
 from torch_geometric.utils import to_torch_csr_tensor
 
+from benchmarks.accuracy.encodings import encode_nodes
 from benchmarks.accuracy.networks import Example, Network, Setting
 from benchmarks.accuracy.tasks import TASKS, Metric
 from benchmarks.harness import count_parameters
@@ -37,14 +38,14 @@ class Run(NamedTuple):
     parameters: int
 
 
-def make_example(data: Data, like: Example | None = None) -> Example:
+def make_example(data: Data, like: Example | None = None, encode: bool = False) -> Example:
     r"""Returns what a network reads of a graph, whose edges may be those of another example."""
     if like is not None:
         return like._replace(x=data.x)
     with warnings.catch_warnings():
         warnings.filterwarnings('ignore', 'Sparse', UserWarning)  # CSR tensors are in beta
         adj = to_torch_csr_tensor(data.edge_index.flip(0), size=(data.num_nodes, data.num_nodes))
-    return Example(data.x, adj, Graph.from_data(data))
+    return Example(data.x, adj, Graph.from_data(data), encode_nodes(data) if encode else None)
 
 
 def train(name: str, setting: Setting, split: int) -> Run:
@@ -60,11 +61,11 @@ def train(name: str, setting: Setting, split: int) -> Run:
     task = TASKS[name]
     examples: dict[int, Example] = {}  # by features: splits may share a graph
     prepared: dict[int, Example] = {}  # by edges
-    parts = []
+    parts, encode = [], setting.variant == 'gps'
     for graphs in task.load(split):
         for data in graphs:
             if id(data.x) not in examples:
-                examples[id(data.x)] = make_example(data, prepared.get(id(data.edge_index)))
+                examples[id(data.x)] = make_example(data, prepared.get(id(data.edge_index)), encode)
                 prepared.setdefault(id(data.edge_index), examples[id(data.x)])
         parts.append([(examples[id(data.x)], data.mask, data.y[data.mask]) for data in graphs])
     (first, _, _), *_ = training = parts[0]
