@@ -141,9 +141,14 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         each = torch.arange(nodes.numel(), device=nodes.device)
         return self._get_indices(each, each) if self._heads.dim() == 0 else self[..., each, each]
 
+    @property
+    def has_root(self) -> bool:
+        r"""Whether an exact :math:`\mathbf{R}` with :math:`\mathbf{M} = \mathbf{R} \mathbf{R}^{\top}` is known."""
+        return self._structure.root(self._tensors) is not None and torch.equal(self._nodes(self._rows), self._nodes(self._cols))
+
     def root_decomposition(self, method: str | None = None) -> LinearOperator:
-        root = self._structure.root(self._tensors) if method is None else None
-        if root is None or not torch.equal(self._nodes(self._rows), self._nodes(self._cols)):
+        root = self._structure.root(self._tensors) if method is None and self.has_root else None
+        if root is None:
             return super().root_decomposition(method)
         return RootLinearOperator(self._changed(structure=root[0], tensors=root[1], cols=None))
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import torch
 from linear_operator import LinearOperator
+from linear_operator.operators import ConstantMulLinearOperator
+from linear_operator.settings import max_cholesky_size
 from torch import Tensor
 
 from pyg_topomask.checks import check_above_zero, check_nodes, check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.linear_operator import MaskLinearOperator
 
 __all__ = ['sample_posterior']
 
@@ -17,7 +20,7 @@ def sample_posterior(
     covariance: LinearOperator,
     nodes: Tensor,
     y: Tensor,
-    noise: float,
+    noise: float | Tensor,
     num_samples: int = 64,
     generator: torch.Generator | None = None,
 ) -> Tensor:
@@ -31,16 +34,18 @@ def sample_posterior(
 
     With a mask estimated by walks, :math:`\mathbf{K} = \hat{\Phi} \hat{\Phi}^{\top}`, and a sample of the prior is
     :math:`\mathbf{f} = \hat{\Phi} \mathbf{w}` in :math:`O(nnz)`, as in `"Graph Random Features for Scalable Gaussian Processes"
-    <https://arxiv.org/abs/2509.03691>`_. For other masks, linear_operator computes a root of :math:`\mathbf{K}`, which is an
-    approximation of low rank for more than 800 nodes. The mean and the variance of the samples estimate those of the
-    posterior.
+    <https://arxiv.org/abs/2509.03691>`_. For other masks of more than 800 nodes, it is :math:`\mathbf{K}^{1/2} \mathbf{w}` by
+    contour integral quadrature (`"Fast Matrix Square Roots with Applications to Gaussian Processes and Bayesian Optimization"
+    <https://arxiv.org/abs/2006.11267>`_), which only multiplies by :math:`\mathbf{K}`, in float64. The mean and the variance of
+    the samples estimate those of the posterior.
 
     Args:
         covariance (LinearOperator): :math:`\mathbf{K}` of all nodes, :obj:`[N, N]`, as from
             :meth:`~pyg_topomask.operators.MaskOperator.to_linear_operator`, possibly times a number.
         nodes (torch.Tensor): The nodes :math:`x` with observations, :obj:`[n]`.
         y (torch.Tensor): The observations :math:`\mathbf{y}`, :obj:`[n]`.
-        noise (float): The variance :math:`\sigma^2` of the observations, above 0.
+        noise (float or torch.Tensor): The variance :math:`\sigma^2` of the observations, above 0, as in
+            :obj:`likelihood.noise` of GPyTorch.
         num_samples (int): The number of samples. (default: :obj:`64`)
         generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
 
@@ -58,8 +63,14 @@ def sample_posterior(
         >>> sample_posterior(covariance, torch.tensor([0]), torch.tensor([1.0]), noise=0.1, num_samples=5).shape
         torch.Size([5, 2])
     """
+    if isinstance(noise, Tensor) and noise.numel() == 1:
+        noise = float(noise)
     check_above_zero(noise=noise)
     check_whole(1, num_samples=num_samples)
+    if not isinstance(covariance, LinearOperator):
+        raise ArgumentError(
+            'covariance', type(covariance).__name__, 'a LinearOperator, as from mask(data).to_linear_operator()'
+        )
     if covariance.dim() != 2:
         raise ArgumentError('covariance', f'shape {tuple(covariance.shape)}', 'one matrix, [N, N]')
     check_nodes(covariance.size(0), nodes=nodes)
@@ -72,10 +83,22 @@ def sample_posterior(
         draws = torch.randn(size, num_samples, generator=generator, dtype=covariance.dtype, device=device)
         return draws.to(covariance.device)
 
-    root = covariance.root_decomposition().root
-    prior = root @ normal(root.size(-1))
+    if _has_root(covariance):
+        root = covariance.root_decomposition().root
+        prior = root @ normal(root.size(-1))
+    else:
+        wide, draws = covariance.to(torch.float64), normal(covariance.size(0))
+        prior = (wide @ wide.sqrt_inv_matmul(draws.double())).to(draws.dtype)
     columns = covariance[:, nodes]
     observed = columns[nodes].add_diagonal(torch.tensor(float(noise), dtype=covariance.dtype, device=covariance.device))
     rest = y.to(prior).unsqueeze(1) - prior[nodes] - noise**0.5 * normal(nodes.numel())
     samples: Tensor = (prior + columns @ observed.solve(rest)).t()
     return samples
+
+
+def _has_root(covariance: LinearOperator) -> bool:
+    r"""Whether linear_operator finds an exact root, and not an approximation of low rank."""
+    if isinstance(covariance, ConstantMulLinearOperator):
+        return _has_root(covariance.base_linear_op)
+    small: bool = covariance.size(0) <= max_cholesky_size.value()
+    return small or (isinstance(covariance, MaskLinearOperator) and covariance.has_root)

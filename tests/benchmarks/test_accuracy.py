@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
-from torch_geometric.utils import to_networkx
+from torch_geometric.utils import from_networkx, to_networkx
 
 from benchmarks.accuracy import store
+from benchmarks.accuracy.encodings import encode_nodes
 from benchmarks.accuracy.generated import distances_to_infected, match_on_trees, transfer_on_rings
 from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.molecules import functions_of_peptides
@@ -41,6 +42,51 @@ def test_no_network_looks_into_another_graph(local: str, attention: str) -> None
     data.x[3:] += 1.0
     torch.testing.assert_close(model(make_example(data))[:3], before[:3])
     assert before.isfinite().all()
+
+
+def two_random_graphs() -> Data:
+    graphs = [nx.gnp_random_graph(size, 0.4, seed=size) for size in (14, 11)]
+    both = nx.disjoint_union_all(graphs)
+    data = from_networkx(both)
+    data.x = torch.randn(25, 3, generator=torch.Generator().manual_seed(0))
+    data.batch = torch.tensor([0] * 14 + [1] * 11)
+    return data
+
+
+def test_encodings_are_returns_of_walks_and_eigenvectors() -> None:
+    data = two_random_graphs()
+    encodings = encode_nodes(data).double().numpy()
+    adjacency = nx.to_numpy_array(to_networkx(data, to_undirected=True))
+    degree = adjacency.sum(1)
+    step = adjacency / degree[:, None]
+    returns = [np.linalg.matrix_power(step, steps).diagonal() for steps in range(1, 21)]
+    np.testing.assert_allclose(encodings[:, :20], np.stack(returns, 1), atol=1e-6)
+    laplacian = np.eye(25) - adjacency / np.sqrt(np.outer(degree, degree))
+    for nodes in (slice(0, 14), slice(14, 25)):
+        vectors, block = encodings[nodes, 20:], laplacian[nodes, nodes]
+        smallest = np.linalg.eigvalsh(block)[1:9]
+        np.testing.assert_allclose(block @ vectors, vectors * smallest, atol=1e-5)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-5)
+
+
+@pytest.mark.parametrize('attention', ['transformer', 'performer'])
+def test_gps_learns_from_encodings_and_not_from_another_graph(attention: str) -> None:
+    torch.manual_seed(0)
+    data = two_random_graphs()
+    model = Network(SMALL._replace(attention=attention, variant='gps'), 3, 2).eval()
+    example = make_example(data, encode=True)
+    before = model(example)
+    changed = example.x.clone()
+    changed[14:] += 1.0
+    torch.testing.assert_close(model(example._replace(x=changed))[:14], before[:14])
+    assert before.isfinite().all()
+    model.train()
+    first, second = model(example), model(example)
+    assert not torch.equal(first, second)  # the signs of eigenvectors
+    (gradient,) = torch.autograd.grad(first[0].sum(), [model.lin_in.weight])
+    column = gradient.abs().sum(0)
+    assert column[3] == 0  # no walk returns after one step
+    assert (column[4:] > 1e-3).all()
 
 
 def test_answers_of_graphs_are_those_of_each_graph_alone() -> None:

@@ -11,13 +11,15 @@ from graphs import small_graph
 from oracles import weight_matrix
 from scipy.linalg import expm
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import grid
 
 pytest.importorskip('gpytorch')
 
 import gpytorch
 
 from pyg_topomask.kernels import MaskKernel, sample_posterior
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PowerSeriesMask
 
 TRAIN, TEST = np.array([0, 2, 5, 3]), np.array([1, 4])
 Y = np.array([0.5, -1.0, 2.0, 0.3])
@@ -161,6 +163,29 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
     assert torch.equal(again, same)
 
 
+@pytest.mark.parametrize('scale', [1.0, 0.5])
+@pytest.mark.parametrize(
+    'mask',
+    [
+        HeatKernelMask(lam=0.5),
+        2.0 * GRFMask(num_walks=8),
+        GRFMask(num_walks=8) + HeatKernelMask(lam=0.5),
+        PowerSeriesMask(order=2, parameterization='f'),
+    ],
+    ids=['heat kernel', 'scaled', 'sum', 'power series'],
+)
+def test_samples_of_large_graphs_have_the_full_variance(mask: Mask, scale: float) -> None:
+    edge_index, _ = grid(5, 8)
+    covariance = mask(Data(edge_index=edge_index, num_nodes=40)).to_linear_operator() * scale
+    kernel = covariance.to_dense().detach().double().numpy()
+    number, generator = 4000, torch.Generator().manual_seed(0)
+    with gpytorch.settings.max_cholesky_size(0), gpytorch.settings.max_root_decomposition_size(5):
+        samples = sample_posterior(covariance, torch.tensor([3]), torch.ones(1), torch.tensor([0.1]), number, generator)
+    expected = kernel.diagonal() - kernel[:, 3] ** 2 / (kernel[3, 3] + 0.1)
+    assert samples.dtype == torch.float32
+    np.testing.assert_allclose(samples.numpy().var(0), expected, rtol=5 * (2 / number) ** 0.5)
+
+
 @pytest.mark.parametrize(
     ('change', 'error'),
     [
@@ -173,7 +198,10 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
         ({'nodes': torch.ones(4)}, r'nodes: got torch.float32; accepted: int32 and int64'),
         ({'nodes': torch.ones(4, dtype=torch.bool)}, r'nodes: got torch.bool; .*nonzero'),
         ({'noise': 0.0}, 'noise: got 0.0'),
+        ({'noise': torch.tensor([-1.0])}, 'noise: got -1.0'),
+        ({'noise': torch.ones(2)}, 'noise: got tensor'),
         ({'num_samples': 0}, 'num_samples: got 0'),
+        ({'covariance': GRFMask()(small_graph())}, 'covariance: got MaskOperator; accepted: .*to_linear_operator'),
         ({'covariance': GRFMask(2)(small_graph()).to_linear_operator()}, r'covariance: got shape \(2, 6, 6\)'),
     ],
 )
