@@ -13,6 +13,8 @@ from torch.nn import Module
 
 from pyg_topomask import Graph
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.masks import GRFMask, HopMask
+from pyg_topomask.nn.models import Interlacer, TopologicalViT
 
 
 def loss_of(layer: Module, graph: Graph) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
@@ -58,6 +60,34 @@ def test_a_graph_made_under_a_transform(name: str) -> None:
 
     leaf = x.clone().requires_grad_()
     torch.testing.assert_close(grad(loss)(x), torch.autograd.grad(loss(leaf), leaf)[0])
+
+
+@pytest.mark.parametrize(
+    ('make', 'shapes'),
+    [
+        (lambda: TopologicalViT(8, 2, 1, 10, 8, 1, 2, 16, mask=lambda i: GRFMask(2, seed=i), dense_limit=0), [(3, 1, 8, 8)]),
+        (lambda: TopologicalViT(8, 2, 1, 10, 8, 1, 2, 16, mask=lambda i: HopMask(2)), [(3, 1, 8, 8)]),
+        (lambda: Interlacer(5, 8, 2, num_layers=1), [(7, 5), (7, 2)]),
+        (lambda: Interlacer(5, 8, 2, num_layers=1, local='message_passing'), [(7, 5), (7, 2)]),
+    ],
+    ids=['sparse grid', 'dense grid', 'walks', 'message passing'],
+)
+def test_models_that_make_graphs(make: Callable[[], Module], shapes: list[tuple[int, ...]]) -> None:
+    torch.manual_seed(0)
+    model = make().double().eval()
+    for value in model.parameters():  # Interlacer starts with output 0
+        torch.nn.init.normal_(value, std=0.5)
+    inputs = [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+    parameters = dict(model.named_parameters())
+
+    def loss(parameters: dict[str, Tensor], x: Tensor) -> Tensor:
+        return functional_call(model, parameters, (x, *inputs[1:])).square().sum()
+
+    actual = grad(loss)(parameters, inputs[0])  # the first call of the model
+    torch.testing.assert_close(actual, gradients(loss, parameters, inputs[0]))
+    stacked = {name: torch.stack([value, 1.1 * value]) for name, value in parameters.items()}
+    members = [loss({name: value[place] for name, value in stacked.items()}, inputs[0]) for place in range(2)]
+    torch.testing.assert_close(vmap(loss, (0, None))(stacked, inputs[0]), torch.stack(members))
 
 
 def test_second_derivatives() -> None:

@@ -11,6 +11,7 @@ from torch_geometric.utils import scatter
 
 from pyg_topomask.checks import check_above_zero, check_choice, check_shape, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -144,13 +145,14 @@ class Interlacer(Module):
         check_shape(('N', self.out_channels), pos=pos)
         check_shape((pos.size(0), self._num_features or 'in_channels'), x=x)
         check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
-        graph = compiled_if_prepared(self._graph)(pos, batch)
+        graph = compiled_if_prepared(self._graph)(unwrapped(pos), batch)
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
             h = block(h, pos, graph)
         step: Tensor = self.max_step * self.lin_out(h).tanh()
         return step
 
+    @outside_transforms
     def _graph(self, pos: Tensor, batch: Tensor | None) -> Graph:
         if self.local is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)

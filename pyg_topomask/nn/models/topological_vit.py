@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
+from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn.multi_head import check_dtype, check_heads, check_mask
@@ -228,6 +229,7 @@ class GridEncoder(torch.nn.Module):
                 self._graphs = {kept: self._graphs[kept] for kept in self._graphs if kept == grid} | {key: self._copies(copies)}
         return self._graphs[key]
 
+    @outside_transforms
     def _copies(self, copies: int) -> Graph:
         nodes, device = self.position.size(0), self.position.device
         batch = torch.arange(copies, device=device)
