@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
@@ -77,7 +76,10 @@ class MajorityTrees(GeneratedDataset):
 
 
 def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:
-    edges = _tree_of_code(generator.integers(size, size=size - 2))
+    from networkx import from_prufer_sequence  # takes a while
+
+    tree = from_prufer_sequence(generator.integers(size, size=size - 2).tolist())
+    edges = np.array(tree.edges, dtype=np.int64).T
     matrix = coo_array((np.ones(size - 1), tuple(edges)), shape=(size, size))
     step = csr_array(matrix + matrix.T + eye_array(size))
     red = generator.integers(2, size=size)
@@ -95,24 +97,3 @@ def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Gene
         edge_index=torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1)),
         y=torch.from_numpy((lead > 0).astype(np.int64)),
     )
-
-
-def _tree_of_code(code: NDArray[np.int64]) -> NDArray[np.int64]:
-    r"""Returns the edges of the tree of a Prüfer code, :obj:`[2, size - 1]`: a pointer finds the smallest leaf."""
-    size = len(code) + 2
-    degree = np.bincount(code, minlength=size) + 1
-    edges = []
-    leaf = pointer = int(np.argmax(degree == 1))
-    for node in code.tolist():
-        edges.append((leaf, node))
-        degree[node] -= 1
-        if degree[node] == 1 and node < pointer:
-            leaf = node
-        else:
-            pointer += 1
-            while degree[pointer] != 1:
-                pointer += 1
-            leaf = pointer
-    edges.append((leaf, size - 1))
-    pairs: NDArray[np.int64] = np.array(edges, dtype=np.int64).T
-    return pairs

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import lexsort
 
 from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
@@ -151,8 +152,7 @@ def _number_multisets(owner: Tensor, element: Tensor, count: int) -> Tensor:
 
     A multiset is a sorted list. Neighbors in the lists are replaced by the number of the pair, until lists have one entry.
     """
-    order = torch.argsort(element, stable=True)
-    order = order[torch.argsort(owner[order], stable=True)]
+    order = lexsort([element, owner])
     owner, element = owner[order], element[order]
     while True:
         place = torch.arange(owner.numel(), device=owner.device) - torch.searchsorted(owner, owner)

@@ -16,7 +16,7 @@ from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
-from pyg_topomask.masks.spectral_bound import GlobalReductions, components
+from pyg_topomask.masks.spectral_bound import GlobalReductions
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -58,7 +58,7 @@ class ShardReductions(GlobalReductions):
     def components(self) -> tuple[Tensor, int]:
         # Components of each shard, then of what edges between shards join.
         group, size = self.graph.group, self.graph.num_nodes
-        local, count = components(self.pattern)
+        local, count = super().components()
         counts = group.gather(count)
         offset = sum(counts[: group.rank])
         # The halo nodes of a process are extended nodes of its components, and nodes of another.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import lexsort
 
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.shard import Shard
@@ -82,8 +83,7 @@ def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
     local = slice(first_edge, first_edge + row.numel())
     for nodes, block in blocks_of_rows(degree):
         pair = row[block] * graph.total_nodes + original[col[block]]
-        order = None if extended.edge_weight is None else extended.edge_weight[block].argsort()
-        order = torch.argsort(pair, stable=True) if order is None else order[torch.argsort(pair[order], stable=True)]
+        order = lexsort([pair] if extended.edge_weight is None else [extended.edge_weight[block], pair])
         weight, position = normalized(block)[order], row[block] - nodes.start
         if cumulative is None:
             factor = weight * degree[nodes].to(weight.dtype)[position]

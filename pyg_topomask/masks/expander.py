@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import lexsort
 
 from pyg_topomask.checks import check_even, check_seed
 from pyg_topomask.flow import check_flow
@@ -50,8 +51,7 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     uniform = counter_uniform(seed, segments.position, 1)
     edges = []
     for draw in range(degree // 2):
-        order = uniform(draw, nodes).argsort(stable=True)
-        shuffled = order[segments.index[order].argsort(stable=True)]
+        shuffled = lexsort([uniform(draw, nodes), segments.index])
         following = shuffled[torch.where(nodes + 1 == after, first, nodes + 1)]
         edges.append(torch.stack([shuffled, following]))
     both = torch.cat([torch.cat([edge, edge.flip(0)], dim=1) for edge in edges], dim=1)

@@ -44,10 +44,11 @@ class GlobalReductions:
         differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
         return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
+    @torch.compiler.disable  # torch.compile would read SciPy as Python
     def components(self) -> tuple[Tensor, int]:
         r"""Returns the connected component of each node, and their number."""
-        found: tuple[Tensor, int] = components(self.pattern)
-        return found
+        count, component = connected_components(self.pattern.to_scipy(), directed=True, connection='weak')
+        return torch.from_numpy(component).to(self.pattern.col.device).long(), int(count)
 
     def product(self, weight: Tensor, vector: Tensor) -> Tensor:
         r"""Returns the product with a vector, :obj:`[N, 1]`, of a matrix with the same pattern."""
@@ -64,13 +65,6 @@ class GlobalReductions:
     def smallest(self, x: Tensor) -> Tensor:
         r"""Returns the minimum over all nodes, given that over some nodes."""
         return x
-
-
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def components(pattern: SparsePattern) -> tuple[Tensor, int]:
-    r"""Returns the connected component of each node, and their number."""
-    count, component = connected_components(pattern.to_scipy(), directed=True, connection='weak')
-    return torch.from_numpy(component).to(pattern.col.device).long(), int(count)
 
 
 @torch.no_grad()

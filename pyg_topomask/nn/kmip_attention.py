@@ -149,11 +149,13 @@ class KMIPAttention(ExplicitAttention):
             return self.k
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
-    def _k_of_forward_pass(self) -> int:
-        return self._k_in_training() if self.training and self.k_start is not None else self.current_k
+    def _k_of_forward_pass(self, k: Tensor) -> int:
+        return self._k_in_training(k) if self.training and self.k_start is not None else self.current_k
 
     @torch.compiler.disable
-    def _k_in_training(self) -> int:
+    def _k_in_training(self, k: Tensor) -> int:
+        if k.requires_grad:  # the schedule advances when keys receive their gradient, once for a repeated forward pass
+            k.register_hook(self._advance)
         # Checkpointing computes a forward pass again within the backward pass, which may have advanced the schedule.
         if torch._C._current_graph_task_id() == -1:
             self._k_of_pass = self.current_k
@@ -190,11 +192,8 @@ class KMIPAttention(ExplicitAttention):
             name, value = next(iter(chosen.items()))
             raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
         q, k = self._features(q, k, graph)
-        wanted = self._k_of_forward_pass()
-        if self.training and self.k_start is not None and k.requires_grad:
-            self._count(k)
         dropout = self.attention_dropout if self.training else 0.0
-        out: Tensor = graph.segments.shard.topk_attention(q, k, v, wanted, dropout)
+        out: Tensor = graph.segments.shard.topk_attention(q, k, v, self._k_of_forward_pass(k), dropout)
         return out
 
     def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
@@ -208,7 +207,7 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         q, k = self._features(q, k, graph)
-        wanted = self._k_of_forward_pass()
+        wanted = self._k_of_forward_pass(k)
         num = min(wanted, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
@@ -223,14 +222,7 @@ class KMIPAttention(ExplicitAttention):
                 raise ArgumentError('x', given, f'features that make {error.accepted}') from error
         draws = round(self.random_fraction * wanted) if self.training else 0
         entries = self._entries(index, valid, draws, graph, generator)
-        if self.training and self.k_start is not None and k.requires_grad:
-            self._count(k)
         return q, k, entries
-
-    @torch.compiler.disable
-    def _count(self, k: Tensor) -> None:
-        r"""Advances the schedule when keys receive their gradient, once even if the forward pass is recomputed."""
-        k.register_hook(self._advance)
 
     def _advance(self, grad: Tensor) -> None:
         self.step += 1

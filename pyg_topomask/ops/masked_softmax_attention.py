@@ -23,9 +23,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 __all__ = ['masked_softmax_attention']
 
 
-def masked_softmax_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0, route: str = 'entries'
-) -> Tensor:
+def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0) -> Tensor:
     r"""Softmax attention with exponentiated scores multiplied by a mask, from `"Linear Transformer Topological Masking with
     Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, Eq. 28, App. C.4):
 
@@ -44,14 +42,12 @@ def masked_softmax_attention(
         v (torch.Tensor): Values, :obj:`[N, H, d_v]`.
         mask (MaskOperator): The bound mask, without negative entries.
         dropout (float): Dropout probability of the attention coefficients. (default: :obj:`0.0`)
-        route (str): :obj:`"entries"`, which is linear in the number of entries of a sparse mask; or :obj:`"dense"`, which
-            forms the :math:`N \times N` matrix of any mask in float64, for tests on small graphs. (default: :obj:`"entries"`)
 
     Returns:
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes do not match, the route is unknown, the mask is not sparse or has more than
+        ValueError: If shapes do not match, the mask is not sparse or has more than
             ``pyg_topomask.capabilities.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
 
     Example:
@@ -63,10 +59,6 @@ def masked_softmax_attention(
     """
     check_shapes(q, k, v, mask)
     check_probability(dropout=dropout)
-    if route == 'dense':
-        return _attend_dense(q, k, v, mask, dropout)
-    if route != 'entries':
-        raise ArgumentError('route', repr(route), '"entries" and "dense"')
     if mask.segments.shard is not None:
         attended: Tensor = mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
         return attended
@@ -101,22 +93,6 @@ def _check(mask: Tensor) -> None:
             f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
             'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights',
         )
-
-
-def _attend_dense(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
-    with torch.autocast(device_type=q.device.type, enabled=False):
-        matrix = mask.to_dense().double()
-        _check(matrix)
-        score = torch.einsum('nhd,mhd->hnm', q.double(), k.double()) / math.sqrt(max(q.size(-1), 1))
-        absent = matrix == 0
-        score = (score + matrix.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
-        empty = absent.all(-1, keepdim=True)
-        # Any finite score for rows without entries, which are set to zero below.
-        highest = score.detach().amax(-1, keepdim=True).masked_fill(empty, 0.0) if score.size(-1) > 0 else 0.0
-        weight = (score - highest).exp()
-        alpha = weight / weight.sum(-1, keepdim=True).masked_fill(empty, 1.0)
-        alpha = torch.nn.functional.dropout(alpha, dropout)
-        return torch.einsum('hnm,mhd->nhd', alpha, v.double()).to(v.dtype)
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:

@@ -67,10 +67,8 @@ def _on_grid(place: Tensor, shape: list[int]) -> Tensor:
 
 
 def _arranged(graph: Graph, nodes: Tensor) -> Tensor:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise ImportError('layouts need NetworkX: install pyg_topomask with its extra [viz]') from error
+    import networkx as nx  # takes a while
+
     place = torch.full((graph.num_nodes,), -1)
     place[nodes] = torch.arange(nodes.numel())
     ends = place[graph.edge_index.long().cpu()]

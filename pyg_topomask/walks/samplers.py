@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import lexsort
 
 from pyg_topomask.walks.uniform import Uniform
 
@@ -157,8 +158,7 @@ def _permuted(uniform: Uniform, step: int, walkers: Tensor, block: Tensor, rank:
     owner = torch.arange(opener.numel(), device=rank.device).repeat_interleave(width)
     edge = torch.arange(owner.numel(), device=rank.device) - (width.cumsum(0) - width)[owner]
     numbers = uniform(step - (edge + 1) * APART, opener[owner])
-    order = torch.argsort(numbers)
-    order = order[torch.argsort(owner[order], stable=True)]
+    order = lexsort([numbers, owner])
     starts = torch.empty(int(block.max()) + 1 if block.numel() > 0 else 0, dtype=torch.long, device=rank.device)
     starts[block[first]] = width.cumsum(0) - width
     return edge[order][starts[block] + rank]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.utils import lexsort
 
 from pyg_topomask.graph import Graph
 
@@ -86,10 +87,8 @@ def _order_of_edges(graph: Graph, flow: str) -> Tensor:
     """
     row, col = graph.row_and_col(flow)
     pair = row * graph.num_nodes + col
-    if graph.edge_weight is None:
-        return torch.argsort(pair, stable=True)
-    order = graph.edge_weight.argsort()
-    return order[torch.argsort(pair[order], stable=True)]
+    order: Tensor = lexsort([pair] if graph.edge_weight is None else [graph.edge_weight, pair])
+    return order
 
 
 def as_factor(bits: Tensor) -> Tensor:
