@@ -17,13 +17,15 @@ def dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> Tensor:
     return torch.einsum('hnk,khd->nhd', (share / total.masked_fill(empty, 1.0)).masked_fill(empty, 0.0), v)
 
 
-def assert_dense_attention(operator: MaskOperator, matrix: Tensor, learned: Sequence[Tensor], tolerance: float = 1e-8) -> None:
+def assert_dense_attention(
+    operator: MaskOperator, matrix: Tensor, learned: Sequence[Tensor], tolerance: float = 1e-8, route: str = 'auto'
+) -> None:
     """Compares output and gradients, also in the learned tensors that both operator and matrix come from."""
     generator = torch.Generator().manual_seed(0)
     sizes = [(operator.segments.num_nodes, operator.heads, width) for width in (3, 3, 2, 2)]
     q, k, v, pull = (torch.randn(size, generator=generator, dtype=torch.float64) for size in sizes)
     leaves = [tensor.requires_grad_() for tensor in (q.abs() + 0.1, k.abs() + 0.1, v)]
-    actual, expected = masked_linear_attention(*leaves, operator), dense_attention(*leaves, matrix)
+    actual, expected = masked_linear_attention(*leaves, operator, route), dense_attention(*leaves, matrix)
     torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
     inputs = [*leaves, *learned]
     operator_grads, dense_grads = (

@@ -10,6 +10,13 @@ def random_edges(num_nodes: int, num_edges: int, seed: int) -> Tensor:
     return torch.randint(num_nodes, (2, num_edges), generator=generator)
 
 
+def random_tree(size: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    node = torch.arange(1, size)
+    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
+    return torch.randperm(size, generator=generator)[edges]
+
+
 def ring(num_nodes: int) -> Tensor:
     nodes = torch.arange(num_nodes)
     following = (nodes + 1) % num_nodes
@@ -60,6 +67,14 @@ def uneven_graphs() -> list[Data]:
         weighted(random_edges(29, 60, seed=2), 30, seed=2),
         weighted(ring(7), 7, seed=3),
     ]
+
+
+def with_features(graphs: list[Data], channels: int = 8) -> list[Data]:
+    """The same graphs with random features, all in single precision."""
+    for seed, data in enumerate(graphs):
+        data.x = torch.randn(data.num_nodes, channels, generator=torch.Generator().manual_seed(seed))
+        data.edge_weight = data.edge_weight.float()
+    return graphs
 
 
 def trailing_empty_graphs() -> list[Data]:

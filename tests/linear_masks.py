@@ -44,3 +44,16 @@ MASKS: dict[str, Callable[[Data], Mask]] = {
 def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
     q, k = (numbers(num_nodes, heads, features).abs() for _ in range(2))
     return q, k, numbers(num_nodes, heads, channels)
+
+
+def assert_compiles(attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> None:
+    """As one graph, with equal outputs and gradients on the 40 nodes of the batch."""
+    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
+    weight = numbers(40, 2, 4)
+    torch._dynamo.reset()
+    results = []
+    for run in (attend, torch.compile(attend, fullgraph=True, backend='aot_eager')):
+        out = run(*leaves)
+        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)

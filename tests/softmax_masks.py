@@ -12,8 +12,6 @@ from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, MultiHea
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 
-ROUTES = ('entries', 'dense')
-
 
 def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:
     return numbers(num_nodes, heads, features), numbers(num_nodes, heads, features), numbers(num_nodes, heads, channels)

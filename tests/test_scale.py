@@ -11,7 +11,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.masks import AdjacencyMask, GRFMask, LowRankMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask, RWGNKMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -25,7 +25,7 @@ OPTIONS = {
     'AsymmetricGRF': WALKS,
     'GRFSoftmax': WALKS,
     'RWGNK': WALKS,
-    'Toeplitz': {'shape_dims': 1},
+    'Causal': {'order': 'time'},
 }
 
 #: Their search is quadratic in time, not in memory.
@@ -52,8 +52,8 @@ def _composed_mask() -> None:
 
 def with_attributes(edge_index: Tensor, size: int) -> Data:
     """A graph that every attention takes, if it is a tree."""
-    factors = {'mask_left': torch.rand(size, 2), 'mask_right': torch.rand(size, 2)}
-    return Data(edge_index=edge_index, num_nodes=size, grid_shape=torch.tensor([[size]]), **factors)
+    factors = {'mask_left': torch.rand(size, 2), 'mask_right': torch.rand(size, 2), 'time': torch.rand(size)}
+    return Data(edge_index=edge_index, num_nodes=size, grid_shape=torch.tensor([[size // SIZE, SIZE]]), **factors)
 
 
 def path(size: int) -> Data:
@@ -145,6 +145,8 @@ MASKS = {
     'sum': lambda: 0.5 * AdjacencyMask(HEADS) + PackingMask(),
     'transposed': lambda: GRFMask(HEADS, **WALKS).T,
     'hadamard': lambda: AdjacencyMask(HEADS) * LowRankMask(HEADS),
+    'random_walk': lambda: HeatKernelMask(HEADS, 'random_walk_laplacian', 0.3, tolerance=1e-3),
+    'exact_rwgnk': lambda: RWGNKMask(HEADS, None, max_walk_length=2),
 }
 
 
@@ -157,6 +159,14 @@ def test_masked_linear_attention(mask: str, graph: Graph) -> None:
 @pytest.mark.parametrize('route', ['features', 'products', 'edges'])
 def test_grf_attention(route: str, graph: Graph) -> None:
     train(GRFAttention(CHANNELS, HEADS, **WALKS, feature_map='favor', route=route, resample='forward'), graph)
+
+
+@pytest.mark.parametrize('name', ['Expander', 'GRFSoftmax', 'AsymmetricGRF'])
+def test_attention_weights(name: str, graph: Graph) -> None:
+    layer, x = attention(name), torch.randn(graph.num_nodes, CHANNELS)
+    out, _ = layer(x, graph.edge_index, graph=graph, return_attention_weights=True)
+    out.square().mean().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
 
 
 def test_gps_layer(graph: Graph) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +133,3 @@ def test_inspecting_leaves_the_mask_as_it_was() -> None:
 def test_bad_arguments_are_named(argument: str, call: Any) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         call()
-
-
-def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split('.')[0] == 'matplotlib']:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, 'matplotlib', None)
-    with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[viz\]'):
-        plot_inspection(make(), small_graph())

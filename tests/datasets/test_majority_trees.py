@@ -1,15 +1,10 @@
 """Trees and majorities, checked with NetworkX."""
 
-from collections import Counter
-from itertools import product
-
 import networkx as nx
-import numpy as np
 import pytest
 from torch_geometric.utils import to_networkx
 
 from pyg_topomask.datasets import MajorityTrees
-from pyg_topomask.datasets.majority_trees import _tree_of_code
 
 
 @pytest.mark.parametrize('radius', [0, 1, 3])
@@ -34,21 +29,6 @@ def test_with_keys_only_nodes_with_the_key_asked_for_count() -> None:
             near = nx.single_source_shortest_path_length(graph, node, cutoff=3)
             lead = sum(1 if red[other] else -1 for other in near if key[other] == asked[node])
             assert int(data.y[node]) == (lead > 0)
-
-
-@pytest.mark.parametrize('size', [3, 4, 5])
-def test_every_code_is_another_tree(size: int) -> None:
-    trees = Counter()
-    for code in product(range(size), repeat=size - 2):
-        edges = _tree_of_code(np.array(code))
-        assert edges.shape == (2, size - 1)
-        tree = nx.from_edgelist(edges.T.tolist())
-        assert nx.is_tree(tree)
-        assert sorted(tree) == list(range(size))
-        assert nx.to_prufer_sequence(tree) == list(code)
-        trees[tuple(sorted(tuple(sorted(edge)) for edge in edges.T.tolist()))] += 1
-    assert set(trees.values()) == {1}
-    assert len(trees) == size ** (size - 2)
 
 
 def test_splits_and_seeds() -> None:

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from graphs import small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from graphs import small_digraph, small_graph, small_weighted_graph
 from grf_samples import COMPARISONS, DIAGONAL, F, make, scores
 from numpy.typing import NDArray
 from oracles import confidence, power_series, weight_matrix
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -126,15 +126,6 @@ def test_pairs_that_start_equal_are_symmetric_features() -> None:
     assert pairs.modulation is not pairs.key_modulation
     torch.testing.assert_close(pairs(data).to_dense(), make()(data).to_dense())
     torch.testing.assert_close(pairs(data).entries().value, make()(data).entries().value)
-
-
-@pytest.mark.parametrize('asymmetric', [True, 'pairs'])
-def test_asymmetric_masks_of_a_batch_are_those_of_its_graphs(asymmetric: bool | str) -> None:
-    mask, graphs = make(asymmetric=asymmetric), uneven_graphs()
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
-        expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
-        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()[0]
-        torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize('independent', [False, True])

@@ -11,7 +11,6 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
@@ -133,15 +132,3 @@ def test_bad_orders_are_named(time: object, message: str) -> None:
 def test_missing_order_is_named(graph: Data | Graph) -> None:
     with pytest.raises(ValueError, match=r"^order: got the attribute name 'time', which the data lacks"):
         CausalMask(order='time')(graph)
-
-
-@pytest.mark.parametrize('graph', ['large', 'many'])
-def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-    data = timed([200_000] if graph == 'large' else [20] * 5000)
-    layer, x = MaskedLinearAttention(4, 2, CausalMask(2, 'time'), 'elu'), torch.randn(data.num_nodes, 4)
-    layer(x, torch.empty(2, 0, dtype=torch.long), graph=Graph.from_data(data)).square().mean().backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())

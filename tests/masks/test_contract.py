@@ -212,28 +212,6 @@ def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
 
 #: Given numbers for the nodes of one data set, which fit no part of it.
 OF_GIVEN_NUMBERS = {'dense', 'dense_shared', 'low_rank', 'sum', 'scaled', 'hadamard', 'hadamard_low_rank', 'nested'}
-MADE_FROM_THE_GRAPH = [
-    'packing',
-    'learned',
-    'adjacency',
-    'adjacency_no_loop',
-    'adjacency_rw',
-    'grf',
-    'grf_independent',
-    'grf_rw',
-    'grf_one_hot_keys',
-    'grf_pairs',
-    'grf_antithetic',
-    'grf_repelling',
-    'grf_weight',
-    'grf_counts',
-    'power_series',
-    'power_series_f',
-    'hop',
-    'scaled_per_head',
-    'transposed',
-    'transposed_grf',
-]
 LEARNABLE = [
     'learned',
     'adjacency',
@@ -252,15 +230,6 @@ LEARNABLE = [
     'transposed_power_series',
     'hadamard',
 ]
-
-
-@pytest.mark.parametrize('case', MADE_FROM_THE_GRAPH)
-def test_mask_of_a_batch_is_block_diagonal_in_the_masks_of_its_graphs(case: str) -> None:
-    batch = GRAPHS['batch']()
-    mask = CASES[case].make(batch).double()
-    blocks = [mask(data).to_dense() for data in batch.to_data_list()]
-    for head, matrix in enumerate(mask(batch).to_dense()):
-        torch.testing.assert_close(matrix, torch.block_diag(*(block[head] for block in blocks)))
 
 
 @pytest.mark.parametrize('case', LEARNABLE)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
 from grf_samples import COMPARISONS, DIAGONAL, F, expected_mask, make, samples, scores
 from oracles import confidence, power_series, weight_matrix
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, PackingMask
@@ -109,16 +109,6 @@ def test_walks_of_a_generator_do_not_mix_with_those_of_the_seed_on_a_common_grap
     drawn = mask(graph, torch.Generator().manual_seed(1)).to_dense()
     assert not torch.equal(by_seed, drawn)
     assert torch.equal(by_seed, mask(graph).to_dense())
-
-
-@pytest.mark.parametrize('independent', [False, True])
-def test_stored_by_hand_or_walked_now_the_walks_of_a_graph_are_the_same_in_any_batch(independent: bool) -> None:
-    mask = GRFMask(num_walks=5, independent_ensembles=independent)
-    graphs = uneven_graphs()
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
-        batch = Batch.from_data_list([graphs[index] for index in order])
-        expected = torch.block_diag(*(mask(graphs[index]).to_dense()[0] for index in order))
-        torch.testing.assert_close(mask(batch).to_dense()[0], expected, rtol=0, atol=1e-6)
 
 
 def test_resampling_in_every_forward_pass_of_training_only() -> None:

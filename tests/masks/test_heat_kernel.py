@@ -17,7 +17,6 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
@@ -386,27 +385,6 @@ def test_lam_that_would_hide_the_largest_rows_of_adjacencies_is_named() -> None:
         np.testing.assert_allclose(rows / rows.max(), wanted / wanted.max(), rtol=1e-2)
     with pytest.raises(ValueError, match=r'^lam: got \[5000.0\] on this graph; accepted: numbers up to 1[56]\d\d'):
         HeatKernelMask(1, 'adjacency', 5000.0).double()(graph)
-
-
-# Size -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('kind', ['laplacian', 'random_walk_laplacian'])
-@pytest.mark.parametrize('graph', ['large', 'many'])
-def test_large_graphs_never_form_the_matrix(graph: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-    if graph == 'large':
-        data = Data(edge_index=ring(200_000), num_nodes=200_000)
-    else:
-        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
-    mask = HeatKernelMask(1, kind, 0.3, tolerance=1e-3)
-    layer, x = MaskedLinearAttention(2, 1, mask, 'elu'), torch.randn(data.num_nodes or 0, 2)
-    layer(x, data.edge_index, graph=Graph.from_data(data)).square().mean().backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
-    assert mask.raw_lam.grad.any()
 
 
 def test_state_dictionaries_of_another_kind_are_refused() -> None:

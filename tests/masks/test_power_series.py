@@ -6,18 +6,17 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from dense_attention import dense_weight
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from dense_attention import assert_dense_attention, dense_weight
+from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
 from numpy.typing import NDArray
-from oracles import masked_attention, power_series, same_graph, weight_matrix
+from oracles import power_series, weight_matrix
 from scipy.linalg import cosm, expm, inv
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import PowerSeriesMask
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops import masked_linear_attention
 
 Matrix = NDArray[np.float64]
 NORMALIZATIONS = ['sym', 'rw', None]
@@ -286,14 +285,8 @@ def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
     size, edge_index = data.num_nodes or 0, data.edge_index
     weight = data.edge_weight.clone() if 'edge_weight' in data else numbers(5, edge_index.size(1)).abs() + 0.5
     mask = PowerSeriesMask(2, 4, None, parameterization, normalization, positive=False).double()
-    q, k, v, pull = (numbers(seed, size, 2, 3) for seed in range(4))
-    leaves = [tensor.requires_grad_() for tensor in (q.abs(), k.abs(), v, weight)]
-    leaves = [*leaves, mask.coefficients]
-
+    weight.requires_grad_()
     operator = mask(Graph.from_tensors(edge_index, size, weight, data.get('batch')))
-    out = masked_linear_attention(*leaves[:3], operator.T if transposed else operator)
-    actual = torch.autograd.grad((out * pull).sum(), leaves)
-
     matrix, alpha = dense_weight(edge_index, weight, size, normalization), mask.coefficients
     if parameterization == 'f':
         f = mask.coefficients
@@ -302,40 +295,13 @@ def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
     for _ in range(4):
         powers.append(powers[-1] @ matrix)
     series = torch.einsum('hk,knm->hnm', alpha, torch.stack(powers))
-    share = torch.einsum('nhm,khm->hnk', *leaves[:2]) * (series.transpose(1, 2) if transposed else series)
-    expected = torch.einsum('hnk,khd->nhd', share / share.sum(-1, keepdim=True), leaves[2])
-    torch.testing.assert_close(out, expected, rtol=1e-8, atol=1e-8)
-    for actual_grad, dense_grad in zip(actual, torch.autograd.grad((expected * pull).sum(), leaves), strict=True):
-        torch.testing.assert_close(actual_grad, dense_grad, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.filterwarnings(GROWS)
-@pytest.mark.parametrize('graph', GRAPHS)
-def test_masked_attention_on_every_graph(graph: str) -> None:
-    data = GRAPHS[graph]()
-    mask = PowerSeriesMask(2, 3, normalization='rw').double()
-    size = data.num_nodes or 0
-    q, k, v = numbers(1, size, 2, 3).abs(), numbers(2, size, 2, 3).abs(), numbers(3, size, 2, 4)
-    matrix = np.stack([power_series(weight_matrix(data, 'rw'), 0.5 ** np.arange(4))] * 2)
-    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
-    out = masked_linear_attention(q, k, v, mask(data)).detach().numpy()
-    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
+    learned = [weight, mask.coefficients]
+    if transposed:
+        operator, series = operator.T, series.transpose(1, 2)
+    assert_dense_attention(operator, series, learned)
 
 
 # Batches --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
-def test_batches_are_block_diagonal_in_any_order(parameterization: str) -> None:
-    graphs = uneven_graphs()
-    mask = PowerSeriesMask(1, 4, None, parameterization, positive=False).double()
-    mask = with_parameters(mask, numbers(1, *mask.coefficients.shape))
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
-        batch = Batch.from_data_list([graphs[index] for index in order])
-        matrix = dense(mask, batch)[0]
-        assert not matrix[same_graph(batch) == 0].any()
-        expected = torch.block_diag(*(torch.from_numpy(dense(mask, graphs[index])[0]) for index in order))
-        np.testing.assert_allclose(matrix, expected.numpy(), atol=1e-12)
 
 
 def test_state_is_shared_with_other_masks_of_the_same_weights() -> None:

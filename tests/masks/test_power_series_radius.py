@@ -8,14 +8,11 @@ import pytest
 import torch
 from graphs import GRAPHS, random_edges, ring, small_digraph, small_graph, small_weighted_graph
 from oracles import weight_matrix
-from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
 from pyg_topomask.masks.power_series import spectral_radius
-from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
 
 # The warnings ---------------------------------------------------------------------------------------------------------
 
@@ -132,24 +129,3 @@ def test_spectral_radius(name: str) -> None:
 @pytest.mark.parametrize('name', ['empty', 'no_edges', 'no_edge_index', 'one_node'])
 def test_spectral_radius_without_edges_is_zero(name: str) -> None:
     assert radius(GRAPHS[name]()) == 0.0
-
-
-# Size -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('graph', ['large', 'many'])
-def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-    if graph == 'large':
-        data = Data(edge_index=ring(200_000), num_nodes=200_000)
-    else:
-        data = Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000)
-    layer, x = MaskedLinearAttention(4, 2, PowerSeriesMask(2, 3), 'elu'), torch.randn(data.num_nodes or 0, 4)
-    out = layer(x, data.edge_index, graph=data)
-    out.square().mean().backward()
-    assert out.isfinite().all()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
-    assert layer.mask.coefficients.grad.any()

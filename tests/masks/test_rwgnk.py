@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs, weighted
+from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs, weighted
 from numpy.typing import NDArray
 from oracles import as_numpy, confidence, explicit_walks, standard_scores
 from torch import Tensor
@@ -131,17 +131,6 @@ CASES: dict[str, Callable[[], RWGNKMask]] = {
 )
 def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
     assert_mask_operator(CASES[case](), GRAPHS[graph]())
-
-
-@pytest.mark.parametrize('make', [uneven_graphs, trailing_empty_graphs])
-@pytest.mark.parametrize('case', CASES)
-def test_mask_of_a_batch_is_block_diagonal_in_the_masks_of_its_graphs(case: str, make: Callable[[], list[Data]]) -> None:
-    graphs, mask = make(), CASES[case]()
-    for order in ([0, 1, 2, 3], [3, 2, 1, 0], [2, 2]):
-        actual = mask(Batch.from_data_list([graphs[index] for index in order])).to_dense()
-        for head in range(2):
-            expected = torch.block_diag(*(mask(graphs[index]).to_dense()[head] for index in order))
-            torch.testing.assert_close(actual[head], expected, rtol=0, atol=1e-6)
 
 
 def test_norms_do_not_depend_on_the_blocks_they_are_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
@@ -295,22 +294,6 @@ def test_the_graph_of_a_batch_that_does_not_fit_is_named() -> None:
     batch = Batch.from_data_list([grids((2, 2)), Data(num_nodes=3, grid_shape=torch.tensor([[2, 2]]))])
     with pytest.raises(ValueError, match=r'^grid_shape: got \[2, 2\] for graph 1 of 3 nodes'):
         ToeplitzMask()(batch)
-
-
-# Size -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('graph', ['large', 'many'])
-def test_large_graphs_never_form_the_matrix(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-    data = grids((400, 500)) if graph == 'large' else grids(*[(4, 5)] * 5000)
-    layer, x = MaskedLinearAttention(2, 1, ToeplitzMask(1, window=3), 'elu'), torch.randn(data.num_nodes, 2)
-    layer(x, torch.empty(2, 0, dtype=torch.long), graph=Graph.from_data(data)).square().mean().backward()
-    assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in layer.parameters())
-    assert layer.mask.table.grad.any()
 
 
 def test_batch_without_graphs() -> None:

@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import no_edges, ring, undirected
+from dense_attention import assert_dense_attention
+from graphs import no_edges, random_tree, ring, undirected
 from numpy.typing import NDArray
 from oracles import as_numpy, masked_attention
 from scipy.sparse.csgraph import shortest_path
@@ -25,13 +26,6 @@ Array = NDArray[Any]
 A, B = torch.tensor([-0.5, -2.0]), torch.tensor([0.25, -1.0])
 UNIT = 0.3
 F = torch.tensor([[1.0, -0.5, 0.25, 2.0], [0.3, 0.0, 1.5, -1.0]])
-
-
-def random_tree(size: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    node = torch.arange(1, size)
-    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
-    return torch.randperm(size, generator=generator)[edges]
 
 
 def lengths(edge_index: Tensor, size: int, seed: int = 0) -> Data:
@@ -175,20 +169,7 @@ def test_masked_attention_and_its_gradients_against_the_dense_matrix(case: str, 
     if mask.kind == 'distance':  # positive, so that no denominator vanishes
         with torch.no_grad():
             mask.raw_f.abs_().add_(0.1)
-    generator = torch.Generator().manual_seed(0)
-    q, k, v = (torch.rand(data.num_nodes, 2, 3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    inputs = [q, k, v, *mask.parameters()]
-    out = masked_linear_attention(q, k, v, mask(data), route)
-    dense = dense_mask(mask, data)
-    weight = torch.einsum('nhm,khm->hnk', q, k) * dense
-    expected = torch.einsum('hnk,khd->nhd', weight / weight.sum(-1, keepdim=True), v)
-    torch.testing.assert_close(out, expected)
-    np.testing.assert_allclose(
-        out.detach().numpy(), masked_attention(*(tensor.detach().numpy() for tensor in (q, k, v)), dense.detach().numpy())
-    )
-    # b cancels: its gradient is 0 but for rounding.
-    for gradient, expected_gradient in zip(gradients(out, inputs), gradients(expected, inputs), strict=True):
-        torch.testing.assert_close(gradient, expected_gradient, rtol=1e-6, atol=1e-10)
+    assert_dense_attention(mask(data), dense_mask(mask, data), list(mask.parameters()), route=route)
 
 
 @pytest.mark.parametrize('kind', ['exp', 'distance'])
@@ -235,11 +216,6 @@ def dense_mask(mask: TreeMask, data: Data) -> Tensor:
     if mask.kind == 'exp':
         return (mask.a.view(-1, 1, 1) * distance.masked_fill(~joined, 0) + mask.b.view(-1, 1, 1)).exp() * joined
     return mask.f[:, distance.masked_fill(~joined, 0).long().clamp(max=mask.max_distance)] * joined
-
-
-def gradients(out: Tensor, inputs: list[Tensor]) -> tuple[Tensor, ...]:
-    weight = torch.randn(out.shape, generator=torch.Generator().manual_seed(3), dtype=out.dtype)
-    return torch.autograd.grad((out * weight).sum(), inputs)
 
 
 def test_gradients_reach_the_edge_weights() -> None:

@@ -17,7 +17,7 @@ from explicit_layers import (
     projected,
     softmax,
 )
-from graphs import GRAPHS, ring, small_graph, trailing_empty_graphs, uneven_graphs
+from graphs import GRAPHS, small_graph, trailing_empty_graphs, uneven_graphs
 from oracles import (
     as_numpy,
     asymmetric_attention,
@@ -298,44 +298,6 @@ def test_autocast_and_half_precision(name: str, dtype: torch.dtype, looked_at: b
         assert relative_error(out, expected) < BOUND * torch.finfo(dtype).eps
         out.float().sum().backward()
         assert all(parameter.grad.isfinite().all() for parameter in run.parameters())
-
-
-# Size -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def _no_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the dense matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
-
-
-@pytest.fixture(scope='module', params=['large', 'many'])
-def big(request: pytest.FixtureRequest) -> Graph:
-    if request.param == 'large':
-        return Graph.from_data(Data(edge_index=ring(200_000), num_nodes=200_000))
-    return Graph.from_data(Batch.from_data_list([Data(edge_index=ring(20), num_nodes=20)] * 5000))
-
-
-WALKS = {'num_walks': 2, 'max_walk_length': 2}
-
-
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize(
-    ('name', 'settings'),
-    [('softmax', {}), ('grf_softmax', WALKS), ('grf_softmax_asymmetric', WALKS), ('asymmetric', WALKS)],
-    ids=lambda value: value if isinstance(value, str) else '',
-)
-@pytest.mark.usefixtures('_no_dense_matrix')
-def test_large_graphs_and_many_small_ones(name: str, settings: dict, looked_at: bool, big: Graph) -> None:
-    layer, x = LAYERS[name](**settings), torch.randn(big.num_nodes, CHANNELS)
-    out = layer(x, big.edge_index, graph=big, return_attention_weights=looked_at)
-    out = out[0] if looked_at else out
-    out.square().mean().backward()
-    assert out.shape == x.shape
-    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
-    assert layer.lin_q.weight.grad.any()
 
 
 def test_what_is_not_finite_stays_in_its_graph_where_edges_repeat() -> None:

@@ -3,7 +3,7 @@ from functools import partial
 
 import pytest
 import torch
-from graphs import ring, small_graph, uneven_graphs
+from graphs import ring, small_graph, uneven_graphs, with_features
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
@@ -15,16 +15,8 @@ from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 
-def with_features() -> list[Data]:
-    graphs = uneven_graphs()
-    for seed, data in enumerate(graphs):
-        data.x = torch.randn(data.num_nodes, 8, generator=torch.Generator().manual_seed(seed))
-        data.edge_weight = data.edge_weight.float()
-    return graphs
-
-
 def stored(**settings: object) -> list[Data]:
-    return [AddGraphRandomFeatures(**settings)(data) for data in with_features()]
+    return [AddGraphRandomFeatures(**settings)(data) for data in with_features(uneven_graphs())]
 
 
 def run(layer: GRFAttention, data: Data) -> Tensor:
@@ -37,7 +29,7 @@ def run(layer: GRFAttention, data: Data) -> Tensor:
 def test_batch_invariance(route: str, independent: bool) -> None:
     settings = {'num_walks': 8, 'independent_ensembles': independent}
     layer = GRFAttention(8, 2, route=route, feature_map='elu', **settings)
-    assert_batch_invariant(layer, with_features(), tolerance=1e-5)
+    assert_batch_invariant(layer, with_features(uneven_graphs()), tolerance=1e-5)
     assert_batch_invariant(layer, stored(**settings), tolerance=1e-5)
 
 
@@ -45,7 +37,7 @@ def test_batch_invariance(route: str, independent: bool) -> None:
 def test_stored_walks_are_those_walked_on_the_fly_with_the_same_seed(independent: bool) -> None:
     settings = {'num_walks': 8, 'independent_ensembles': independent, 'seed': 3}
     layer = GRFAttention(8, 2, feature_map='elu', **settings)
-    fresh, ready = Batch.from_data_list(with_features()), Batch.from_data_list(stored(**settings))
+    fresh, ready = Batch.from_data_list(with_features(uneven_graphs())), Batch.from_data_list(stored(**settings))
     torch.testing.assert_close(run(layer, ready), run(layer, fresh), rtol=0, atol=1e-6)
     with torch.no_grad():
         ready.grf_load[ready.grf_length > 0] *= 2.0
@@ -79,7 +71,7 @@ def test_resampling_leaves_stored_walks_to_evaluation() -> None:
     assert not torch.equal(run(layer, data), run(layer, data))
     layer.eval()
     data.grf_load[data.grf_length > 0] *= 2.0
-    assert not torch.allclose(run(layer, data), run(layer, with_features()[2]))
+    assert not torch.allclose(run(layer, data), run(layer, with_features(uneven_graphs())[2]))
 
 
 def test_walks_are_the_same_in_training_and_evaluation_without_resampling() -> None:
@@ -88,7 +80,7 @@ def test_walks_are_the_same_in_training_and_evaluation_without_resampling() -> N
 
 
 def test_gradients_reach_every_parameter() -> None:
-    data, layer = with_features()[2], GRFAttention(8, 2, independent_ensembles=True, feature_map='elu')
+    data, layer = with_features(uneven_graphs())[2], GRFAttention(8, 2, independent_ensembles=True, feature_map='elu')
     run(layer, data).square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
 

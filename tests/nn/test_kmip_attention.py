@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from explicit_layers import dense_coefficients
 from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
 from oracles import same_graph
 from torch import Tensor
@@ -64,14 +65,6 @@ def kmip(q: Array, k: Array, same: Array, num: int, similarity: str = 'dot', ext
         weight = np.exp(score[head, node, chosen] - score[head, node, chosen].max())
         alpha[head, node, chosen] = weight / weight.sum()
     return alpha
-
-
-def dense_coefficients(pairs: Tensor, alpha: Tensor, num_nodes: int) -> Array:
-    """Coefficients of (source, target) pairs as [H, target, source]."""
-    matrix = np.zeros((alpha.size(1), num_nodes, num_nodes))
-    assert len(set(zip(*pairs.tolist(), strict=True))) == pairs.size(1)
-    matrix[:, pairs[1].numpy(), pairs[0].numpy()] = alpha.detach().numpy().T
-    return matrix
 
 
 SETTINGS: dict[str, dict[str, object]] = {

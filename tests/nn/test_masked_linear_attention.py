@@ -2,9 +2,7 @@ import copy
 
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from graphs import GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs, with_features
 from oracles import masked_attention
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -41,13 +39,6 @@ def layer(mask: str = 'grf', **settings: object) -> MaskedLinearAttention:
 
 def features(data: Data, channels: int = CHANNELS) -> Tensor:
     return torch.randn(data.num_nodes or 0, channels, generator=torch.Generator().manual_seed(3))
-
-
-def with_features(graphs: list[Data]) -> list[Data]:
-    for seed, data in enumerate(graphs):
-        data.x = torch.randn(data.num_nodes, CHANNELS, generator=torch.Generator().manual_seed(seed))
-        data.edge_weight = data.edge_weight.float()
-    return graphs
 
 
 @pytest.mark.parametrize('feature_map', ['relu', 'elu', 'square'])
@@ -94,26 +85,6 @@ def test_batch_invariance_of_random_features_next_to_graphs_of_other_scales() ->
 
 def test_batch_invariance_next_to_empty_graphs() -> None:
     assert_batch_invariant(layer('grf'), with_features(trailing_empty_graphs()), tolerance=1e-6)
-
-
-@settings(deadline=None, max_examples=30, derandomize=True)
-@given(
-    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6),
-    edges=st.integers(0, 25),
-    seed=st.integers(0, 1000),
-    mask=st.sampled_from(['none', 'adjacency', 'grf']),
-)
-def test_batch_invariance_of_random_graphs(sizes: list[int], edges: int, seed: int, mask: str) -> None:
-    torch.manual_seed(seed)
-    graphs = [
-        Data(
-            x=torch.randn(size, CHANNELS, dtype=torch.float64),
-            edge_index=torch.randint(max(size, 1), (2, edges if size else 0)),
-            num_nodes=size,
-        )
-        for size in sizes
-    ]
-    assert_batch_invariant(layer(mask).double(), graphs, tolerance=1e-9)
 
 
 @pytest.mark.parametrize('feature_map', FEATURE_MAPS)

@@ -1,7 +1,6 @@
 import pytest
 import torch
-from graphs import small_graph, uneven_graphs
-from torch_geometric.data import Data
+from graphs import small_graph, uneven_graphs, with_features
 
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -9,16 +8,8 @@ from pyg_topomask.nn.sin_degree_attention import SinDegreeAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 
 
-def with_features() -> list[Data]:
-    graphs = uneven_graphs()
-    for seed, data in enumerate(graphs):
-        data.x = torch.randn(data.num_nodes, 8, generator=torch.Generator().manual_seed(seed))
-        data.edge_weight = data.edge_weight.float()
-    return graphs
-
-
 def test_batch_invariance() -> None:
-    assert_batch_invariant(SinDegreeAttention(8, 2), with_features(), tolerance=1e-5)
+    assert_batch_invariant(SinDegreeAttention(8, 2), with_features(uneven_graphs()), tolerance=1e-5)
 
 
 def test_permutation_equivariance() -> None:

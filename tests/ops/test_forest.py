@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from graphs import no_edges, ring
+from graphs import no_edges, random_tree, ring
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
@@ -15,13 +15,6 @@ def path(size: int) -> Tensor:
 
 def star(size: int) -> Tensor:
     return torch.stack([torch.zeros(size - 1, dtype=torch.long), torch.arange(1, size)])
-
-
-def random_tree(size: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    node = torch.arange(1, size)
-    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
-    return torch.randperm(size, generator=generator)[edges]
 
 
 def random_forest(size: int, seed: int = 0) -> Tensor:

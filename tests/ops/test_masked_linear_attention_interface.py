@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from graphs import GRAPHS, ring, small_graph
-from linear_masks import MASKS, inputs, numbers
-from torch import Tensor
+from linear_masks import MASKS, assert_compiles, inputs, numbers
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.capabilities import Product
@@ -138,20 +137,7 @@ def test_rows_that_do_not_fit_are_named() -> None:
 def test_compiles_without_graph_breaks(name: str, route: str) -> None:
     data = GRAPHS['batch']()
     operator = MASKS[name](data).double()(data)
-    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
-    weight = numbers(40, 2, 4)
-    torch._dynamo.reset()
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return masked_linear_attention(q, k, v, operator, route)
-
-    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
-    results = []
-    for run in (attend, compiled):
-        out = run(*leaves)
-        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
-    for actual, expected in zip(*results, strict=True):
-        torch.testing.assert_close(actual, expected)
+    assert_compiles(lambda q, k, v: masked_linear_attention(q, k, v, operator, route))
 
 
 @pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check

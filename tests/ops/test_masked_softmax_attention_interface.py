@@ -5,9 +5,8 @@ import math
 import pytest
 import torch
 from graphs import GRAPHS, ring, small_digraph, small_graph
-from linear_masks import numbers
-from softmax_masks import MASKS, ROUTES, bound, inputs
-from torch import Tensor
+from linear_masks import assert_compiles
+from softmax_masks import MASKS, bound, inputs
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, SparseEntries
@@ -19,14 +18,11 @@ from pyg_topomask.ops import masked_softmax_attention
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
-def test_masks_without_entries_and_unknown_routes_are_refused() -> None:
+def test_masks_without_entries_are_refused() -> None:
     q, k, v = inputs(6)
     for mask in (PackingMask(), HeatKernelMask(), AdjacencyMask() + HeatKernelMask()):
         with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
             masked_softmax_attention(q, k, v, mask(small_graph()))
-        assert masked_softmax_attention(q, k, v, mask(small_graph()), route='dense').shape == (6, 2, 4)
-    with pytest.raises(ValueError, match=r"^route: got 'edges'; .*entries.*dense"):
-        masked_softmax_attention(q, k, v, AdjacencyMask()(small_graph()), route='edges')
 
 
 def test_too_many_entries_are_refused_before_they_are_formed() -> None:
@@ -43,8 +39,7 @@ def test_too_many_entries_are_refused_before_they_are_formed() -> None:
 
 
 @pytest.mark.parametrize('bad', [-1e-3, -math.inf, math.nan, math.inf])
-@pytest.mark.parametrize('route', ROUTES)
-def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None:
+def test_entries_without_a_logarithm_are_refused(bad: float) -> None:
     matrix = torch.full((2, 5, 5), 0.5)
     operator, entries = bound(matrix)
     matrix[1, 3, 2] = entries.value[1, 17] = bad
@@ -52,11 +47,10 @@ def test_entries_without_a_logarithm_are_refused(route: str, bad: float) -> None
     operator.entries = lambda: entries
     operator.to_dense = lambda: matrix
     with pytest.raises(ValueError, match=f'^mask: got the entry {float(matrix[1, 3, 2]):.1}'):
-        masked_softmax_attention(q, k, v, operator, route=route)
+        masked_softmax_attention(q, k, v, operator)
 
 
-@pytest.mark.parametrize('route', ROUTES)
-def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
+def test_negative_edge_weights_and_modulations_are_refused() -> None:
     q, k, v = inputs(6)
     for mask, data in (
         (GRFMask(2, 8, positive=True), small_digraph()),
@@ -64,10 +58,9 @@ def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
         (AdjacencyMask(2, -1.0), small_graph()),
     ):
         with pytest.raises(ValueError, match=r'^mask: got the entry -'):
-            masked_softmax_attention(q, k, v, mask(data), route=route)
+            masked_softmax_attention(q, k, v, mask(data))
 
 
-@pytest.mark.parametrize('route', ROUTES)
 @pytest.mark.parametrize(
     ('name', 'shapes'),
     [
@@ -81,18 +74,17 @@ def test_negative_edge_weights_and_modulations_are_refused(route: str) -> None:
         ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
     ],
 )
-def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...], route: str) -> None:
+def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     mask = AdjacencyMask(2)(Data(edge_index=ring(6), num_nodes=6))
     with pytest.raises(ValueError, match=f'^{name}: got'):
-        masked_softmax_attention(*(torch.ones(shape) for shape in shapes), mask, route=route)
+        masked_softmax_attention(*(torch.ones(shape) for shape in shapes), mask)
 
 
-@pytest.mark.parametrize('route', ROUTES)
 @pytest.mark.parametrize('dropout', [-0.1, 1.5])
-def test_dropout_outside_its_range_is_named(dropout: float, route: str) -> None:
+def test_dropout_outside_its_range_is_named(dropout: float) -> None:
     q, k, v = inputs(6)
     with pytest.raises(ValueError, match=r'^dropout: got'):
-        masked_softmax_attention(q, k, v, AdjacencyMask(2)(small_graph()), dropout, route)
+        masked_softmax_attention(q, k, v, AdjacencyMask(2)(small_graph()), dropout)
 
 
 # Compilation ----------------------------------------------------------------------------------------------------------
@@ -103,20 +95,7 @@ def test_dropout_outside_its_range_is_named(dropout: float, route: str) -> None:
 def test_compiles_without_graph_breaks(name: str) -> None:
     data = GRAPHS['batch']()
     operator = MASKS[name](data).double()(data)
-    leaves = [tensor.requires_grad_() for tensor in inputs(40)]
-    weight = numbers(40, 2, 4)
-    torch._dynamo.reset()
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return masked_softmax_attention(q, k, v, operator)
-
-    compiled = torch.compile(attend, fullgraph=True, backend='aot_eager')
-    results = []
-    for run in (attend, compiled):
-        out = run(*leaves)
-        results.append([out, *torch.autograd.grad((out * weight).sum(), leaves, retain_graph=True)])
-    for actual, expected in zip(*results, strict=True):
-        torch.testing.assert_close(actual, expected)
+    assert_compiles(lambda q, k, v: masked_softmax_attention(q, k, v, operator))
 
 
 @pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check

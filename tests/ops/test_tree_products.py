@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from graphs import random_tree
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,13 +16,6 @@ METHODS = ['rings', 'fft']
 
 def path(size: int) -> Tensor:
     return torch.stack([torch.arange(size - 1), torch.arange(1, size)])
-
-
-def random_tree(size: int, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    node = torch.arange(1, size)
-    edges = torch.stack([(torch.rand(size - 1, generator=generator) * node).long(), node])
-    return torch.randperm(size, generator=generator)[edges]
 
 
 def path_product(length: Array, a: float, x: Array) -> Array:

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from graphs import ring, uneven_graphs
+from graphs import ring, uneven_graphs, with_features
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -15,14 +15,6 @@ from pyg_topomask.nn.models import GKAT
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
-
-
-def with_features() -> list[Data]:
-    graphs = uneven_graphs()
-    for seed, data in enumerate(graphs):
-        data.x = torch.randn(data.num_nodes, 5, generator=torch.Generator().manual_seed(seed))
-        data.edge_weight = data.edge_weight.float()
-    return graphs
 
 
 def run(model: GKAT, data: Data) -> Tensor:
@@ -41,7 +33,7 @@ def run(model: GKAT, data: Data) -> Tensor:
     ],
 )
 def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, object]) -> None:
-    batch = Batch.from_data_list(with_features())
+    batch = Batch.from_data_list(with_features(uneven_graphs(), 5))
     implicit, explicit = (GKAT(5, 4, 3, (4, 1), explicit=flag, **settings) for flag in (False, True))
     explicit.load_state_dict(implicit.state_dict())
     for layer in implicit.layers:
@@ -56,17 +48,17 @@ def test_explicit_matrices_give_equal_outputs_and_gradients(settings: dict[str, 
 
 @pytest.mark.parametrize('readout', [None, 'sum', 'mean', 'max', 'mf', 'dm'])
 def test_readouts(readout: str | None) -> None:
-    model, batch = GKAT(5, 4, 3, (2, 1), readout=readout), Batch.from_data_list(with_features())
+    model, batch = GKAT(5, 4, 3, (2, 1), readout=readout), Batch.from_data_list(with_features(uneven_graphs(), 5))
     out = run(model, batch)
     assert out.shape == ((40, 3) if readout is None else (4, 3))
-    alone = torch.cat([run(model, data) for data in with_features()])
+    alone = torch.cat([run(model, data) for data in with_features(uneven_graphs(), 5)])
     torch.testing.assert_close(out, alone, rtol=1e-4, atol=1e-4)
     out.square().sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_sum_mean_and_max_pool_what_the_attention_makes_of_the_nodes() -> None:
-    batch = Batch.from_data_list(with_features())
+    batch = Batch.from_data_list(with_features(uneven_graphs(), 5))
     node = GKAT(5, 4, 3, (2, 1), readout=None)
     hidden = []
     node.lin_out.register_forward_hook(lambda module, inputs, output: hidden.append(inputs[0]))
@@ -105,7 +97,7 @@ def test_without_projections_nodes_without_neighbours_keep_their_values() -> Non
 
 
 def test_layers_share_one_ensemble_of_walks() -> None:
-    data, model = with_features()[2], GKAT(5, 4, 3)
+    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3)
     graph = Graph.from_data(data)
     model(data.x, data.edge_index, graph=graph)
     states = [layer.mask.prepared(graph) for layer in model.layers]
@@ -145,7 +137,7 @@ def test_masks_take_every_argument_of_walks(explicit: bool) -> None:
 
 @pytest.mark.parametrize('settings', [{'num_walks': None}, {'num_walks': 8}, {'num_walks': 8, 'dynamic': True}])
 def test_weights_count_where_walkers_hop_by_them(settings: dict[str, object]) -> None:
-    data = with_features()[2]
+    data = with_features(uneven_graphs(), 5)[2]
     ends = torch.arange(data.num_edges) % 2 + 0.1
     for transition in ('uniform', 'weight'):
         model, outputs = GKAT(5, 4, 3, readout=None, transition=transition, **settings), []
@@ -160,12 +152,12 @@ def test_weights_count_where_walkers_hop_by_them(settings: dict[str, object]) ->
 
 
 def test_batch_invariance_with_stored_walks() -> None:
-    graphs = [AddRandomWalkKernel()(data) for data in with_features()]
+    graphs = [AddRandomWalkKernel()(data) for data in with_features(uneven_graphs(), 5)]
     assert_batch_invariant(GKAT(5, 4, 3, readout=None, feature_map='elu'), graphs, tolerance=1e-4)
 
 
 def test_dropout_is_of_the_inputs_in_training() -> None:
-    data, model = with_features()[2], GKAT(5, 4, 3, dropout=0.5)
+    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, dropout=0.5)
     assert not torch.equal(run(model, data), run(model, data))
     model.eval()
     assert torch.equal(run(model, data), run(model, data))
@@ -184,7 +176,7 @@ def test_one_node_is_trained_on() -> None:
 
 
 def test_walks_of_each_layer_follow_its_attention() -> None:
-    data, model = with_features()[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True)
+    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True)
     graph = Graph.from_data(data)
     means = model.norm.module.running_mean.clone()
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
@@ -207,7 +199,7 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
 
 
 def test_resampling_leaves_modes_as_they_were() -> None:
-    data, model = with_features()[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, norm=True)
+    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, norm=True)
     model.norm.eval()  # frozen
     modes = {name: module.training for name, module in model.named_modules()}
     assert set(modes.values()) == {True, False}
@@ -269,14 +261,14 @@ def test_bad_arguments_are_named(name: str, settings: dict[str, object]) -> None
 
 @pytest.mark.parametrize('explicit', [False, True])
 def test_nan_stays_in_its_graph(explicit: bool) -> None:
-    graphs = with_features()
+    graphs = with_features(uneven_graphs(), 5)
     graphs[2].x = torch.full_like(graphs[2].x, float('nan'))
     out = run(GKAT(5, 4, 3, (2, 1), explicit=explicit), Batch.from_data_list(graphs))
     assert out.isfinite().all(dim=1).tolist() == [True, True, False, True]
 
 
 def test_input_channels_are_inferred() -> None:
-    data = with_features()[2]
+    data = with_features(uneven_graphs(), 5)[2]
     for lin_channels in (None, 6):
         torch.manual_seed(0)
         lazy = GKAT(-1, 4, 3, lin_channels=lin_channels)
