@@ -88,11 +88,11 @@ class MaskOperator:
 
     def to_linear_operator(self, check: bool = True) -> Any:
         r"""Returns the matrix as a :class:`LinearOperator` of the library `linear_operator
-        <https://github.com/cornellius-gp/linear_operator>`_, whose solves, log-determinants and samples multiply with it. Its
-        shape is :obj:`[N, N]` for one head, and else :obj:`[H, N, N]`. Rows and columns are selected by nodes, as in
-        :obj:`matrix[nodes][:, others]`. Gradients flow to the parameters of the mask. The diagonal of a mask estimated by
-        walks, and its root :math:`\hat{\Phi}` in :obj:`matrix.root_decomposition().root`, take :math:`O(nnz)`. The diagonal
-        of other masks takes a product for each node.
+        <https://github.com/cornellius-gp/linear_operator>`_, which computes solves, log-determinants and samples from products
+        with it, and never forms it. Its shape is :obj:`[N, N]` for one head, and else :obj:`[H, N, N]`. Rows and columns are
+        selected by nodes, as in :obj:`matrix[nodes][:, others]`. Gradients flow to the parameters of the mask. The diagonal of
+        a mask estimated by walks, and its root :math:`\hat{\Phi}` in :obj:`matrix.root_decomposition().root`, take
+        :math:`O(nnz)`. The diagonal of other masks takes a product for each node.
 
         Args:
             check (bool): Multiply 22 vectors to find that the matrix is symmetric, and that it has no negative eigenvalue.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from pyg_topomask.errors import ArgumentError
@@ -64,6 +65,6 @@ def config_sentences() -> dict[str, str]:
 
 
 def _sentence(text: str) -> str:
-    comment = ' '.join(line.lstrip('# ') for line in text.partition('\nout_dir')[0].splitlines())
+    comment = ' '.join(line.lstrip('# ') for line in takewhile(lambda line: line.startswith('#'), text.splitlines()))
     first = re.split(r'(?<=[.?]) (?=[A-Z`])', comment)[0]
     return f'{first} No download.' if 'needs no download' in comment else first

@@ -273,7 +273,7 @@ class SumMask(_ComposedMask):
 
 
 class HadamardMask(_ComposedMask):
-    r"""The entrywise product of masks. In every pair of factors, one has low rank or both are sparse.
+    r"""The entrywise product of masks. Of any two factors, one must have low rank, or both must be sparse.
 
     Args:
         *masks (Mask): The factors.

@@ -156,9 +156,10 @@ class GRFMask(LogarithmicMask):
     All factors have the same modulation and independent walks, so their expectations multiply. With two independent
     ensembles on an undirected graph, :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With
     :obj:`asymmetric=True`, :math:`\mathbb{E} \, \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. A node has :math:`n` walks
-    per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, all entries are
-    biased, because the factors in the middle spread the bias of their diagonal. A stitched mask does not list its entries,
-    so softmax attention and entrywise products with sparse masks reject it. It does not use stored walks.
+    per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, every entry is
+    biased, and not only the diagonal: products of the factors spread the bias of the diagonal of those in the middle. A
+    stitched mask does not list its entries, so softmax attention and entrywise products with sparse masks reject it. It
+    does not use stored walks.
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
@@ -180,8 +181,8 @@ class GRFMask(LogarithmicMask):
         resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
             graph, and are the same in any batch. With :obj:`"forward"`, every forward pass in training mode samples new walks,
             once for all layers that share a :class:`~pyg_topomask.graph.Graph`. A layer that is called twice in a forward pass
-            samples new walks at its second call. Activation checkpointing repeats the walks of each call, for up to 64 calls
-            of a layer. (default: :obj:`"never"`)
+            samples new walks at its second call. Under activation checkpointing, a repeated call gets the same walks, if the
+            layer is called at most 64 times in a forward pass. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.
             (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)

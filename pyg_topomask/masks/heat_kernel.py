@@ -116,8 +116,8 @@ class HeatKernelMask(DiffusionMask):
       this error count as zero rows. A row whose weight is :math:`w` times the largest entry has a relative error of at most
       about :obj:`tolerance` :math:`/ w`, which is 0.5 % for the smallest rows that count in float32,
       :math:`w = 2 \cdot 10^{-6}`. A smaller tolerance or float64 reduces it.
-      The bound :math:`\rho` is not exact. A :math:`\lambda` for which this could put the largest rows of :obj:`"adjacency"`
-      below the error is not accepted, unless there are negative weights.
+      The bound :math:`\rho` may exceed the spectral radius. For :obj:`"adjacency"` without negative weights, the mask therefore
+      raises an error if :math:`\lambda` is so large that even the largest rows could be below the error.
     - a Taylor series for asymmetric matrices. :obj:`"adjacency"` on directed graphs has more terms, because powers of
       :math:`\mathbf{A}` may grow before they decay.
 

@@ -36,9 +36,9 @@ class SinDegreeMask(Mask):
     each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees share
     an embedding per bucket, and buckets double in width. The number of parameters does not grow with the data.
 
-    A degree that does not occur in training has an untrained embedding. In evaluation, it uses the embedding of the nearest
-    degree seen in training, and of the smaller degree in a tie. The distance to a bucket is the distance to its nearest degree.
-    An untrained mask uses the embedding of each degree.
+    The embedding of a degree that does not occur in training stays untrained. In evaluation, such a degree uses the embedding
+    of the nearest degree that occurred, and of the smaller one in a tie. The distance to a bucket is the distance to its
+    nearest degree. Before training, every degree uses its own embedding.
 
     The mask learns the offset of each embedding from its initial value. Weight decay therefore pulls an embedding back to its
     initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are the

@@ -182,10 +182,10 @@ class TreeMask(LogarithmicMask):
     to a whole number of units, and distances are in units. A product then takes :math:`O(N \ell \log^2 N)` with Fourier
     transforms, where :math:`\ell` is the length of an edge in units. Gradients do not flow to the edge weights.
 
-    Edges count in both directions, even if only one direction is given. Of parallel edges, the shortest counts. Self-loops do
-    not count. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data,
-    and computes it otherwise. On graphs with cycles, it uses the spanning forests that
-    :class:`~pyg_topomask.transforms.AddSpanningForest` has stored, and is the mean of their masks.
+    Edges are undirected, even if only one direction is given. Of parallel edges, the shortest counts, and self-loops are
+    ignored. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data, or computes
+    it. A graph with cycles needs spanning forests, which :class:`~pyg_topomask.transforms.AddSpanningForest` stores. Its
+    mask is the mean of the masks of these forests.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)

@@ -36,8 +36,8 @@ class MaskedLinearAttention(torch.nn.Module):
     the output for a graph does not depend on the other graphs of a batch. As in PyG, an edge :math:`(j, i)` lets node
     :math:`i` attend to node :math:`j`. The :obj:`flow` of the mask can reverse this.
 
-    Under autocast, the layer warns once if the mask has learned negative numbers, because sums that cancel amplify the rounding
-    of queries and keys.
+    Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
+    magnifies the rounding errors of queries and keys.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
