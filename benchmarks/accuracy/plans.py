@@ -39,11 +39,13 @@ def _plan(
     controls: int = 1,
     unmasked: tuple[str, ...] = UNMASKED,
     beside: tuple[int, ...] = (),
+    gps: Mapping[str, object] | None = None,
 ) -> Plan:
     r"""Adds to the masked models and to message passing what differs from the first masked model by its attention alone, and
     from some of the first by equal scores. :obj:`beside` are the place of a masked model and the places of message passing
     that also run side by side. The mask stands beside the first of these local layers. Unmasked attention stands beside
-    the layers of each of them, and beside the first of them in place of the mask.
+    the layers of each of them, and beside the first of them in place of the mask. :obj:`gps` is what a model of GPS changes in
+    the first masked model.
     """
     groups = {
         MASKED: masked,
@@ -60,6 +62,8 @@ def _plan(
         hybrid = masked[beside[0]]._replace(local=networks[0].local)
         groups['message passing beside the mask'] = (hybrid,)
         groups[BESIDE_UNMASKED] = tuple(each._replace(attention='linear') for each in (*networks, hybrid))
+    if gps is not None:
+        groups[BESIDE_UNMASKED] += _variants(masked[0], {'variant': 'gps', **gps})[1:]
     return Plan(groups)
 
 
@@ -105,6 +109,7 @@ PLANS = {
             {'local': 'pna', **_RESIDUAL},
         ),
         beside=(4, 4, 6),
+        gps={'local': 'pna', 'attention': 'transformer', 'layers': 8, 'epochs': 80},
     ),
     'lookup': _plan(
         _variants(_LOOKUP, {'start': 'hops'}, {'start': 'decay'}, {'variant': 'square'}),
@@ -116,6 +121,7 @@ PLANS = {
             {'local': 'gin', 'layers': 4, **_RESIDUAL},
         ),
         beside=(3, 1, 4),
+        gps={'local': 'gin', 'attention': 'transformer', 'layers': 4, 'epochs': 80, 'rate': 3e-3},
     ),
     'meshes': _plan(
         _variants(
@@ -129,6 +135,7 @@ PLANS = {
             {'local': 'gcn', 'layers': 12, **_RESIDUAL},
         ),
         beside=(2, 1, 3),
+        gps={'local': 'sage', 'attention': 'performer', 'layers': 6, 'epochs': 80},
     ),
     'sydney': _plan(
         (_SYDNEY, _SYDNEY_DEEP, _SYDNEY_DEEP._replace(variant='square')),
@@ -139,6 +146,7 @@ PLANS = {
         ),
         controls=2,
         beside=(2, 0),
+        gps={'local': 'sage', 'attention': 'performer', 'layers': 16, 'epochs': 140},
     ),
     'minesweeper': _plan(
         _variants(_MINESWEEPER, _PUBLISHED, {'variant': 'elu', **_PUBLISHED}),
@@ -178,6 +186,7 @@ PLANS = {
             {'local': 'gcn', 'epochs': 200},
         ),
         beside=(3, 1),
+        gps={'local': 'gcn', 'attention': 'performer', 'layers': 16, 'start': 'balls', 'epochs': 110},
     ),
     'rings': _RINGS_PLAN,
     'crossed_rings': _RINGS_PLAN,

@@ -59,12 +59,17 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
             )
     after_variants = ', and with "square" after the variants of the layer (accuracy_variants), whose test scores were known'
     square = after_variants if any(setting.variant == 'square' for setting in plan.groups[MASKED]) else ''
+    gps = (
+        '"gps" is GPSConv of PyG, with encodings: 20 return probabilities of walks, and 8 eigenvectors of the Laplacian. '
+        if any(setting.variant == 'gps' for setting in plan.settings())
+        else ''
+    )
     note = (
         f'{task.note} {len(reference)} splits or seeds, mean ± standard error. Results are those of the epoch with the best '
         'validation. In each group, the setting with the best mean validation is chosen. The table lists every setting of the '
         f'plan, which was made after single runs on one or two splits (accuracy_tries.csv){square}. Differences are test minus '
         'test, paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". '
-        'Adam. Seconds are those of a processor in training, on one thread, without evaluation.'
+        f'{gps}Adam. Seconds are those of a processor in training, on one thread, without evaluation.'
     )
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)
