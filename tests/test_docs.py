@@ -110,6 +110,12 @@ def test_all_kinds_of_examples_are_found() -> None:
     assert {words[0] for words in commands(GRAPHGPS)} == {'graphgps'}
 
 
+def test_scripts_exit_with_the_status_of_main() -> None:
+    scripts = [block for path in DOCUMENTS for block in blocks(path, 'python') if "if __name__ == '__main__':" in block]
+    assert len(scripts) == 2
+    assert all(script.endswith('\n    raise SystemExit(main())\n') for script in scripts)
+
+
 def test_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= 140
 
